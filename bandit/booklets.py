@@ -169,12 +169,12 @@ class _Table:
                 return False
         return True
 
-    def swap(self, one: int, other: int) -> None:
+    def swap(self, slot: int, other: int) -> None:
         """Exchanges the booklets of two placed slots, whatever their groups."""
-        first, second = int(self.booklet_of[one]), int(self.booklet_of[other])
-        self._take(one)
+        first, second = int(self.booklet_of[slot]), int(self.booklet_of[other])
+        self._take(slot)
         self._take(other)
-        self._put(one, second)
+        self._put(slot, second)
         self._put(other, first)
 
     def exchangeable(self, slot: int, others: NDArray[np.int64], booklet: int) -> NDArray[np.bool_]:
@@ -265,16 +265,16 @@ def _even_out(problem: _Problem, table: _Table, rng: np.random.Generator) -> Non
     swapped = True
     while swapped:
         swapped = False
-        for one in rng.permutation(n):
+        for slot in rng.permutation(n):
             counts = counted()
             now, fewer, more = off(counts), off(counts - 1), off(counts + 1)
-            here, there = int(table.booklet_of[one]), table.booklet_of
+            here, there = int(table.booklet_of[slot]), table.booklet_of
             if not now[here].any():
                 continue
-            change = (fewer - now)[here, group[one]] + (more - now)[here, group]
-            change = change + (more - now)[there, group[one]] + (fewer - now)[there, group]
-            better = np.flatnonzero((change < 0) & (there != here) & (group != group[one]))
-            better = better[table.exchangeable(int(one), better, here)]
+            change = (fewer - now)[here, group[slot]] + (more - now)[here, group]
+            change = change + (more - now)[there, group[slot]] + (fewer - now)[there, group]
+            better = np.flatnonzero((change < 0) & (there != here) & (group != group[slot]))
+            better = better[table.exchangeable(int(slot), better, here)]
             if better.size:
-                table.swap(int(one), int(better[rng.integers(better.size)]))
+                table.swap(int(slot), int(better[rng.integers(better.size)]))
                 swapped = True

@@ -120,19 +120,19 @@ def combine_stages(*, estimates: Sequence[Estimate | None], plan_weights: Sequen
         raise DesignError(f"plan_weights: {len(plan_weights)} for {len(estimates)} stages; give one for each stage")
     if any(not (weight >= 0 and math.isfinite(weight)) for weight in plan_weights):
         raise DesignError("plan_weights: must be numbers of at least 0")
-    kept: list[tuple[float, Estimate]] = []
+    weighted_estimates: list[tuple[float, Estimate]] = []
     for place, (estimate, weight) in enumerate(zip(estimates, plan_weights, strict=True), start=1):
         if weight == 0:
             continue
         if estimate is None or math.isnan(estimate.standard_error):
             raise DesignError(f"estimates: stage {place} of those given has no standard error; leave it out")
-        kept.append((weight, estimate))
-    total = sum(weight for weight, _ in kept)
-    if not kept:
+        weighted_estimates.append((weight, estimate))
+    total = sum(weight for weight, _ in weighted_estimates)
+    if not weighted_estimates:
         raise DesignError(
             "plan_weights: every stage gives some pair probability 0; no estimate for all of them is possible"
         )
-    parts = [(weight / total, estimate) for weight, estimate in kept]
+    parts = [(weight / total, estimate) for weight, estimate in weighted_estimates]
     agreement, withheld = agreement_of(
         [estimate if weight else None for estimate, weight in zip(estimates, plan_weights, strict=True)]
     )
@@ -151,8 +151,8 @@ def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None
     Only stages with an effective sample of `LEAST_TESTED` and `LEAST_PEOPLE` people are compared: the standard errors
     of smaller ones are too rough for the test to keep its level. None stands for a stage without an estimate.
     """
-    given = [place for place, estimate in enumerate(estimates) if estimate is not None]
-    if len(given) < 2:
+    places = [place for place, estimate in enumerate(estimates) if estimate is not None]
+    if len(places) < 2:
         return None, ""
     large = [
         (place, estimate)
@@ -163,11 +163,11 @@ def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None
     ]
     if len(large) < 2:
         return None, (
-            f"{len(large)} of {len(given)} stages have an effective sample of {LEAST_TESTED} and {LEAST_PEOPLE} people"
+            f"{len(large)} of {len(places)} stages have an effective sample of {LEAST_TESTED} and {LEAST_PEOPLE} people"
         )
     if any(estimate.standard_error == 0 for _, estimate in large):
         return None, "in a stage nothing varies between the answers"
-    untested = tuple(sorted({*given} - {place for place, _ in large}))
+    untested = tuple(sorted({*places} - {place for place, _ in large}))
     return _welch([estimate for _, estimate in large], untested), ""
 
 
@@ -195,11 +195,18 @@ def _mean(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
 def _variances(parts: Sequence[tuple[float, Estimate]]) -> list[float]:
     """What each stage adds to the variance. A stage in which all answers are alike has the spread of the others'."""
     own = [estimate.standard_error**2 for _, estimate in parts]
-    spread = [one * estimate.effective_sample_size for one, (_, estimate) in zip(own, parts, strict=True) if one > 0]
+    spread = [
+        variance * estimate.effective_sample_size
+        for variance, (_, estimate) in zip(own, parts, strict=True)
+        if variance > 0
+    ]
     if spread:
         least = min(spread)
-        own = [one or least / estimate.effective_sample_size for one, (_, estimate) in zip(own, parts, strict=True)]
-    return [part**2 * one for one, (part, _) in zip(own, parts, strict=True)]
+        own = [
+            variance or least / estimate.effective_sample_size
+            for variance, (_, estimate) in zip(own, parts, strict=True)
+        ]
+    return [part**2 * variance for variance, (part, _) in zip(own, parts, strict=True)]
 
 
 def _welch(estimates: Sequence[Estimate], untested: tuple[int, ...]) -> Agreement:

@@ -135,22 +135,22 @@ def variance_components(
         DesignError: arrays that do not fit, fewer than 10 people, nobody with two answers, or answers that do not vary.
     """
     data = _Data.of(values, person, item, subjects, weight)
-    found = data.solve()
-    total = float(sum(found.values()))
+    variances = data.solve()
+    total = float(sum(variances.values()))
     # The mean of equal numbers differs from them by its last digit, which is no variance.
     if not total > 0 or not math.isfinite(total) or not np.ptp(data.values) > 0:
         raise DesignError("values: all answers are alike, so that there is no variance to share out")
-    plain, ways = _shares(found), data.ways()
+    plain, ways = _shares(variances), data.ways()
     ways = tuple(way for way in ways if any(way in _WAYS_OF[name] for name in only))
     drawn = {way: [_shares(data.solve(*data.draw(way, rng))) for _ in range(resamples)] for way in ways}
     shares = []
     for name, share in plain.items():
         own = [way for way in ways if name in only and way in _WAYS_OF[name]]
-        again = [np.array([one[name] for one in drawn[way]]) for way in own]
+        again = [np.array([draw[name] for draw in drawn[way]]) for way in own]
         if name == PEOPLE:
             ends = data.interval_of_people(share) if name in only else (math.nan, math.nan)
         elif name == REST:  # A share near 1 is as precise as that of all the others together.
-            low, high = data.interval(1 - share, [1 - one for one in again])
+            low, high = data.interval(1 - share, [1 - shares for shares in again])
             ends = 1 - high, 1 - low
         else:
             ends = data.interval(share, again)
@@ -159,7 +159,7 @@ def variance_components(
         total=total,
         shares=tuple(shares),
         joined=data.joined,
-        effects=data.effects(found),
+        effects=data.effects(variances),
         answers=data.values.size,
         people=data.people,
     )
@@ -179,16 +179,16 @@ def plain_shares(
 
 def _shares(variances: Mapping[str, float]) -> dict[str, float]:
     total = sum(variances.values())
-    return {name: one / total if total > 0 else math.nan for name, one in _by_name(variances).items()}
+    return {name: variance / total if total > 0 else math.nan for name, variance in _by_name(variances).items()}
 
 
 def _by_name(variances: Mapping[str, float]) -> dict[str, float]:
     """With the places of questions put together."""
-    found: dict[str, float] = {}
-    for name, one in variances.items():
+    totals: dict[str, float] = {}
+    for name, variance in variances.items():
         key = QUESTIONS if name in _PLACES else name
-        found[key] = found.get(key, 0.0) + one
-    return found
+        totals[key] = totals.get(key, 0.0) + variance
+    return totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,22 +236,29 @@ class _Data:
         places = tuple(_factor(name, about[:, place]) for place, name in enumerate(_PLACES[: about.shape[1]]))
         items = _factor(PAIRS, what)
         known = [people, items, *places]
-        kept = [one for one in known if _products(one, people, w) >= LEAST_PRODUCTS]
+        estimable = [factor for factor in known if _products(factor, people, w) >= LEAST_PRODUCTS]
         joined = tuple(
-            dict.fromkeys(QUESTIONS if one.name in _PLACES else one.name for one in known if one not in kept)
+            dict.fromkeys(
+                QUESTIONS if factor.name in _PLACES else factor.name for factor in known if factor not in estimable
+            )
         )
-        if people not in kept:
+        if people not in estimable:
             raise DesignError("person: too few people gave two answers to tell people apart from the rest")
-        cells = {(a, b): _joint(one, other) for a, one in enumerate(kept) for b, other in enumerate(kept) if a <= b}
-        return cls(y, w, people, items, places, tuple(kept), cells, joined)
+        cells = {
+            (a, b): _joint(factor, other)
+            for a, factor in enumerate(estimable)
+            for b, other in enumerate(estimable)
+            if a <= b
+        }
+        return cls(y, w, people, items, places, tuple(estimable), cells, joined)
 
     def ways(self) -> tuple[str, ...]:
         """What can be drawn anew: items, and the questions of each place."""
-        return (PAIRS, *(one.name for one in self.places if one in self.factors))
+        return (PAIRS, *(place.name for place in self.places if place in self.factors))
 
     def draw(self, way: str, rng: np.random.Generator) -> tuple[str, Floats]:
         """How often each answer's item or question of a place is drawn, shape (n,); 1 where it has none."""
-        factor = next(one for one in (self.item, *self.places) if one.name == way)
+        factor = next(factor for factor in (self.item, *self.places) if factor.name == way)
         times = rng.multinomial(factor.size, np.full(factor.size, 1 / factor.size)).astype(np.float64)
         return way, np.where(factor.level >= 0, times[factor.level], 1.0)
 
@@ -265,13 +272,13 @@ class _Data:
         w = self.weight if times is None else self.weight * times
         total = w.sum()
         if not total > 0:
-            return dict.fromkeys([*(one.name for one in self.factors), REST], math.nan)
+            return dict.fromkeys([*(factor.name for factor in self.factors), REST], math.nan)
         w = w / total
         r = self.values - float(w @ self.values)
         # Sums of w itself, which most equations need: by factor, and by cell once it is asked for.
-        of_level = [one.sums(w) for one in self.factors]
+        of_level = [factor.sums(w) for factor in self.factors]
         of_cell = {(place, place): sums for place, sums in enumerate(of_level)}
-        whole = np.array([float(w @ one) for one in of_level] + [float(w @ w)])  # of the mean's variance
+        whole = np.array([float(w @ sums) for sums in of_level] + [float(w @ w)])  # of the mean's variance
         left, right = np.empty((size + 1, size + 1)), np.empty(size + 1)
         for place, factor in enumerate(self.factors):
             u = w if times is None or not self._holds(way, factor) else _once(w, times)
@@ -293,18 +300,22 @@ class _Data:
                 left[place, other] -= 2 * float((u * others) @ of_level[other])
             left[place, size] -= 2 * float((u * others) @ w)
         right[size] = w @ (r * r)
-        left[size] = whole + np.array([float(w[one.level >= 0].sum()) for one in self.factors] + [1.0]) - 2 * whole
+        left[size] = (
+            whole + np.array([float(w[factor.level >= 0].sum()) for factor in self.factors] + [1.0]) - 2 * whole
+        )
         try:
-            found = np.linalg.solve(left, right)
+            solution = np.linalg.solve(left, right)
         except np.linalg.LinAlgError:
-            found = np.full(size + 1, math.nan)
-        return dict(zip([*(one.name for one in self.factors), REST], found.tolist(), strict=True))
+            solution = np.full(size + 1, math.nan)
+        return dict(zip([*(factor.name for factor in self.factors), REST], solution.tolist(), strict=True))
 
     def without_people(self) -> Floats:
         """The share between people without each part of them, shape (parts,): a person, or one of `GROUPS` groups."""
         part = self.person.level % min(self.people, GROUPS)
         left_out = range(min(self.people, GROUPS))
-        return np.array([_shares(self.solve(PEOPLE, np.where(part == one, 0.0, 1.0)))[PEOPLE] for one in left_out])
+        return np.array(
+            [_shares(self.solve(PEOPLE, np.where(part == number, 0.0, 1.0)))[PEOPLE] for number in left_out]
+        )
 
     def _holds(self, way: str, factor: _Factor) -> bool:
         """Whether two answers that share a level of the factor share what is drawn: an item has its questions."""
@@ -312,10 +323,10 @@ class _Data:
 
     def interval(self, share: float, again: Sequence[Floats]) -> tuple[float, float]:
         """By resamples of the share, of each way to draw anew; the largest error counts."""
-        known = [one[np.isfinite(one)] for one in again]
-        if not known or any(one.size < 2 for one in known):
+        known = [shares[np.isfinite(shares)] for shares in again]
+        if not known or any(shares.size < 2 for shares in known):
             return math.nan, math.nan
-        reach = self._quantile * max(float(np.std(self._stable(one), ddof=1)) for one in known)
+        reach = self._quantile * max(float(np.std(self._stable(shares), ddof=1)) for shares in known)
         middle = float(self._stable(np.array([share]))[0])
         return self._ends(middle - reach, middle + reach)
 
@@ -351,8 +362,8 @@ class _Data:
         low, high = ((math.exp(2 * end) - 1) / (math.exp(2 * end) + self._answers_each - 1) for end in z)
         return max(0.0, low), min(1.0, max(0.0, high))
 
-    def effects(self, found: Mapping[str, float]) -> Floats:
-        between, total = max(0.0, found[PEOPLE]), sum(found.values())
+    def effects(self, variances: Mapping[str, float]) -> Floats:
+        between, total = max(0.0, variances[PEOPLE]), sum(variances.values())
         level, size = self.person.level, self.person.size
         inside = np.bincount(level, weights=self.weight, minlength=size)
         deviation = self.values - float(self.weight @ self.values)
@@ -372,9 +383,9 @@ def _factor(name: str, labels: NDArray[np.generic]) -> _Factor:
     return _Factor(name, level.astype(np.int64), known.size)
 
 
-def _joint(one: _Factor, other: _Factor) -> _Factor:
-    has = (one.level >= 0) & (other.level >= 0)
-    return _factor("", np.where(has, one.level * other.size + other.level, -1))
+def _joint(factor: _Factor, other: _Factor) -> _Factor:
+    has = (factor.level >= 0) & (other.level >= 0)
+    return _factor("", np.where(has, factor.level * other.size + other.level, -1))
 
 
 def _products(factor: _Factor, person: _Factor, w: Floats) -> float:

@@ -172,31 +172,33 @@ def satterthwaite(variances: Sequence[float], freedoms: Sequence[float]) -> floa
     total = sum(variances)
     if not total > 0:
         return float(sum(freedoms))
-    return float(total**2 / sum(one**2 / df for one, df in zip(variances, freedoms, strict=True)))
+    return float(total**2 / sum(variance**2 / df for variance, df in zip(variances, freedoms, strict=True)))
 
 
-def minus(one: Estimate, other: Estimate, *, same_people: bool) -> Estimate:
+def minus(estimate: Estimate, other: Estimate, *, same_people: bool) -> Estimate:
     """The difference of two estimates of different answers.
 
     `same_people`: some people are on both sides. The standard error is then the sum of both sides', which no
     correlation exceeds; for different people it is the root of the sum of squares, with Welch's and Satterthwaite's
     degrees of freedom.
     """
-    errors = [one.standard_error, other.standard_error]
-    freedoms = [one.degrees_of_freedom, other.degrees_of_freedom]
+    errors = [estimate.standard_error, other.standard_error]
+    freedoms = [estimate.degrees_of_freedom, other.degrees_of_freedom]
     variances = [error**2 for error in errors]
     sample = EstimateSample(
-        n=one.n + other.n,
-        n_clusters=max(one.n_clusters, other.n_clusters) if same_people else one.n_clusters + other.n_clusters,
-        effective_sample_size=one.effective_sample_size + other.effective_sample_size,
+        n=estimate.n + other.n,
+        n_clusters=max(estimate.n_clusters, other.n_clusters)
+        if same_people
+        else estimate.n_clusters + other.n_clusters,
+        effective_sample_size=estimate.effective_sample_size + other.effective_sample_size,
         weight_range=(
-            min(one.weight_range[0], other.weight_range[0]),
-            max(one.weight_range[1], other.weight_range[1]),
+            min(estimate.weight_range[0], other.weight_range[0]),
+            max(estimate.weight_range[1], other.weight_range[1]),
         ),
     )
     return estimate_of(
         sample,
-        value=one.value - other.value,
+        value=estimate.value - other.value,
         variance=sum(errors) ** 2 if same_people else sum(variances),
         degrees_of_freedom=min(freedoms) if same_people else satterthwaite(variances, freedoms),
     )

@@ -148,9 +148,9 @@ def stratified_difference(
     chance.
     """
     fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying)
-    one, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
+    first_domain, other = _domain(first, fit.value.size, field="first"), _domain(second, fit.value.size, field="second")
     below = _per(per, fit.value.size)
-    mean_one, residual_one = fit.mean_in(one, below)
+    mean_one, residual_one = fit.mean_in(first_domain, below)
     mean_other, residual_other = fit.mean_in(other, below)
     residual = residual_other - residual_one
     return _estimate(
@@ -158,14 +158,14 @@ def stratified_difference(
         contributions=fit.contributions(residual),
         cluster=fit.cluster,
         weight=fit.weight,
-        inside=one | other,
+        inside=first_domain | other,
         extra_variance=fit.first_phase(residual, universe_size),
         items=fit.items(universe_size),
         least=_least_of_difference(
             contributions=(fit.contributions(residual_one), fit.contributions(residual_other)),
             weight=fit.weight,
             stratum=fit.label,
-            sides=(one, other),
+            sides=(first_domain, other),
             cluster=fit.cluster,
         ),
     )
@@ -201,8 +201,8 @@ def stratified_effect(
     contributions, weight = np.zeros(value.size), np.zeros(value.size)
     means, by_stratum, single = [], [], []
     part = _domain(domain, value.size)
-    one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
-    for sign, inside in ((-1.0, one), (1.0, other)):
+    first_domain, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
+    for sign, inside in ((-1.0, first_domain), (1.0, other)):
         fit = _Stratified.of(
             values=value[inside],
             stratum=label[inside],
@@ -220,18 +220,22 @@ def stratified_effect(
     extra = 0.0
     if universe_size is not None:
         extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, (by_stratum[1] - by_stratum[0]) ** 2))
-    contributions, freedom = _two_groups(contributions, person, one & part, other & part)
+    contributions, freedom = _two_groups(contributions, person, first_domain & part, other & part)
     return _estimate(
         value=means[1] - means[0],
         contributions=contributions,
         cluster=person,
         weight=weight,
-        inside=(one | other) & part,
+        inside=(first_domain | other) & part,
         extra_variance=extra,
         freedom=freedom,
         items=None if item is None else _Items.of(item, label),
         least=_least_of_difference(
-            contributions=single, weight=weight, stratum=label, sides=(one & part, other & part), cluster=person
+            contributions=single,
+            weight=weight,
+            stratum=label,
+            sides=(first_domain & part, other & part),
+            cluster=person,
         ),
     )
 
@@ -260,9 +264,9 @@ def difference_mean(
     prediction = _values(predictions, field="predictions")
     if prediction.size != value.size:
         raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one for each answer")
-    for name, given in (("prediction_means", prediction_means), ("prediction_variances", prediction_variances)):
-        if given is not None and len(given) != len(sizes):
-            raise DesignError(f"{name}: {len(given)} for {len(sizes)} strata; give one for each stratum")
+    for name, predicted in (("prediction_means", prediction_means), ("prediction_variances", prediction_variances)):
+        if predicted is not None and len(predicted) != len(sizes):
+            raise DesignError(f"{name}: {len(predicted)} for {len(sizes)} strata; give one for each stratum")
     if universe_size is not None and prediction_variances is None:
         raise DesignError("prediction_variances: a pool out of more pairs needs them, one for each stratum")
     fit = _Stratified.of(values=value - prediction, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
@@ -390,26 +394,30 @@ def hajek_difference(
     """
     value = _values(values)
     weight = 1 / _probabilities(probability, value.size)
-    one, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
+    first_domain, other = _domain(first, value.size, field="first"), _domain(second, value.size, field="second")
     below = _per(per, value.size)
-    mean_one, contributions_one = _weighted(value, weight, one, below)
+    mean_one, contributions_one = _weighted(value, weight, first_domain, below)
     mean_other, contributions_other = _weighted(value, weight, other, below)
-    contributions, freedom = _two_groups(contributions_other - contributions_one, np.asarray(cluster), one, other)
-    if (uneven := _freedom_of_weights(weight[one | other], np.asarray(cluster)[one | other])) is not None:
+    contributions, freedom = _two_groups(
+        contributions_other - contributions_one, np.asarray(cluster), first_domain, other
+    )
+    if (
+        uneven := _freedom_of_weights(weight[first_domain | other], np.asarray(cluster)[first_domain | other])
+    ) is not None:
         freedom = uneven if freedom is None else min(freedom, uneven)
     return _estimate(
         value=mean_other - mean_one,
         contributions=contributions,
         cluster=cluster,
         weight=weight,
-        inside=one | other,
+        inside=first_domain | other,
         freedom=freedom,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
         least=_least_of_difference(
             contributions=(contributions_one, contributions_other),
             weight=weight,
             stratum=np.zeros(value.size, dtype=np.int64),
-            sides=(one, other),
+            sides=(first_domain, other),
             cluster=np.asarray(cluster),
             unequal=True,
         ),
@@ -646,12 +654,12 @@ class _Stratified:
         """For a variance by respondent and item; None where the items do not matter."""
         if self.item is None:
             return None
-        found = _Items.of(self.item, self.label)
-        _, first = np.unique(found.item, return_index=True)
+        items = _Items.of(self.item, self.label)
+        _, first = np.unique(items.item, return_index=True)
         answered = np.bincount(self.label[first], minlength=self.share.size)
         # A pool's own fraction multiplies: what it adds inside the strata is counted with what the draw adds.
         pool = 1.0 if universe_size is None else self.candidates / universe_size
-        return _Items(found.item, found.stratum, np.minimum(pool * answered / (self.share * self.candidates), 1.0))
+        return _Items(items.item, items.stratum, np.minimum(pool * answered / (self.share * self.candidates), 1.0))
 
     def means(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.relative is not None:
@@ -749,9 +757,9 @@ def _two_groups(
     groups = [np.unique(cluster[side]) for side in (first, second)]
     people = np.unique(cluster).size
     # Somebody on both sides, or on neither, makes fewer or more people than both sides have.
-    if sum(one.size for one in groups) != people or np.isin(groups[0], groups[1]).any():
+    if sum(group.size for group in groups) != people or np.isin(groups[0], groups[1]).any():
         return contributions, None
-    if min(one.size for one in groups) < 2:
+    if min(group.size for group in groups) < 2:
         return contributions, None
     scaled = contributions.copy()
     variances, freedoms = [], []

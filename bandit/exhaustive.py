@@ -99,9 +99,9 @@ def find_cut(
     low, high = _window(scores, count / (pairs + excluded.size))
     while True:
         shift = max(0, (high - low).bit_length() - (_BINS.bit_length() - 1))
-        found = _count(scores, low=low, high=high, shift=shift, exclude=excluded, threads=threads, executor=executor)
-        reach = found.above + np.cumsum(found.histogram[::-1])[::-1]
-        if found.above >= count or reach[0] < count:
+        tally = _count(scores, low=low, high=high, shift=shift, exclude=excluded, threads=threads, executor=executor)
+        reach = tally.above + np.cumsum(tally.histogram[::-1])[::-1]
+        if tally.above >= count or reach[0] < count:
             low, high = 1 - EXACT_BELOW, EXACT_BELOW - 1  # the sample was misleading: look everywhere
             continue
         # The cut lies in the highest bin that has at least `count` scores in it and above it.
@@ -110,14 +110,14 @@ def find_cut(
             break
         low, high = low + (bin_ << shift), min(high, low + ((bin_ + 1) << shift) - 1)
     score = low + bin_
-    tied = int(found.histogram[bin_])
+    tied = int(tally.histogram[bin_])
     above = int(reach[bin_]) - tied
-    inside = np.arange(bin_ + 1, found.histogram.size)
-    total = found.above_total + int(np.dot(found.histogram[inside], low + inside)) + (count - above) * score
+    inside = np.arange(bin_ + 1, tally.histogram.size)
+    total = tally.above_total + int(np.dot(tally.histogram[inside], low + inside)) + (count - above) * score
     if count - above < tied:
         next_lower = score
-    elif found.histogram[:bin_].any():
-        next_lower = low + int(np.flatnonzero(found.histogram[:bin_])[-1])
+    elif tally.histogram[:bin_].any():
+        next_lower = low + int(np.flatnonzero(tally.histogram[:bin_])[-1])
     else:
         next_lower = max(
             scores.map_blocks(partial(_highest_below, score), exclude=excluded, threads=threads, executor=executor)
@@ -128,8 +128,8 @@ def find_cut(
         above=above,
         tied=tied,
         total=total,
-        highest=found.highest,
-        lowest=found.lowest,
+        highest=tally.highest,
+        lowest=tally.lowest,
         next_lower=next_lower,
     )
 
@@ -293,8 +293,8 @@ def draw_rescored(
 
 def _that_happened(ranks: NDArray[np.int64], outcome: ArrayLike, n_questions: int) -> NDArray[np.int64]:
     happened = np.asarray(outcome)[ranks // 2 // (n_questions - 1)]
-    found: NDArray[np.int64] = ranks[ranks % 2 == happened]
-    return found
+    matching: NDArray[np.int64] = ranks[ranks % 2 == happened]
+    return matching
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,15 +482,15 @@ def _summed_up(n_bins: int, parts: Iterable[_CountedBlock]) -> _Counted:
 
 
 def _count_tile(n_bins: int, parts: Iterable[_CountedBlock]) -> _CountedBlock:
-    found = _summed_up(n_bins, parts)
-    bins = np.flatnonzero(found.histogram)
+    tally = _summed_up(n_bins, parts)
+    bins = np.flatnonzero(tally.histogram)
     return _CountedBlock(
-        above=found.above,
-        above_total=found.above_total,
+        above=tally.above,
+        above_total=tally.above_total,
         bins=bins.astype(np.int32),
-        highest=found.highest,
-        lowest=found.lowest,
-        counts=found.histogram[bins].astype(np.int32),
+        highest=tally.highest,
+        lowest=tally.lowest,
+        counts=tally.histogram[bins].astype(np.int32),
     )
 
 
@@ -502,14 +502,14 @@ def _count_block(low: int, high: int, shift: int, block: Block) -> _CountedBlock
     scores[block.missing] = NO_PAIR
     flat = scores.ravel()
     # By their places: a mask as the index would take three times as long.
-    kept = flat.take(np.flatnonzero(flat >= low))
-    over = kept > high
+    high_scores = flat.take(np.flatnonzero(flat >= low))
+    over = high_scores > high
     # Whole numbers in float64: exact, and in any order.
-    total = int(kept.sum(dtype=np.float64, where=over))
+    total = int(high_scores.sum(dtype=np.float64, where=over))
     return _CountedBlock(
         above=int(np.count_nonzero(over)),
         above_total=total,
-        bins=(kept[~over].astype(np.int32) - np.int32(low)) >> shift,
+        bins=(high_scores[~over].astype(np.int32) - np.int32(low)) >> shift,
         highest=int(highest),
         lowest=int(lowest),
     )
@@ -568,8 +568,8 @@ def _shared_out(layers: NDArray[np.int64], n: int, rng: np.random.Generator) -> 
     """How many of `n` pairs, drawn without replacement from layers of these sizes, come from each."""
     size = int(layers.sum())
     if size < _MOST_FOR_NUMPY:
-        found: NDArray[np.int64] = rng.multivariate_hypergeometric(layers, n)
-        return found
+        counts: NDArray[np.int64] = rng.multivariate_hypergeometric(layers, n)
+        return counts
     places = rng.choice(size, size=n, replace=False, shuffle=False)
     return np.bincount(np.searchsorted(np.cumsum(layers), places, side="right"), minlength=layers.size)
 
@@ -582,15 +582,15 @@ def _draw_between(
     They are the first distinct ones of an endless sequence of uniform pairs.
     """
     universe = universe_size(scores.n_questions)
-    kept = np.empty(0, dtype=np.int64)
-    while kept.size < n:
+    drawn = np.empty(0, dtype=np.int64)
+    while drawn.size < n:
         ranks = rng.integers(universe, size=_CHUNK, dtype=np.int64)
-        found = scores.of(pair_from_rank(ranks, scores.n_questions))
-        fits = (found >= low) & (found <= high) & scores.holds(ranks) & ~np.isin(ranks, exclude)
-        kept = np.concatenate([kept, ranks[fits]])
-        _, first = np.unique(kept, return_index=True)
-        kept = kept[np.sort(first)][:n]
-    return kept
+        drawn_scores = scores.of(pair_from_rank(ranks, scores.n_questions))
+        fits = (drawn_scores >= low) & (drawn_scores <= high) & scores.holds(ranks) & ~np.isin(ranks, exclude)
+        drawn = np.concatenate([drawn, ranks[fits]])
+        _, first = np.unique(drawn, return_index=True)
+        drawn = drawn[np.sort(first)][:n]
+    return drawn
 
 
 def _mixed(

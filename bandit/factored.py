@@ -133,8 +133,8 @@ class FactoredScores:
         """Which of these ranks are pairs whose outcome happened: all of them if `happened` is not given."""
         if self.happened is None:
             return np.ones(ranks.shape, dtype=bool)
-        found: NDArray[np.bool_] = self.happened[ranks // 2 // (self.n_questions - 1)] == ranks % 2
-        return found
+        matches: NDArray[np.bool_] = self.happened[ranks // 2 // (self.n_questions - 1)] == ranks % 2
+        return matches
 
     def excluded(self, exclude: ArrayLike | None) -> NDArray[np.int64]:
         """The ranks that are left out, without those that are not a pair here anyway.
@@ -166,7 +166,7 @@ class FactoredScores:
             raise DesignError(
                 f"pairs: name a question outside the bank of {self.n_questions}; use indices 0..{self.n_questions - 1}"
             )
-        found = np.empty(len(pairs), dtype=np.int64)
+        scores = np.empty(len(pairs), dtype=np.int64)
         for start in range(0, len(pairs), _GATHER):
             part = slice(start, start + _GATHER)
             outcome, evidence, target = pairs.outcome[part], pairs.evidence[part], pairs.target[part]
@@ -175,10 +175,10 @@ class FactoredScores:
                 self.evidence[outcome, evidence].astype(np.float32),
                 self.target[outcome, target].astype(np.float32),
             )
-            found[part] = products.astype(np.int64)
-            found[part] += self.evidence_bias[outcome, evidence]
-            found[part] += self.target_bias[outcome, target]
-        return found
+            scores[part] = products.astype(np.int64)
+            scores[part] += self.evidence_bias[outcome, evidence]
+            scores[part] += self.target_bias[outcome, target]
+        return scores
 
     def negated(self) -> FactoredScores:
         """The scores with the opposite sign."""
@@ -197,7 +197,7 @@ class FactoredScores:
         asked = np.ones((2, self.n_questions)) if self.happened is None else self.happened == np.arange(2)[:, None]
         # Sums of whole numbers in float64, exact below 2^53. What may pass that is multiplied in Python's integers.
         sums = np.einsum("oik,oi->ok", left, asked, dtype=np.float64), right.sum(axis=2, dtype=np.float64)
-        both = sum(int(one) * int(other) for one, other in zip(*(side.ravel() for side in sums), strict=True))
+        both = sum(int(value) * int(other) for value, other in zip(*(side.ravel() for side in sums), strict=True))
         with_itself = int(np.einsum("oik,oki->oi", left, right).sum(where=asked.astype(bool), dtype=np.float64))
         excluded = self.excluded(exclude)
         return both - with_itself - int(self.of(pair_from_rank(excluded, self.n_questions)).sum())
@@ -241,13 +241,13 @@ class FactoredScores:
                 self.progress(done, tiling.n_blocks)
 
         if executor is None:
-            found = self._by_threads(work, tiling, excluded, threads)
+            outcomes = self._by_threads(work, tiling, excluded, threads)
         else:
             tiles = (self._tile(place, tiling, excluded, work, combine) for place in tiling.tiles())
-            found = _by_executor(executor, tiles, threads, say)
+            outcomes = _by_executor(executor, tiles, threads, say)
         are_tiles = executor is not None and combine is not None
         counts = (sum(1 for _ in tiling.blocks(tile)) for tile in tiling.tiles()) if are_tiles else repeat(1)
-        with closing(found) as results:
+        with closing(outcomes) as results:
             for result, count in zip(results, counts, strict=False):
                 done += count
                 say()
@@ -285,7 +285,7 @@ class FactoredScores:
         evidence = tiling.asked[outcome][rows]
         inside = slice(*np.searchsorted(excluded.evidence, (evidence[0], evidence[-1] + 1)))
         target = excluded.target[inside]
-        kept = (excluded.outcome[inside] == outcome) & (target >= columns.start) & (target < columns.stop)
+        in_tile = (excluded.outcome[inside] == outcome) & (target >= columns.start) & (target < columns.stop)
         return _Tile(
             code=CODE_SHA256,
             outcome=outcome,
@@ -295,7 +295,7 @@ class FactoredScores:
             columns=tiling.columns,
             factors=(self.evidence[outcome, evidence], self.target[outcome, columns]),
             biases=(self.evidence_bias[outcome, evidence], self.target_bias[outcome, columns]),
-            excluded=Pairs(excluded.evidence[inside][kept], target[kept], excluded.outcome[inside][kept]),
+            excluded=Pairs(excluded.evidence[inside][in_tile], target[in_tile], excluded.outcome[inside][in_tile]),
             work=work,
             combine=combine,
         )

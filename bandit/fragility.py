@@ -161,13 +161,13 @@ def fragile_means(*, values: ArrayLike, weight: ArrayLike | None = None) -> Frag
             effect += sign * (above[:, name] - scores[name] * mass[:, name]) / below[name]
 
         def margin_without(lost: Ints) -> float:
-            kept = [
+            remaining = [
                 (above[:, name].sum() - above[lost, name].sum(), below[name] - mass[lost, name].sum())
                 for name in (ahead, behind)
             ]
-            if min(size for _sum, size in kept) <= 1e-9 * max(below[ahead], below[behind]):
+            if min(size for _sum, size in remaining) <= 1e-9 * max(below[ahead], below[behind]):
                 return np.inf  # Nothing is left to compare.
-            return float(kept[0][0] / kept[0][1] - kept[1][0] / kept[1][1])
+            return float(remaining[0][0] / remaining[0][1] - remaining[1][0] / remaining[1][1])
 
         margin = float(scores[ahead] - scores[behind])
         lost = _shortest(margin, effect, margin_without, None)
@@ -196,12 +196,12 @@ def fragile_sums(*, parts: ArrayLike, score: Callable[[Floats], Floats]) -> Frag
 
     def turned(ahead: int, behind: int) -> Fragile:
         def lead(sums: Floats) -> Floats:
-            found = score(sums)
-            return np.asarray(found[..., ahead] - found[..., behind], dtype=np.float64)
+            scores = score(sums)
+            return np.asarray(scores[..., ahead] - scores[..., behind], dtype=np.float64)
 
         def margin_without(lost: Ints) -> float:
-            found = float(lead(total - table[lost].sum(axis=0)))
-            return found if np.isfinite(found) else np.inf
+            margin = float(lead(total - table[lost].sum(axis=0)))
+            return margin if np.isfinite(margin) else np.inf
 
         def effects(left: Floats) -> Floats:
             """What the loss of each row adds to the lead, found by leaving it out."""
@@ -216,10 +216,10 @@ def fragile_sums(*, parts: ArrayLike, score: Callable[[Floats], Floats]) -> Frag
 
 def _of_ranking(scores: Floats, turned: Callable[[int, int], Fragile]) -> Fragility:
     order = np.argsort(-scores, kind="stable")
-    neighbours = tuple(turned(int(one), int(two)) for one, two in pairwise(order))
+    neighbours = tuple(turned(int(ahead), int(two)) for ahead, two in pairwise(order))
     tried = [*neighbours[:1], *(turned(int(order[0]), int(rival)) for rival in order[2 : RIVALS + 1])]
-    found = [one for one in tried if one.count is not None]
-    first = min(found, key=lambda one: one.count or 0) if found else (tried[0] if tried else None)
+    countable = [pair for pair in tried if pair.count is not None]
+    first = min(countable, key=lambda pair: pair.count or 0) if countable else (tried[0] if tried else None)
     return Fragility(order=order, scores=scores, first=first, neighbours=neighbours)
 
 
@@ -275,8 +275,8 @@ def _helpful(effect: Floats, margin: float) -> Ints:
 
 def _all_helpful(effect: Floats) -> Ints:
     order = np.argsort(effect, kind="stable")
-    found: Ints = order[effect[order] < 0]
-    return found
+    helpful: Ints = order[effect[order] < 0]
+    return helpful
 
 
 def _gone_on(
@@ -310,17 +310,17 @@ def _first_turning(order: Ints, margin_without: Callable[[Ints], float], low: in
     return order[:high]
 
 
-def in_words(found: Fragility, names: Sequence[str], *, unit: str = "judgements") -> Iterator[str]:
+def in_words(fragility: Fragility, names: Sequence[str], *, unit: str = "judgements") -> Iterator[str]:
     """A sentence for the first place, and one that says what the numbers are."""
-    one = found.first
-    if one is None:
+    pair = fragility.first
+    if pair is None:
         return
-    if abs(one.margin) < EQUAL:
-        yield f"Nobody is first: {names[one.ahead]} and {names[one.behind]} are equal."
-    elif one.count is None:
-        yield f"No set of {unit} was found whose loss takes the first place from {names[one.ahead]}."
+    if abs(pair.margin) < EQUAL:
+        yield f"Nobody is first: {names[pair.ahead]} and {names[pair.behind]} are equal."
+    elif pair.count is None:
+        yield f"No set of {unit} was found whose loss takes the first place from {names[pair.ahead]}."
     else:
         yield (
-            f"Without {one.count:,} of the {unit} ({100 * (one.share or 0.0):.3g} %) {names[one.behind]} would be "
-            f"ahead of {names[one.ahead]}, who is first. This is an upper bound: fewer may do."
+            f"Without {pair.count:,} of the {unit} ({100 * (pair.share or 0.0):.3g} %) {names[pair.behind]} would be "
+            f"ahead of {names[pair.ahead]}, who is first. This is an upper bound: fewer may do."
         )

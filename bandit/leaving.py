@@ -64,7 +64,7 @@ def leaving_test(*, left: ArrayLike, value: ArrayLike, stratum: ArrayLike) -> Le
     leavers = np.bincount(index, weights=gone)
     mean = np.bincount(index, weights=number) / count
     spread = np.bincount(index, weights=(number - mean[index]) ** 2) / count
-    found = float(number[gone].sum() - np.dot(leavers, mean))
+    statistic = float(number[gone].sum() - np.dot(leavers, mean))
     variance = float((leavers * (count - leavers) * spread / np.maximum(count - 1, 1)).sum())
     reason = ""
     if gone.sum() < FEWEST_LEAVERS:
@@ -78,7 +78,7 @@ def leaving_test(*, left: ArrayLike, value: ArrayLike, stratum: ArrayLike) -> Le
         share_after=float(gone[above].mean()) if above.any() else None,
         share_else=float(gone[~above].mean()) if not above.all() else None,
         odds_ratio=_odds_ratio(gone, above, index, count) if np.isin(number, (0, 1)).all() else None,
-        p=None if reason else math.erfc(abs(found) / math.sqrt(2 * variance)),
+        p=None if reason else math.erfc(abs(statistic) / math.sqrt(2 * variance)),
         reason=reason,
     )
 
@@ -90,7 +90,7 @@ def _odds_ratio(
         return np.bincount(index, weights=mask, minlength=count.size).astype(np.float64)
 
     with_it, against = (
-        float((of(one & above) * of(other & ~above) / count).sum()) for one, other in ((gone, ~gone), (~gone, gone))
+        float((of(group & above) * of(other & ~above) / count).sum()) for group, other in ((gone, ~gone), (~gone, gone))
     )
     return with_it / against if against > 0 else None
 
@@ -295,7 +295,7 @@ def bounds(
     if len(stages) != len(plan_weights) or not total > 0 or min(plan_weights) < 0:
         raise DesignError(f"plan_weights: need a number of at least 0 for each of {len(stages)} stages, one above it")
     rows = [_Rows.of(stage, weight / total) for stage, weight in zip(stages, plan_weights, strict=True) if weight > 0]
-    inside = np.concatenate([one.value[one.counted] for one in rows])
+    inside = np.concatenate([row.value[row.counted] for row in rows])
     if not inside.size:
         raise DesignError("domain: no answer lies in it; bounds need at least one")
     rarer = _rarer(inside) if share else None
@@ -309,7 +309,7 @@ def bounds(
         )
         for side, sign in ((0, -1.0), (1, 1.0))
     )
-    lost = sum(float(one.inside[~one.answered].sum()) for one in rows)
+    lost = sum(float(row.inside[~row.answered].sum()) for row in rows)
     return Bounds(lower=lower, upper=upper, odds_ratio=odds_ratio, unanswered=round(lost))
 
 
@@ -330,19 +330,19 @@ class _Rows:
     """The stage's weight among all stages."""
 
     @classmethod
-    def of(cls, given: GivenItems, share: float) -> _Rows:
-        value = _values(given.values, allow_empty=True)
-        n, m = value.size, np.asarray(given.missing_stratum).size
+    def of(cls, items: GivenItems, share: float) -> _Rows:
+        value = _values(items.values, allow_empty=True)
+        n, m = value.size, np.asarray(items.missing_stratum).size
         return cls(
             value=np.concatenate([value, np.zeros(m)]),
             answered=np.arange(n + m) < n,
-            label=np.concatenate([np.asarray(given.stratum), np.asarray(given.missing_stratum)]).astype(np.int64),
-            cluster=np.concatenate([np.asarray(given.cluster), np.asarray(given.missing_cluster)]),
-            weight=np.concatenate([_or_ones(given.weight, n), _or_ones(given.missing_weight, m)]),
-            inside=np.concatenate([_or_ones(given.domain, n), _or_ones(given.missing_domain, m)]),
-            sizes=np.asarray(given.sizes, dtype=np.float64),
-            item=None if given.item is None else np.asarray(given.item),
-            universe_size=given.universe_size,
+            label=np.concatenate([np.asarray(items.stratum), np.asarray(items.missing_stratum)]).astype(np.int64),
+            cluster=np.concatenate([np.asarray(items.cluster), np.asarray(items.missing_cluster)]),
+            weight=np.concatenate([_or_ones(items.weight, n), _or_ones(items.missing_weight, m)]),
+            inside=np.concatenate([_or_ones(items.domain, n), _or_ones(items.missing_domain, m)]),
+            sizes=np.asarray(items.sizes, dtype=np.float64),
+            item=None if items.item is None else np.asarray(items.item),
+            universe_size=items.universe_size,
             share=share,
         )
 
@@ -352,8 +352,8 @@ class _Rows:
 
     @cached_property
     def of_stratum(self) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = self.sizes / self.sizes.sum()
-        return found
+        shares: NDArray[np.float64] = self.sizes / self.sizes.sum()
+        return shares
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.label, weights=self.weight * values, minlength=self.sizes.size).astype(np.float64)
@@ -382,8 +382,8 @@ class _Rows:
     def relative(self) -> NDArray[np.float64]:
         """How much each answer inside counts in a mean over all stages."""
         each = _divided(self.sizes, self.sums(self.answered.astype(np.float64)))[self.label] * self.weight
-        found: NDArray[np.float64] = self.share * (each / each[self.answered].sum())[self.counted]
-        return found
+        weights: NDArray[np.float64] = self.share * (each / each[self.answered].sum())[self.counted]
+        return weights
 
     def variance(self, contributions: NDArray[np.float64]) -> float:
         if self.item is None:
@@ -409,18 +409,18 @@ def _extreme(
     rows: Sequence[_Rows], *, sign: float, odds_ratio: float, end: float | None, rarer: int | None
 ) -> Estimate:
     """The lowest (`sign` -1) or the highest (1) mean of all stages together, with what each row adds to its error."""
-    sides = [_Side.of(one, sign=sign, odds_ratio=odds_ratio, end=end) for one in rows]
-    size = sum(one.rows.share * float(one.total.sum()) for one in sides)
+    sides = [_Side.of(row, sign=sign, odds_ratio=odds_ratio, end=end) for row in rows]
+    size = sum(side.rows.share * float(side.total.sum()) for side in sides)
     if not size > 0:
         raise DesignError("domain: no answer lies in it; bounds need at least one")
-    value = sum(one.rows.share * float(np.dot(one.total, one.middle)) for one in sides) / size
-    variances = [one.variance(value, size) for one in sides]
-    people = sum(one.people for one in rows)
+    value = sum(side.rows.share * float(np.dot(side.total, side.middle)) for side in sides) / size
+    variances = [side.variance(value, size) for side in sides]
+    people = sum(row.people for row in rows)
     return estimate_of(
-        EstimateSample.of(np.concatenate([one.relative for one in rows]), n_clusters=people, rarer=rarer),
+        EstimateSample.of(np.concatenate([row.relative for row in rows]), n_clusters=people, rarer=rarer),
         value=value,
         variance=sum(variances) if people > 1 else math.nan,
-        degrees_of_freedom=satterthwaite(variances, [max(one.fewest - 1, 1) for one in rows]),
+        degrees_of_freedom=satterthwaite(variances, [max(row.fewest - 1, 1) for row in rows]),
     )
 
 
@@ -462,7 +462,7 @@ class _Side:
 
     @classmethod
     def of(cls, rows: _Rows, *, sign: float, odds_ratio: float, end: float | None) -> _Side:
-        given, answers, mean = rows.given, rows.answers, rows.mean
+        items, answers, mean = rows.given, rows.answers, rows.mean
         missing = np.where(rows.answered, 0.0, rows.inside)
         if end is None:  # Nothing says what the unanswered items of a stratum without answers would have had.
             missing = np.where(answers[rows.label] > 0, missing, 0.0)
@@ -473,7 +473,7 @@ class _Side:
         if not math.isinf(odds_ratio):
             tilt = np.ones(rows.value.size)
             for index in np.flatnonzero((lost > 0) & (answers > 0)):
-                chosen = np.flatnonzero((rows.label == index) & (given > 0))
+                chosen = np.flatnonzero((rows.label == index) & (items > 0))
                 far[index], tilt[chosen] = _tilted(rows.value[chosen], rows.weight[chosen], sign, odds_ratio)
         return cls(
             rows=rows,
@@ -528,12 +528,12 @@ def _tilted(
     return float(means[best]), tilt
 
 
-def _divided(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(one, other, out=np.zeros(one.shape), where=other > 0)
+def _divided(numerator: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(numerator, other, out=np.zeros(numerator.shape), where=other > 0)
 
 
-def _or_ones(given: ArrayLike | None, n: int) -> NDArray[np.float64]:
-    found = np.ones(n) if given is None else np.asarray(given, dtype=np.float64)
-    if found.shape != (n,):
-        raise DesignError(f"domain, weight: {found.size} entries for {n} rows; give one for each")
-    return found
+def _or_ones(values: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    entries = np.ones(n) if values is None else np.asarray(values, dtype=np.float64)
+    if entries.shape != (n,):
+        raise DesignError(f"domain, weight: {entries.size} entries for {n} rows; give one for each")
+    return entries

@@ -59,21 +59,21 @@ def retest_correlation(
     the delete-one-respondent jackknife's standard error (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
     chapter 11).
     """
-    one, other = _answers(first, "first"), _answers(second, "second")
+    first_answers, other = _answers(first, "first"), _answers(second, "second")
     label = np.asarray(cluster)
-    if not one.size == other.size == label.size:
+    if not first_answers.size == other.size == label.size:
         raise DesignError(
-            f"first, second, cluster: must be equally long, not {one.size}, {other.size} and {label.size}"
+            f"first, second, cluster: must be equally long, not {first_answers.size}, {other.size} and {label.size}"
         )
-    weights = np.ones(one.size) if weight is None else _answers(weight, "weight")
-    if weights.size != one.size or not (weights > 0).all():
-        raise DesignError(f"weight: needs a number above 0 for each of {one.size} items asked twice")
+    weights = np.ones(first_answers.size) if weight is None else _answers(weight, "weight")
+    if weights.size != first_answers.size or not (weights > 0).all():
+        raise DesignError(f"weight: needs a number above 0 for each of {first_answers.size} items asked twice")
     people, index = np.unique(label, return_inverse=True)
-    correlation = weighted_correlation(one, other, weights)
+    correlation = weighted_correlation(first_answers, other, weights)
     without = np.array(
         [
-            _fisher_z(weighted_correlation(one[kept], other[kept], weights[kept]))
-            for kept in (index != k for k in range(people.size))
+            _fisher_z(weighted_correlation(first_answers[remaining], other[remaining], weights[remaining]))
+            for remaining in (index != k for k in range(people.size))
         ]
     )
     interval = (math.nan, math.nan)
@@ -83,11 +83,11 @@ def retest_correlation(
         ends = student_interval(centre, math.sqrt(spread), people.size - 1)
         interval = interval if ends is None else (math.tanh(ends[0]), math.tanh(ends[1]))
     return Retest(
-        n=one.size,
+        n=first_answers.size,
         n_clusters=int(people.size),
         correlation=correlation,
         interval=interval,
-        same=float(np.average(one == other, weights=weights)),
+        same=float(np.average(first_answers == other, weights=weights)),
     )
 
 
@@ -148,9 +148,11 @@ def item_variance(
     each = np.zeros(items.size)
     each[index] = weights[first]
     answered = np.bincount(home[several], minlength=len(sizes))
-    for number, (size, found) in enumerate(zip(sizes, answered, strict=True)):
-        if size and found < FEWEST_ITEMS:
-            raise DesignError(f"stratum {number}: {found} items that two people answered, fewer than {FEWEST_ITEMS}")
+    for number, (size, answered_count) in enumerate(zip(sizes, answered, strict=True)):
+        if size and answered_count < FEWEST_ITEMS:
+            raise DesignError(
+                f"stratum {number}: {answered_count} items that two people answered, fewer than {FEWEST_ITEMS}"
+            )
     product = np.where(several, (total**2 - square) / np.maximum(count * (count - 1), 1), 0.0)
     each = np.where(several, each, 0.0)
     relative = each / np.bincount(home, weights=each, minlength=len(sizes))[home]

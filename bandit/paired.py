@@ -78,15 +78,15 @@ def paired_change(
 
     Source: Särndal, Swensson and Wretman (1992), section 5.6, equation 5.6.10, for a difference of two ratios.
     """
-    found = _linearised(
+    linearised = _linearised(
         Occasions(first, first_weight, first_person, second, second_weight, second_person, first_per, second_per)
     )
-    if found is None:
+    if linearised is None:
         return None
-    sample = EstimateSample.of(found.weights, n_clusters=found.people.size)
-    freedom = float(max(found.people.size - 1, 1))
-    value = _without_rounding(found.value, found.scale)
-    return estimate_of(sample, value=value, variance=found.variance, degrees_of_freedom=freedom)
+    sample = EstimateSample.of(linearised.weights, n_clusters=linearised.people.size)
+    freedom = float(max(linearised.people.size - 1, 1))
+    value = _without_rounding(linearised.value, linearised.scale)
+    return estimate_of(sample, value=value, variance=linearised.variance, degrees_of_freedom=freedom)
 
 
 def paired_change_difference(low: Occasions, high: Occasions) -> Estimate | None:
@@ -105,24 +105,25 @@ def paired_change_difference(low: Occasions, high: Occasions) -> Estimate | None
 
     Source: as `paired_change`; Welch (1947), Biometrika 34, 28-35, for the degrees of freedom.
     """
-    one, other = _linearised(low), _linearised(high)
-    if one is None or other is None:
+    linearised, other = _linearised(low), _linearised(high)
+    if linearised is None or other is None:
         return None
-    everybody = np.union1d(one.people, other.people)
-    if everybody.size == one.people.size + other.people.size:
-        variance = one.variance + other.variance
+    everybody = np.union1d(linearised.people, other.people)
+    if everybody.size == linearised.people.size + other.people.size:
+        variance = linearised.variance + other.variance
         freedom = satterthwaite(
-            [part.variance for part in (one, other)], [max(part.people.size - 1, 1) for part in (one, other)]
+            [part.variance for part in (linearised, other)],
+            [max(part.people.size - 1, 1) for part in (linearised, other)],
         )
     else:
         totals = np.zeros(everybody.size)
         totals[np.searchsorted(everybody, other.people)] += other.totals
-        totals[np.searchsorted(everybody, one.people)] -= one.totals
-        few = min(one.people.size, other.people.size) < 2
+        totals[np.searchsorted(everybody, linearised.people)] -= linearised.totals
+        few = min(linearised.people.size, other.people.size) < 2
         variance = math.nan if few else clustered_variance(totals, everybody)
         freedom = float(max(everybody.size - 1, 1))
-    sample = EstimateSample.of(np.concatenate([one.weights, other.weights]), n_clusters=everybody.size)
-    value = _without_rounding(other.value - one.value, max(one.scale, other.scale))
+    sample = EstimateSample.of(np.concatenate([linearised.weights, other.weights]), n_clusters=everybody.size)
+    value = _without_rounding(other.value - linearised.value, max(linearised.scale, other.scale))
     return estimate_of(sample, value=value, variance=variance, degrees_of_freedom=freedom)
 
 
@@ -131,17 +132,17 @@ def _without_rounding(value: float, scale: float) -> float:
     return 0.0 if abs(value) <= ROUNDING * scale else value
 
 
-def _linearised(given: Occasions) -> _Linearised | None:
-    one, other = (
-        _occasion(given.first, given.first_weight, given.first_person, given.first_per),
-        _occasion(given.second, given.second_weight, given.second_person, given.second_per),
+def _linearised(occasions: Occasions) -> _Linearised | None:
+    occasion, other = (
+        _occasion(occasions.first, occasions.first_weight, occasions.first_person, occasions.first_per),
+        _occasion(occasions.second, occasions.second_weight, occasions.second_person, occasions.second_per),
     )
-    both = np.intersect1d(one[3], other[3])
+    both = np.intersect1d(occasion[3], other[3])
     if not both.size:
         return None
     totals = np.zeros(both.size)
     means, used = [], []
-    for sign, (values, weight, per, person) in ((-1.0, one), (1.0, other)):
+    for sign, (values, weight, per, person) in ((-1.0, occasion), (1.0, other)):
         inside = np.isin(person, both)
         place = np.searchsorted(both, person[inside])
         above = np.bincount(place, weights=(weight * values)[inside], minlength=both.size)
@@ -159,14 +160,14 @@ def _linearised(given: Occasions) -> _Linearised | None:
 def _occasion(
     values: ArrayLike, weight: ArrayLike, person: ArrayLike, per: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    given = np.asarray(values, dtype=np.float64)
+    answers = np.asarray(values, dtype=np.float64)
     weights = np.asarray(weight, dtype=np.float64)
-    below = np.ones_like(given) if per is None else np.asarray(per, dtype=np.float64)
+    below = np.ones_like(answers) if per is None else np.asarray(per, dtype=np.float64)
     people = np.asarray(person, dtype=np.int64)
-    if given.ndim != 1 or not given.shape == weights.shape == below.shape == people.shape:
+    if answers.ndim != 1 or not answers.shape == weights.shape == below.shape == people.shape:
         raise DesignError("answers, weights and people of an occasion must be lists of the same length")
-    if not (np.isfinite(given).all() and np.isfinite(weights).all() and np.isfinite(below).all()):
+    if not (np.isfinite(answers).all() and np.isfinite(weights).all() and np.isfinite(below).all()):
         raise DesignError("answers and weights must be finite numbers")
     if (weights < 0).any():
         raise DesignError("weights must be 0 or more")
-    return given, weights, below, people
+    return answers, weights, below, people

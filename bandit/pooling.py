@@ -71,7 +71,7 @@ def pooled_difference(*, stages: Sequence[StageAnswers], plan_weights: Sequence[
     first, second = (
         _Side.of(parts, masks) for masks in ([part.first for part in parts], [part.inside for part in parts])
     )
-    residuals = [two - one for one, two in zip(first.residuals, second.residuals, strict=True)]
+    residuals = [two - residual for residual, two in zip(first.residuals, second.residuals, strict=True)]
     return _estimate(parts, value=second.value - first.value, residuals=residuals, sides=[first, second])
 
 
@@ -156,11 +156,11 @@ class _Part:
         chances of their own, what the weights leave of them."""
         people = int(np.unique(self.cluster[inside]).size)
         fewest = people if self.items is None else min(people, self.items.count(inside))
-        found = float(max(fewest - 1, 1))
+        freedom = float(max(fewest - 1, 1))
         if self.fit is not None:
-            return found
+            return freedom
         uneven = _freedom_of_weights(self.relative[inside], self.cluster[inside])
-        return found if uneven is None else min(found, uneven)
+        return freedom if uneven is None else min(freedom, uneven)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ def _parts(stages: Sequence[StageAnswers], plan_weights: Sequence[float]) -> lis
 
 
 def _mask(mask: ArrayLike | None, n: int) -> NDArray[np.bool_]:
-    found = np.ones(n, dtype=bool) if mask is None else np.asarray(mask)
-    if found.shape != (n,) or found.dtype != bool:
+    selected = np.ones(n, dtype=bool) if mask is None else np.asarray(mask)
+    if selected.shape != (n,) or selected.dtype != bool:
         raise DesignError(f"inside, first: need true or false for each of {n} answers")
-    return found
+    return selected

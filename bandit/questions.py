@@ -103,10 +103,10 @@ def for_such_questions(
         same two questions shares both, and counts once."""
         everybody = _squares(single, values[rows]) - _squares(pair, values[both])
         of_person = _squares(single * people + person[rows], values[rows])
-        found = everybody - of_person + _squares(pair * people + person[both], values[both])
+        squares = everybody - of_person + _squares(pair * people + person[both], values[both])
         if thing is not None:
-            found -= _squares(thing, values) - _squares(thing * people + person, values)
-        return found
+            squares -= _squares(thing, values) - _squares(thing * people + person, values)
+        return squares
 
     share = np.bincount(single, weights=part[rows], minlength=size)
     effective = effective_size(share**2)

@@ -142,8 +142,8 @@ def uniform_sequences(
     # The k-th allowed rank is k plus the number of excluded ranks that stand before it.
     ranks = drawn + np.searchsorted(excluded - np.arange(excluded.size), drawn, side="right")
     if happened is None:
-        found = sequences_from_rank(ranks, n_questions, steps)
+        sequences = sequences_from_rank(ranks, n_questions, steps)
     else:
-        found = sequences_from_rank(ranks * 2**steps, n_questions, steps)
-        found = Sequences(found.target, found.evidence, happened[found.evidence])
-    return SequencePool(sequences=found, universe_size=universe, probability=probability)
+        sequences = sequences_from_rank(ranks * 2**steps, n_questions, steps)
+        sequences = Sequences(sequences.target, sequences.evidence, happened[sequences.evidence])
+    return SequencePool(sequences=sequences, universe_size=universe, probability=probability)

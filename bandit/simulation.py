@@ -260,11 +260,12 @@ def crowd_answers(
     as there, but not by target. `speeder`, bool (P,): true for people who read nothing and give two random answers,
     rounded as they always round; their share of changes is `RANDOM_CHANGE`.
     """
-    chance, shown = np.asarray(probability, dtype=np.float64), np.asarray(outcome)
+    chance, outcomes = np.asarray(probability, dtype=np.float64), np.asarray(outcome)
     who = np.asarray(person)
-    if not chance.shape == shown.shape == who.shape or chance.ndim != 1:
+    if not chance.shape == outcomes.shape == who.shape or chance.ndim != 1:
         raise DesignError(
-            f"probability, outcome, person: must be flat and equally long: {chance.shape}, {shown.shape}, {who.shape}"
+            f"probability, outcome, person: must be flat and equally long: {chance.shape}, {outcomes.shape}, "
+            f"{who.shape}"
         )
     if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
         raise DesignError(f"probability: must lie in 0..1, not {chance.min()}..{chance.max()}")
@@ -280,10 +281,10 @@ def crowd_answers(
     prior = np.clip(step * np.rint(points / step), 0, 100).astype(np.int64)
     odds = chance * np.exp(rng.normal(0, respondent_sd, people))[who]
     changes = rng.random(who.size) < odds / (odds + 1 - chance)
-    further = rng.binomial(MOST_CHANGE // step - 1, np.where(shown == 0, *FURTHER))
+    further = rng.binomial(MOST_CHANGE // step - 1, np.where(outcomes == 0, *FURTHER))
     size = step * (1 + further)
-    moved = np.where(shown == 1, np.minimum(100, prior + size), np.maximum(0, prior - size))
-    away = np.where(shown == 1, prior - size, prior + size)
+    moved = np.where(outcomes == 1, np.minimum(100, prior + size), np.maximum(0, prior - size))
+    away = np.where(outcomes == 1, prior - size, prior + size)
     posterior = np.where(changes, np.where(moved == prior, away, moved), prior)
     if hurried.any():
         prior, posterior = (
@@ -340,15 +341,15 @@ def average_over_people(probability: ArrayLike, respondent_sd: float) -> NDArray
 def _visible(kinds: Sequence[tuple[str, str]], seed: int) -> NDArray[np.float64]:
     """The effects that task, domain and outcome have, in logits, shape (K, K, 2), before rescaling."""
     tasks, domains = [task for task, _ in kinds], [domain for _, domain in kinds]
-    same_task = np.array([[one == other for other in tasks] for one in tasks])
-    same_domain = np.array([[one == other for other in domains] for one in domains])
+    same_task = np.array([[task == other for other in tasks] for task in tasks])
+    same_domain = np.array([[domain == other for other in domains] for domain in domains])
     # Evenly spaced steps in an order drawn by the seed: equally strong for every seed, unlike normal draws.
     order = sorted(set(domains), key=lambda domain: _uniform(seed, "domain", domain))
     steps = np.linspace(-math.sqrt(3), math.sqrt(3), len(order)) if len(order) > 1 else np.zeros(1)
     of_domain = dict(zip(order, TARGET_DOMAIN_SD * steps, strict=True))
     evidence = np.array([TASK_SD * _normal(seed, "evidence task", task) for task in tasks])
     target = np.array([TASK_SD * _normal(seed, "target task", task) for task in tasks])
-    of_pair = np.array([[TASK_PAIR_SD * _normal(seed, "task pair", one, other) for other in tasks] for one in tasks])
+    of_pair = np.array([[TASK_PAIR_SD * _normal(seed, "task pair", task, other) for other in tasks] for task in tasks])
     cell = (
         SAME_TASK_EFFECT * same_task
         + SAME_DOMAIN_EFFECT * same_domain

@@ -37,8 +37,8 @@ class Page:
 
     @property
     def kind(self) -> str:
-        found = KIND.search(self.text)
-        return found[1] if found else ""
+        match = KIND.search(self.text)
+        return match[1] if match else ""
 
 
 class Browser:

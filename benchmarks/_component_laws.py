@@ -32,8 +32,8 @@ def rows(pool: Executor, *, studies: int, seed: int) -> list[Row]:
 def _of_case(pool: Executor, number: int, studies: int, seed: int) -> Iterator[Row]:
     name, case = CASES[number]
     truth = component_cases.truth(case)
-    one = partial(component_study, case, seed * 100 + number)
-    made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+    study = partial(component_study, case, seed * 100 + number)
+    made = np.array(list(pool.map(study, range(studies), chunksize=25)))
     title = f"shares of variance: {name}"
     for place, (part, share) in enumerate(truth.items()):
         plain, low, high = made[:, place].T
@@ -49,8 +49,8 @@ def component_study(case: Case, stream: int, number: int) -> list[list[float]]:
     """Of each share in the order of the truth: the plain estimate and its interval."""
     arrays = component_cases.study(np.random.default_rng([10, stream, number]), case)
     plain = plain_shares(**arrays)
-    found = bandit.variance_components(
+    components = bandit.variance_components(
         **arrays, rng=np.random.default_rng([11, stream, number]), resamples=100, only=(PEOPLE,)
     )
-    ends = {one.name: one.interval for one in found.shares}
+    ends = {share.name: share.interval for share in components.shares}
     return [[plain[name], *ends[name]] for name in component_cases.truth(case)]

@@ -28,15 +28,15 @@ def few_people(*, share: float, seed: int, people: int) -> list[Row]:
 
 def _size(p: np.ndarray) -> float | None:
     """How often a p is under .05; None where it is withheld in more than nine of ten studies."""
-    given = p[~np.isnan(p)]
-    return float((given < 0.05).mean()) if given.size > 0.1 * p.size else None
+    known = p[~np.isnan(p)]
+    return float((known < 0.05).mean()) if known.size > 0.1 * p.size else None
 
 
 def by_task(*, share: float, seed: int, people: int) -> list[Row]:
     studies = max(50, round(share * 1200))
     laws, p, _given = estimate_laws.by_task(people=people, studies=studies, seed=seed)
-    whole, one = laws["all stages"], laws["one stage"]
-    slack = 3 * one.error
+    whole, one_stage = laws["all stages"], laws["one stage"]
+    slack = 3 * one_stage.error
     agree = {20: ".66", 40: ".63", 88: ".32"}[people]
     cover = Row(
         f"{people} people, by task", "cover", ".941 (88)", whole.cover, 0.93, 0.97 if people > 20 else 1, 3 * studies
@@ -49,10 +49,10 @@ def by_task(*, share: float, seed: int, people: int) -> list[Row]:
             f"{people} people, by task",
             "one stage with a hole: bias",
             "+.063" if people == 20 else "",
-            one.bias,
+            one_stage.bias,
             -0.01 - slack,
             0.01 + slack,
-            one.studies,
+            one_stage.studies,
         ),
     ]
 
@@ -102,7 +102,7 @@ def points_by_task(*, share: float, seed: int, people: int) -> list[Row]:
 def carry_over(*, share: float, seed: int, change: float) -> list[Row]:
     """Figures take it that nothing carries over; where something does, first items alone are right."""
     studies = max(50, round(share * 400))
-    laws, found = estimate_laws.carry_over(change=change, studies=studies, seed=seed)
+    laws, carried = estimate_laws.carry_over(change=change, studies=studies, seed=seed)
     case = f"{change:+g} logits after a change" if change else "nothing carries over"
     was = laws["all stages"]
     before = (f"{was.bias:+.4f}", f"{was.cover:.3f}")
@@ -111,14 +111,14 @@ def carry_over(*, share: float, seed: int, change: float) -> list[Row]:
     return [
         Row(case, "first items: bias (all: before)", before[0], laws["first items"].bias, -slack, slack, studies),
         Row(case, "first items: cover (all: before)", before[1], laws["first items"].cover, 0.92, 0.98, studies),
-        Row(case, "sampled minus holdout: p under .05", "-", found, *size, studies),
+        Row(case, "sampled minus holdout: p under .05", "-", carried, *size, studies),
     ]
 
 
 def predictions(*, share: float, seed: int) -> list[Row]:
     """What model assistance costs with bad predictions, since no coefficient is fitted that would shrink them."""
     studies = max(50, round(share * 400))
-    found = estimate_laws.price_of_predictions(people=88, studies=studies, seed=seed)
+    prices = estimate_laws.price_of_predictions(people=88, studies=studies, seed=seed)
     return [
         Row(
             f"predictions, {design}",
@@ -128,7 +128,7 @@ def predictions(*, share: float, seed: int) -> list[Row]:
             *((-1, 0) if "true" in name else (0, 1)),
             studies,
         )
-        for (design, name), price in found.items()
+        for (design, name), price in prices.items()
     ]
 
 
@@ -180,7 +180,7 @@ def levels(*, share: float, seed: int) -> list[Row]:
 def power(*, share: float, seed: int, people: int, stages: int) -> list[Row]:
     """In a study of 40 people a stage before, the controls' own error was taken as if it were known."""
     studies = max(50, round(share * 600))
-    found = estimate_laws.power_of_budgets(sittings=(people,) * stages, studies=studies, seed=seed)
+    powers = estimate_laws.power_of_budgets(sittings=(people,) * stages, studies=studies, seed=seed)
     before = {
         88: {"outcome": ".80", "condition": ".77", "evidence": ".73 to .75"},
         40: {"outcome": ".81", "condition": ".78", "evidence": ".74"},
@@ -192,18 +192,18 @@ def power(*, share: float, seed: int, people: int, stages: int) -> list[Row]:
             f"a budget of {stages} stages of {people} people",
             f"80 % power, {name}",
             before[people][name],
-            one,
+            share_found,
             round(0.8 - slack, 3),
             round(0.8 + slack, 3),
             studies,
         )
-        for name, one in found.items()
+        for name, share_found in powers.items()
     ]
 
 
 def proportional(*, share: float, seed: int) -> list[Row]:
     studies = max(50, round(share * 2000))
-    found = estimate_laws.proportional_stages(people=44, studies=studies, seed=seed)
+    laws = estimate_laws.proportional_stages(people=44, studies=studies, seed=seed)
     before = {0.05: ".922", 0.1: ".929", 0.4: ".947"}
     return [
         Row(
@@ -215,7 +215,7 @@ def proportional(*, share: float, seed: int) -> list[Row]:
             0.97,
             studies,
         )
-        for trade_off, law in found.items()
+        for trade_off, law in laws.items()
     ]
 
 

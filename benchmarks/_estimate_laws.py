@@ -25,7 +25,7 @@ def rows(pool: Meter, *, studies: int, seed: int) -> list[Row]:
 
 
 def _leaving(pool: Meter, studies: int, seed: int) -> list[Row]:
-    found = []
+    rows = []
     cases: Sequence[tuple[str, Leaving, int]] = (
         ("nobody leaves by answers", NOBODY_MORE, 88),
         ("nobody leaves by answers, 20 people", NOBODY_MORE, 20),
@@ -35,24 +35,22 @@ def _leaving(pool: Meter, studies: int, seed: int) -> list[Row]:
         ("leaves instead of answering", INSTEAD, 88),
     )
     for number, (title, leaving, people) in enumerate(cases):
-        one = partial(leaving_study, leaving, people, seed * 100 + number)
-        made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+        study = partial(leaving_study, leaving, people, seed * 100 + number)
+        made = np.array(list(pool.map(study, range(studies), chunksize=25)))
         if leaving is NOBODY_MORE:
             test = made[:, 0, 10]
-            found.append(Row(title, "test: size at .05", "none", float(np.nanmean(test < 0.05)), 0.03, 0.07, studies))
+            rows.append(Row(title, "test: size at .05", "none", float(np.nanmean(test < 0.05)), 0.03, 0.07, studies))
         for place, name in enumerate((title, f"{title}, one task")):
-            found += _ways(made[:, place], name, leaving, of_task=bool(place))
-    one = partial(levels_study, seed * 100 + len(cases))
-    made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+            rows += _ways(made[:, place], name, leaving, of_task=bool(place))
+    study = partial(levels_study, seed * 100 + len(cases))
+    made = np.array(list(pool.map(study, range(studies), chunksize=25)))
     title, plain = "people leave one of two levels, no effect", made[:, 0:3]
     before = (f"{plain[:, 0].mean():+.4f}", f"{_holds(plain[:, 1:], 0):.3f}")
     slack = 0.005 + 2 * float(made[:, 3].std()) / studies**0.5
-    found.append(
-        Row(title, "weighted: bias of difference", before[0], float(made[:, 3].mean()), -slack, slack, studies)
-    )
-    found.append(Row(title, "weighted: cover", before[1], _holds(made[:, 4:6], 0), 0.93, 0.97, studies))
-    found.append(Row(title, "bounds, odds ratio 2: cover", before[1], _holds(made[:, 6:8], 0), 0.93, 1, studies))
-    return found
+    rows.append(Row(title, "weighted: bias of difference", before[0], float(made[:, 3].mean()), -slack, slack, studies))
+    rows.append(Row(title, "weighted: cover", before[1], _holds(made[:, 4:6], 0), 0.93, 0.97, studies))
+    rows.append(Row(title, "bounds, odds ratio 2: cover", before[1], _holds(made[:, 6:8], 0), 0.93, 1, studies))
+    return rows
 
 
 def _holds(ends: np.ndarray, truth: float) -> float:
@@ -62,11 +60,16 @@ def _holds(ends: np.ndarray, truth: float) -> float:
 def levels_study(stream: int, number: int) -> list[float]:
     """The difference between two levels: plain, weighted for leaving, and the ends of its bounds."""
     rng = np.random.default_rng([7, stream, number])
-    one = leaving_cases.difference_of_levels(rng, Leaving(0.3, 0.02), NOBODY_MORE, people=88)
-    assert one.combined and one.stayed and one.bounds
+    difference = leaving_cases.difference_of_levels(rng, Leaving(0.3, 0.02), NOBODY_MORE, people=88)
+    assert difference.combined and difference.stayed and difference.bounds
     return [
-        *(one.combined.value, *one.combined.interval, one.stayed.value, *one.stayed.interval),
-        *one.bounds.interval,
+        *(
+            difference.combined.value,
+            *difference.combined.interval,
+            difference.stayed.value,
+            *difference.stayed.interval,
+        ),
+        *difference.bounds.interval,
     ]
 
 
@@ -92,32 +95,32 @@ def _ways(made: np.ndarray, name: str, leaving: Leaving, *, of_task: bool) -> It
 
 
 def leaving_study(leaving: Leaving, people: int, stream: int, number: int) -> list[list[float]]:
-    one = leaving_cases.study(np.random.default_rng([7, stream, number]), leaving, people=people)
+    study = leaving_cases.study(np.random.default_rng([7, stream, number]), leaving, people=people)
     rows = []
-    for figure in (one.everything, one.task):
+    for figure in (study.everything, study.task):
         plain, stayed, bounds, worst = leaving_cases.three_ways(figure)
-        ends = [*bounds, *worst, np.nan if one.test is None else one.test]
+        ends = [*bounds, *worst, np.nan if study.test is None else study.test]
         rows.append([plain.value, *plain.interval, stayed.value, *stayed.interval, *ends])
     return rows
 
 
 def _questions(pool: Meter, studies: int, seed: int) -> list[Row]:
-    found = []
+    rows = []
     for number, (questions, people) in enumerate(((60, 50), (200, 88))):
-        one = partial(question_study, questions, people, seed * 100 + number)
-        made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+        study = partial(question_study, questions, people, seed * 100 + number)
+        made = np.array(list(pool.map(study, range(studies), chunksize=25)))
         for place, (name, task) in enumerate((("", None), (", one task of four", 0))):
             truth = question_cases.truth(0.8, 0.6, task)
             low, high = made[:, place, 0::2], made[:, place, 1::2]
             these, such = ((low <= truth) & (truth <= high)).mean(axis=0)
             case = f"{questions} questions{name}"
-            found.append(Row(case, "such questions: cover", f"{these:.3f}", such, 0.93, 0.97, studies))
-    return found
+            rows.append(Row(case, "such questions: cover", f"{these:.3f}", such, 0.93, 0.97, studies))
+    return rows
 
 
 def question_study(questions: int, people: int, stream: int, number: int) -> list[list[float]]:
     made = question_cases.study(np.random.default_rng([8, stream, number]), questions=questions, people=people)
-    return [[*one.these.interval, *one.such.interval] for one in made.values()]
+    return [[*figure.these.interval, *figure.such.interval] for figure in made.values()]
 
 
 # Before: what a ceiling from one person's repeats and the false changes was, in 300 studies of a case like this.
@@ -130,16 +133,16 @@ HABITS = (
 
 
 def _noise(pool: Meter, studies: int, seed: int) -> list[Row]:
-    found = []
+    rows = []
     for number, (name, habits, before) in enumerate(HABITS):
         for uneven in (False, True):
-            one = partial(noise_study, habits, uneven, seed * 100 + number)
-            made = np.array(list(pool.map(one, range(studies), chunksize=25)))
+            study = partial(noise_study, habits, uneven, seed * 100 + number)
+            made = np.array(list(pool.map(study, range(studies), chunksize=25)))
             case = f"limit of the AUC: {name}" + (", uneven" if uneven else "")
-            found.append(
+            rows.append(
                 Row(case, "below the best AUC", before, float((made[:, 0] < made[:, 1]).mean()), 0, 0.05, studies)
             )
-    return found
+    return rows
 
 
 def noise_study(habits: Habits, uneven: bool, stream: int, number: int) -> tuple[float, float]:

@@ -24,18 +24,18 @@ class Meter:
         self.seconds: Counter[str] = Counter()
 
     def map(self, work: Callable[..., Any], items: Iterable[Any], *, chunksize: int = 1) -> Iterator[Any]:
-        for found, seconds in self.pool.map(partial(timed, work), items, chunksize=chunksize):
+        for result, seconds in self.pool.map(partial(timed, work), items, chunksize=chunksize):
             self.seconds[name_of(work)] += seconds
-            yield found
+            yield result
 
     def submit(self, work: Callable[..., Any], *args: Any, **options: Any) -> Callable[[], Any]:
         """Begins the work; what comes back waits for its result."""
         waiting: Future[tuple[Any, float]] = self.pool.submit(timed, work, *args, **options)
 
         def result() -> Any:
-            found, seconds = waiting.result()
+            result, seconds = waiting.result()
             self.seconds[name_of(work)] += seconds
-            return found
+            return result
 
         return result
 

@@ -65,7 +65,7 @@ CASES = {
 }
 # Of beliefs after the evidence: those before it are estimated in the same way.
 ALL = measures_of_arms([1.0, 19.0], [Rule("threshold", 0.5), Rule("proportional")])
-WANTED = [one for one in ALL if one.when != "prior"]
+WANTED = [measure for measure in ALL if measure.when != "prior"]
 LEAST, MOST = 0.93, 0.97
 
 
@@ -101,8 +101,8 @@ class World:
         places = np.arange(QUESTIONS * QUESTIONS)
         places = places[places // QUESTIONS != places % QUESTIONS]
         evidence, target = places // QUESTIONS, places % QUESTIONS
-        found = Similar(words).of_pairs(target.tolist(), evidence.tolist(), K)
-        aid = np.array([right[own].mean() for own in found])
+        similar = Similar(words).of_pairs(target.tolist(), evidence.tolist(), K)
+        aid = np.array([right[own].mean() for own in similar])
         base = 0.55 + rng.normal(0, 0.12, QUESTIONS)
         changes = np.clip(0.15 + 0.3 * (task[evidence] == task[target]) + rng.normal(0, 0.1, len(target)), 0, 1)
         score = np.clip(changes + rng.normal(0, 0.1, len(target)), 0, 1)
@@ -119,8 +119,8 @@ class World:
         return prior, np.clip(np.round(20 * (prior + step)) / 20, 0, 1)
 
     def measures(self, pair: np.ndarray, prior: np.ndarray, posterior: np.ndarray) -> list[Measure]:
-        given = ArmAnswers(prior, posterior, self.right[self.target[pair]], np.ones(len(pair)))
-        return list(as_measures(WANTED, given))
+        answers = ArmAnswers(prior, posterior, self.right[self.target[pair]], np.ones(len(pair)))
+        return list(as_measures(WANTED, answers))
 
 
 @cache
@@ -133,9 +133,9 @@ def truths(weight: float) -> dict[tuple[str, str], float]:
         leaning = rng.normal(0, 0.1, len(every))
         for level in LEVELS:
             prior, posterior = world.beliefs(every, leaning, np.full(len(every), level == "aided"), weight, rng)
-            for one in world.measures(every, prior, posterior):
-                assert one.per is not None
-                sums[level, one.name] += (one.values.sum(), one.per.sum())
+            for measure in world.measures(every, prior, posterior):
+                assert measure.per is not None
+                sums[level, measure.name] += (measure.values.sum(), measure.per.sum())
     return {key: float(values / per) for key, (values, per) in sums.items()}
 
 
@@ -152,7 +152,7 @@ def study(world: World, per: str, weight: float, rng: np.random.Generator) -> li
         leaning = rng.normal(0, 0.1, PEOPLE)[person]
         pair = drawn.selected
         prior, posterior = world.beliefs(pair, leaning, aided, weight, rng)
-        kept = rng.random(n) > 0.05
+        answered = rng.random(n) > 0.05
         part = StagePart(
             stage=number + 1,
             role="sampled",
@@ -160,14 +160,14 @@ def study(world: World, per: str, weight: float, rng: np.random.Generator) -> li
             sizes=tuple(stratum.size for stratum in drawn.strata),
             slots=tuple(np.bincount(drawn.stratum, minlength=len(drawn.strata)).tolist()),
             universe_size=None,
-            stratum=drawn.stratum[kept],
-            cluster=(number * PEOPLE + person)[kept],
-            probability=drawn.inclusion_probability[kept],
+            stratum=drawn.stratum[answered],
+            cluster=(number * PEOPLE + person)[answered],
+            probability=drawn.inclusion_probability[answered],
             planned_probability=drawn.inclusion_probability,
             people=PEOPLE,
         )
-        measures = world.measures(pair[kept], prior[kept], posterior[kept])
-        read.append(Read(part, Estimands(measures), {"help": np.where(aided, "aided", "alone")[kept]}))
+        measures = world.measures(pair[answered], prior[answered], posterior[answered])
+        read.append(Read(part, Estimands(measures), {"help": np.where(aided, "aided", "alone")[answered]}))
     return read
 
 
@@ -175,23 +175,23 @@ def simulated(case: tuple[str, int, int]) -> dict[tuple[str, str], list[tuple[fl
     """By arm (or "difference") and figure: value and ends, of some studies."""
     title, first, count = case
     per, weight = CASES[title]
-    found: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
+    estimates: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
     for number in range(first, first + count):
         seed = int.from_bytes(sha256(f"aid {title} {number}".encode()).digest()[:8], "big")
         made = level_figures("help", LEVELS, study(World.one(), per, weight, np.random.default_rng(seed)))
         for arm, figures in zip((*LEVELS, "difference"), (*made.figures, *made.differences), strict=True):
-            for one, figure in zip(WANTED, figures, strict=True):
+            for measure, figure in zip(WANTED, figures, strict=True):
                 if (known := figure.combined) is not None:
-                    found[arm, one.name].append((known.value, *known.interval))
-    return dict(found)
+                    estimates[arm, measure.name].append((known.value, *known.interval))
+    return dict(estimates)
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="cases whose title has this text")
-    asked = parser.parse_args(given)
+    asked = parser.parse_args(arguments)
     rows = []
     print(f"{'case':29}{'arm':12}{'figure':34}{'truth':>9}{'mean':>9}{'cover':>8}{'half width':>12}{'found':>8}")
     for title, (_per, weight) in CASES.items():
@@ -201,8 +201,8 @@ def main(given: Sequence[str] | None = None) -> None:
         cases = [(title, first, min(step, asked.studies - first)) for first in range(0, asked.studies, step)]
         merged: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
         with ProcessPoolExecutor(asked.jobs) as pool:
-            for found in pool.map(simulated, cases):
-                for key, values in found.items():
+            for estimates in pool.map(simulated, cases):
+                for key, values in estimates.items():
                     merged[key] += values
         for (arm, name), values in merged.items():
             rows.append(row_of(title, arm, name, values, weight))
@@ -235,9 +235,13 @@ def row_of(title: str, arm: str, name: str, values: list[tuple[float, float, flo
 
 
 def line_of(row: dict) -> str:
-    found = "-" if row["found"] is None else f"{100 * row['found']:.1f}%"
+    found_share = "-" if row["found"] is None else f"{100 * row['found']:.1f}%"
     head = f"{row['case']:29}{row['arm']:12}{row['figure']:34}{row['truth']:9.4f}{row['mean']:9.4f}"
-    return head + f"{100 * row['cover']:7.1f}%{row['half_width']:12.4f}{found:>8}" + ("" if row["kept"] else "  FAILS")
+    return (
+        head
+        + f"{100 * row['cover']:7.1f}%{row['half_width']:12.4f}{found_share:>8}"
+        + ("" if row["kept"] else "  FAILS")
+    )
 
 
 if __name__ == "__main__":

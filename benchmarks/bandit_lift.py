@@ -80,17 +80,17 @@ def truth_of(seed: int, pair_sd: float) -> bandit.BeliefTruth:
 
 def features(pairs: bandit.Pairs) -> NDArray[np.float64]:
     """Intercept, outcome, same task, same domain, both domains, then both tasks; shape (M, 172)."""
-    one, other = pairs.evidence, pairs.target
+    evidence, other = pairs.evidence, pairs.target
     columns = np.zeros((len(pairs), SHARED + OWN))
     columns[:, 0] = 1
     columns[:, 1] = pairs.outcome
-    columns[:, 2] = TASKS[one] == TASKS[other]
-    columns[:, 3] = DOMAINS[one] == DOMAINS[other]
+    columns[:, 2] = TASKS[evidence] == TASKS[other]
+    columns[:, 3] = DOMAINS[evidence] == DOMAINS[other]
     rows = np.arange(len(pairs))
     columns[rows, 4 + DOMAINS[other]] = 1
-    columns[rows, 9 + DOMAINS[one]] = 1
+    columns[rows, 9 + DOMAINS[evidence]] = 1
     columns[rows, SHARED + TASKS[other]] = 1
-    columns[rows, SHARED + 79 + TASKS[one]] = 1
+    columns[rows, SHARED + 79 + TASKS[evidence]] = 1
     return columns
 
 
@@ -163,7 +163,7 @@ def frontier_study(job: tuple[int, str]) -> tuple[float, float, bool]:
     """Found from stage 2 on, the width of the interval over all stages, and whether it holds the true share."""
     seed, name = job
     truth = truth_of(seed % TRUTHS, PAIR_SDS["stated"])
-    seen, labels, people, estimates, weights, found = [], [], [], [], [], []
+    seen, labels, people, estimates, weights, found_shares = [], [], [], [], [], []
     for stage in range(STAGES):
         rng, own = np.random.default_rng([6, seed, stage]), np.random.default_rng([7, seed, stage])
         for role, respondents in (("sampled", RESPONDENTS - HELD_OUT), ("holdout", HELD_OUT)):
@@ -182,11 +182,11 @@ def frontier_study(job: tuple[int, str]) -> tuple[float, float, bool]:
                 labels.append(label)
                 people.append(person + stage * RESPONDENTS)
             if score is not None:
-                found.append(float(bandit.average_over_people(chance[drawn.selected], PERSON_SD).mean()))
+                found_shares.append(float(bandit.average_over_people(chance[drawn.selected], PERSON_SD).mean()))
             estimates.append(estimated(drawn, there, person, label, pool.universe_size))
             weights.append(plan_weight(drawn))
     low, high = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate.interval
-    return float(np.mean(found)), high - low, low <= sum(RATES) / 2 <= high
+    return float(np.mean(found_shares)), high - low, low <= sum(RATES) / 2 <= high
 
 
 def estimated(
@@ -223,8 +223,8 @@ def frontier(pool: ProcessPoolExecutor, seeds: list[int]) -> dict[str, float]:
     rows = np.array(list(pool.map(frontier_study, jobs, chunksize=2))).reshape(len(FRONTIER), len(seeds), 3)
     means = dict(zip(FRONTIER, rows.mean(axis=1), strict=True))
     print(f"\n{'policy':14} {'found':>7} {'width':>7} {'cover':>6}")
-    for name, (found, width, cover) in means.items():
-        print(f"{name:14} {found:7.3f} {width:7.4f} {cover:6.2f}")
+    for name, (found_share, width, cover) in means.items():
+        print(f"{name:14} {found_share:7.3f} {width:7.4f} {cover:6.2f}")
     mixed = rows[len(EPSILONS) :]
     more = {}
     for place, epsilon in enumerate(EPSILONS):
@@ -253,13 +253,13 @@ def main() -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         print(f"{'truth':8} {'sd':>4} {'uniform':>8} {'found':>8} {'oracle':>8} {'gain':>16} {'lift':>16}")
         for name, pair_sd in PAIR_SDS.items():
-            found, oracle, uniform = np.array(
+            found_share, oracle, uniform = np.array(
                 list(pool.map(one_study, [(seed, pair_sd) for seed in seeds], chunksize=2))
             ).T
-            gain, lift = (found - uniform) / (oracle - uniform), found / uniform
+            gain, lift = (found_share - uniform) / (oracle - uniform), found_share / uniform
             reach = [1.96 * values.std(ddof=1) / len(seeds) ** 0.5 for values in (gain, lift)]
             print(
-                f"{name:8} {pair_sd:4} {uniform.mean():8.3f} {found.mean():8.3f} {oracle.mean():8.3f} "
+                f"{name:8} {pair_sd:4} {uniform.mean():8.3f} {found_share.mean():8.3f} {oracle.mean():8.3f} "
                 f"{gain.mean():7.3f} +- {reach[0]:.3f} {lift.mean():7.3f} +- {reach[1]:.3f}",
                 flush=True,
             )

@@ -83,9 +83,9 @@ def measure(questions: int, url: str, folder: str) -> int:
     client.get("/admin/survey/bank/add/")
     report["MiB before"] = round(peak())
 
-    def timed(name: str, address: str, given: dict[str, object]) -> object:
+    def timed(name: str, address: str, form: dict[str, object]) -> object:
         begun, processor = time.perf_counter(), time.process_time()
-        response = client.post(address, given) if given else client.get(address)
+        response = client.post(address, form) if form else client.get(address)
         seconds = [round(time.perf_counter() - begun, 1), round(time.process_time() - processor, 1)]
         report[name] = {"seconds": seconds[0], "of a processor": seconds[1], "MiB at most": round(peak())}
         print(f"{name}: {report[name]}", flush=True)
@@ -93,8 +93,8 @@ def measure(questions: int, url: str, folder: str) -> int:
 
     sent = timed("send", "/admin/survey/bank/add/", {"file": SimpleUploadedFile("large.csv", content)})
     address = sent["Location"]  # type: ignore[index]
-    shown = timed("look", address, {}).content.decode()  # type: ignore[attr-defined]
-    fields = dict(re.findall(r'<input type="(?:text|hidden)" name="(\w+)" value="([^"]*)"', shown))
+    page = timed("look", address, {}).content.decode()  # type: ignore[attr-defined]
+    fields = dict(re.findall(r'<input type="(?:text|hidden)" name="(\w+)" value="([^"]*)"', page))
     fields |= {f"column_{name}": name for name in ("id", "source", "question", "answer")}
     stored = timed("store", address, {**fields, "encoding": "utf_8", "delimiter": ",", "store": "1"})
     if stored.status_code != 302:  # type: ignore[attr-defined]

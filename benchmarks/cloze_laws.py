@@ -41,9 +41,9 @@ LOW, HIGH = 0.93, 0.97
 
 def one(plan: ClozePlan, name: str, number: int) -> list[tuple[float, float, float]]:
     """Of one study the value and the ends of each figure: PNC of each model, their difference, the mean surprisal."""
-    found = study(WORLDS.get(name, WORLD), plan, rng=generator(SEED, name, number), samples=500)
-    figures = [*found.pnc.values(), *found.differences.values(), found.mean]
-    return [(one.value or np.nan, *(one.interval or (np.nan, np.nan))) for one in figures]
+    estimates = study(WORLDS.get(name, WORLD), plan, rng=generator(SEED, name, number), samples=500)
+    figures = [*estimates.pnc.values(), *estimates.differences.values(), estimates.mean]
+    return [(figure.value or np.nan, *(figure.interval or (np.nan, np.nan))) for figure in figures]
 
 
 def rows(cases: Sequence[str], *, studies: int, jobs: int) -> list[tuple[str, str, float, float, float, float]]:
@@ -72,11 +72,11 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--case", action="append", choices=list(CASES), help="all without it")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'case':32} {'figure':24} {'truth':>7} {'bias':>8} {'cover':>6} {'width':>7}")
     failed = False
     for case, figure, target, bias, cover, width in rows(
-        given.case or list(CASES), studies=given.studies, jobs=given.jobs
+        arguments.case or list(CASES), studies=arguments.studies, jobs=arguments.jobs
     ):
         wrong = not LOW <= cover <= HIGH or abs(bias) > 0.1 * width
         failed |= wrong

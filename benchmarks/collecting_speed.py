@@ -110,7 +110,7 @@ def measure(folder: Path, options: argparse.Namespace) -> tuple[float, float, fl
     path = folder / "bank.csv"
     path.write_text("id,source,question,answer\n" + "\n".join(rows) + "\n")
     bank = import_questions(path, "made-up")
-    found = []
+    results = []
     for name, limit, concurrency in (("alone", ALONE, 1), ("together", None, options.concurrency)):
         # With another reply length the request is a new one, so that no answer comes from the store.
         made = collecting.create_collection(
@@ -121,8 +121,8 @@ def measure(folder: Path, options: argparse.Namespace) -> tuple[float, float, fl
         seconds = time.perf_counter() - started
         if ended is None or ended.answered != made.wanted:
             raise SystemExit(f"the collection did not end well: {ended and ended.error}")
-        found.append(made.wanted / seconds)
-    return found[1], found[0], (time.process_time() - cpu) / made.wanted
+        results.append(made.wanted / seconds)
+    return results[1], results[0], (time.process_time() - cpu) / made.wanted
 
 
 if __name__ == "__main__":

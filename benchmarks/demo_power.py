@@ -96,8 +96,8 @@ def run_apart(seed: int, *, null: bool) -> dict[str, Any]:
         )
     if done.returncode:
         raise SystemExit(f"seed {seed} failed with status {done.returncode}; see above")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
 
 
 def main() -> int:

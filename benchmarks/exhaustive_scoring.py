@@ -196,15 +196,15 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     timed_pairs = as_texts(questions, pool)
     _, speed_seconds = timed(f"scoring {len(pool):,} pairs", lambda: training.score(folders, timed_pairs))
     speed = len(pool) / speed_seconds
-    found, fidelity_seconds = timed(
+    fidelity, fidelity_seconds = timed(
         f"scoring {options.fresh + options.unseen:,} fresh pairs",
         lambda: pair_scorer.fidelity(
             scorer, folders=folders, questions=questions, rng=rng, n_pairs=options.fresh, n_unseen=options.unseen
         ),
     )
     drawn = in_child(folder / "scorer", slots=options.slots, threads=options.threads)
-    uniform, unseen = found["uniform"], found["unseen_questions"]
-    for name, part in found.items():
+    uniform, unseen = fidelity["uniform"], fidelity["unseen_questions"]
+    for name, part in fidelity.items():
         print(f"{name}: {json.dumps(part)}")
     print(f"the predictor scores {speed:.0f} pairs a second: {drawn['pairs'] / speed / 86400:.1f} days for all pairs")
     return {

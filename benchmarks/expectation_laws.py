@@ -115,15 +115,15 @@ def study(world: World, design: bandit.Design, rng: np.random.Generator) -> Expe
     else:
         value = (rng.random(len(item)) < 1 / (1 + np.exp(-logit))).astype(np.float64)
     weight = 1 / drawn.inclusion_probability
-    kept = rng.random(len(item)) > 0.05  # Some answers are lost.
-    places, place = np.unique(item[kept], return_inverse=True)
+    answered = rng.random(len(item)) > 0.05  # Some answers are lost.
+    places, place = np.unique(item[answered], return_inverse=True)
     return Expectations(
         event=EVENTS[world.forecast],
-        items=Items([str(one) for one in places], groups={"part": world.part[places]}),
+        items=Items([str(place) for place in places], groups={"part": world.part[places]}),
         item=place.reshape(-1),
-        person=person[kept],
-        weight=weight[kept],
-        value=value[kept],
+        person=person[answered],
+        weight=weight[answered],
+        value=value[answered],
         readers=(ItemReader("model", "model", world.model[places]),),
     )
 
@@ -132,7 +132,7 @@ def truths(world: World) -> dict[str, float]:
     """What the intervals are to cover, over all items."""
     mu, m = world.mean, world.model
     gap = mu - m
-    found = {
+    truths = {
         "agreement, corrected": float(np.corrcoef(mu, m)[0, 1]),
         "gap of all": float(gap.mean()),
         "gap of a part": float(gap[world.part == 3].mean()),
@@ -142,16 +142,16 @@ def truths(world: World) -> dict[str, float]:
         chance = np.clip(m, FLOOR, 1 - FLOOR)
         bits = -(mu * np.log2(chance) + (1 - mu) * np.log2(1 - chance))
         average = mu.mean()
-        found["bits of the model"] = float(bits.mean())
-        found["bits saved"] = float(-(average * np.log2(average) + (1 - average) * np.log2(1 - average)) - bits.mean())
-        found["bias of the model"] = float((m - mu).mean())
-        found["happened"] = float(average)
-        found["same as the model"] = float(np.mean(np.where(m > 0.5, mu, 1 - mu)))
-        found["two people alike"] = float(np.mean(pair_alike(world)))
+        truths["bits of the model"] = float(bits.mean())
+        truths["bits saved"] = float(-(average * np.log2(average) + (1 - average) * np.log2(1 - average)) - bits.mean())
+        truths["bias of the model"] = float((m - mu).mean())
+        truths["happened"] = float(average)
+        truths["same as the model"] = float(np.mean(np.where(m > 0.5, mu, 1 - mu)))
+        truths["two people alike"] = float(np.mean(pair_alike(world)))
     else:
-        found["bias of people"] = float((mu - m).mean())
-        found["happened"] = float(m.mean())
-    return found
+        truths["bias of people"] = float((mu - m).mean())
+        truths["happened"] = float(m.mean())
+    return truths
 
 
 def pair_alike(world: World) -> np.ndarray:
@@ -162,22 +162,22 @@ def simulated(case: tuple[str, bool, int, int]) -> dict[str, list[tuple[float, f
     """Figures by name, of some studies."""
     title, forecast, first, count = case
     world = World.of(forecast=forecast)
-    found: dict[str, list[tuple[float, float | None, float | None]]] = defaultdict(list)
+    estimates: dict[str, list[tuple[float, float | None, float | None]]] = defaultdict(list)
     for number in range(first, first + count):
         seed = int.from_bytes(sha256(f"expectations {title} {forecast} {number}".encode()).digest()[:8], "big")
-        given = study(world, DESIGNS[title], np.random.default_rng(seed))
-        reader = given.readers[0]
-        agreed = agreement(given, reader)
-        parted = gaps(given, reader)
+        expectations = study(world, DESIGNS[title], np.random.default_rng(seed))
+        reader = expectations.readers[0]
+        agreed = agreement(expectations, reader)
+        parted = gaps(expectations, reader)
         figures = {
             "agreement as measured": agreed.correlation,
             "ceiling": agreed.ceiling,
             "agreement, corrected": agreed.corrected,
             "gap of all": parted.parts[0].gap,
-            "gap of a part": next(one.gap for one in parted.parts if one.part == "3"),
+            "gap of a part": next(part.gap for part in parted.parts if part.part == "3"),
             "typical gap": parted.typical,
         }
-        lines = {one.forecaster: one for one in calibrations(given, floor=FLOOR)}
+        lines = {calibration.forecaster: calibration for calibration in calibrations(expectations, floor=FLOOR)}
         if forecast:
             people = lines["people"]
             figures |= {
@@ -185,7 +185,7 @@ def simulated(case: tuple[str, bool, int, int]) -> dict[str, list[tuple[float, f
                 "bits saved": people.saved,
                 "bias of people": people.bias,
                 "happened": people.happened,
-                **{f"reliability, bin {place}": one.happened for place, one in _edges(people.bins)},
+                **{f"reliability, bin {place}": edge.happened for place, edge in _edges(people.bins)},
             }
         else:
             model, others = lines["model"], lines["the other people"]
@@ -197,19 +197,19 @@ def simulated(case: tuple[str, bool, int, int]) -> dict[str, list[tuple[float, f
                 "bits of the other people": others.bits,
                 "same as the model": agreed.same,
                 "two people alike": agreed.two_people,
-                **{f"reliability, bin {place}": one.happened for place, one in _edges(model.bins)},
+                **{f"reliability, bin {place}": edge.happened for place, edge in _edges(model.bins)},
             }
         for name, figure in figures.items():
-            found[name].append((figure.value, figure.low, figure.high))
-        truth = world.mean[np.array([int(label) for label in given.items.labels])]
+            estimates[name].append((figure.value, figure.low, figure.high))
+        truth = world.mean[np.array([int(label) for label in expectations.items.labels])]
         inside = [
-            one.shrunk.low <= truth[one.item] - one.reader <= one.shrunk.high
-            for one in parted.items
-            if one.shrunk.low is not None and one.shrunk.high is not None
+            item.shrunk.low <= truth[item.item] - item.reader <= item.shrunk.high
+            for item in parted.items
+            if item.shrunk.low is not None and item.shrunk.high is not None
         ]
         if inside:
-            found["gap of an item"].append((float(np.mean(inside)), None, None))
-    return dict(found)
+            estimates["gap of an item"].append((float(np.mean(inside)), None, None))
+    return dict(estimates)
 
 
 def _edges(bins):
@@ -221,28 +221,29 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="cases whose title has this text")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
     print(f"{'event':10}{'design':16}{'figure':28}{'truth':>9}{'mean':>9}{'cover':>8}{'half width':>12}")
     for forecast in (False, True):
         expected = truths(World.of(forecast=forecast))
         for title in DESIGNS:
             event = "forecast" if forecast else "choice"
-            if given.only not in f"{event} {title}":
+            if arguments.only not in f"{event} {title}":
                 continue
-            part = max(1, given.studies // (4 * given.jobs))
+            part = max(1, arguments.studies // (4 * arguments.jobs))
             cases = [
-                (title, forecast, first, min(part, given.studies - first)) for first in range(0, given.studies, part)
+                (title, forecast, first, min(part, arguments.studies - first))
+                for first in range(0, arguments.studies, part)
             ]
             merged: dict[str, list[tuple[float, float | None, float | None]]] = defaultdict(list)
-            with ProcessPoolExecutor(given.jobs) as pool:
-                for found in pool.map(simulated, cases):
-                    for name, values in found.items():
+            with ProcessPoolExecutor(arguments.jobs) as pool:
+                for estimates in pool.map(simulated, cases):
+                    for name, values in estimates.items():
                         merged[name] += values
             for name, values in merged.items():
                 rows.append(row_of(event, title, name, values, expected.get(name)))
                 print(line_of(rows[-1]), flush=True)
-    print(json.dumps({"studies": given.studies, "rows": rows}))
+    print(json.dumps({"studies": arguments.studies, "rows": rows}))
     if any(not row["kept"] for row in rows):
         raise SystemExit("an interval does not cover as it should")
 

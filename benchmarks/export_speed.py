@@ -92,10 +92,10 @@ def inside(options: argparse.Namespace) -> int:
     from survey.services.base import jobs
     from survey.services.studies.finding import find_study
 
-    given = {"format": options.formats.split(",")}
+    query = {"format": options.formats.split(",")}
     if options.tables:
-        given["table"] = options.tables.split(",")
-    job, _is_new = jobs.ask(find_study(SLUG), "export", given)
+        query["table"] = options.tables.split(",")
+    job, _is_new = jobs.ask(find_study(SLUG), "export", query)
     loaded = most_memory()
     begun, processor = time.perf_counter(), time.process_time()
     if options.profile:

@@ -76,7 +76,7 @@ kind = "open"
 
 
 def numbers(text: str) -> list[int]:
-    return [int(one) for one in text.split(",") if one]
+    return [int(part) for part in text.split(",") if part]
 
 
 def main() -> int:
@@ -128,8 +128,8 @@ def measure(options: argparse.Namespace, url: str, folder: str) -> int:
             explain(options.slots[-1])
     if options.linear:
         linear(1000, Path(folder) / "first")  # Once, so that everything is imported.
-        found = {size: linear(size, Path(folder)) for size in options.linear}
-        report["linear"] = growth(found)
+        times = {size: linear(size, Path(folder)) for size in options.linear}
+        report["linear"] = growth(times)
     if options.stages:
         report["stages"] = in_turn(options.stages, options.sittings)
     if options.stages and options.reports:
@@ -145,14 +145,14 @@ def insert(model: Any, rows: int, **columns: str) -> None:
     """So many rows in one statement. A column is an SQL expression of i, which counts from 1, or has its default."""
     from django.db import connection
 
-    names, expressions, given = [], [], []
+    names, expressions, values = [], [], []
     for field in model._meta.concrete_fields:
         names.append(connection.ops.quote_name(field.column))
         if field.attname in columns:
             expressions.append(columns[field.attname].replace("%", "%%"))
         else:
             expressions.append("%s")
-            given.append(field.get_db_prep_save(field.get_default(), connection))
+            values.append(field.get_db_prep_save(field.get_default(), connection))
     if connection.vendor == "postgresql":
         source = f"generate_series(1, {rows}) AS counted(i)"
     else:
@@ -163,7 +163,7 @@ def insert(model: Any, rows: int, **columns: str) -> None:
     table, into = model._meta.db_table, ", ".join(names)
     statement = f"INSERT INTO {table} ({into}) SELECT {', '.join(expressions)} FROM {source}"  # noqa: S608 - all ours
     with connection.cursor() as cursor:
-        cursor.execute(statement, given)
+        cursor.execute(statement, values)
 
 
 def make_bank() -> None:
@@ -330,10 +330,10 @@ def _without_indexes(cursor: Any, models: Sequence[Any]) -> list[str]:
         "JOIN pg_class t ON t.oid = i.indrelid WHERE t.relname = ANY(%s) AND NOT i.indisunique",
         [[model._meta.db_table for model in models]],
     )
-    found = cursor.fetchall()
-    for name, _definition in found:
+    indexes = cursor.fetchall()
+    for name, _definition in indexes:
         cursor.execute(f'DROP INDEX "{name}"')
-    return [definition for _name, definition in found]
+    return [definition for _name, definition in indexes]
 
 
 def tidy() -> None:
@@ -358,9 +358,9 @@ def pages(sizes: Sequence[int], visits: int) -> dict[str, dict[str, float]]:
     report = {}
     for kind in KINDS:
         medians = [1000 * statistics.median(times[kind, slots]) for slots in sizes]
-        ratios = [one / medians[0] for one in medians]
+        ratios = [median / medians[0] for median in medians]
         words = " ".join(f"{ratio:.2f}" for ratio in ratios)
-        print(f"{kind:<16}" + "".join(f"{one:>12.2f}" for one in medians) + f"   {words}")
+        print(f"{kind:<16}" + "".join(f"{median:>12.2f}" for median in medians) + f"   {words}")
         report[kind] = {str(slots): round(ratio, 2) for slots, ratio in zip(sizes, ratios, strict=True)}
     return report
 
@@ -369,12 +369,12 @@ def visit(slug: str) -> list[tuple[str, float]]:
     """One person who begins and answers two items, with the time of each page."""
     from django.test import Client
 
-    browser, found = Client(headers={"host": "127.0.0.1"}), []
+    browser, visits = Client(headers={"host": "127.0.0.1"}), []
 
-    def timed(kind: str, ask: Any, *given: Any, **named: Any) -> Any:
+    def timed(kind: str, ask: Any, *arguments: Any, **named: Any) -> Any:
         begun = time.perf_counter()
-        page = ask(*given, **named)
-        found.append((kind, time.perf_counter() - begun))
+        page = ask(*arguments, **named)
+        visits.append((kind, time.perf_counter() - begun))
         if page.status_code >= 400:
             raise RuntimeError(f"{slug}: {kind} was answered with {page.status_code}: {page.content.decode()[:300]}")
         return page
@@ -387,7 +387,7 @@ def visit(slug: str) -> list[tuple[str, float]]:
     for _screen in range(4):
         form = filled(page.content.decode(), set())
         page = timed("item post", browser.post, f"/s/{slug}/sitting", form, headers={"X-Hunch-Exchange": "1"})
-    return [*found, ("look for slots", looking(slug))]
+    return [*visits, ("look for slots", looking(slug))]
 
 
 def looking(slug: str) -> float:
@@ -416,7 +416,7 @@ def explain(slots: int) -> None:
     with connection.execute_wrapper(watch):
         visit(f"s{slots}")
     how = "EXPLAIN ANALYZE" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
-    for seconds, sql, params in sorted(met, key=lambda one: -one[0])[:6]:
+    for seconds, sql, params in sorted(met, key=lambda query: -query[0])[:6]:
         print(f"{1000 * seconds:.1f} ms: {sql[:300]}")
         if sql.startswith("SELECT"):
             with connection.cursor() as cursor:
@@ -459,16 +459,16 @@ def linear(size: int, folder: Path) -> dict[str, float]:
     return {name: 1e6 * seconds_of(call) / rows for name, (rows, call) in work.items()}
 
 
-def growth(found: dict[int, dict[str, float]]) -> dict[str, Any]:
+def growth(times: dict[int, dict[str, float]]) -> dict[str, Any]:
     """Print what each kind of work takes at each size, and how much more for one row at the largest."""
-    sizes = list(found)
+    sizes = list(times)
     print(f"{'processor time, µs':<20}" + "".join(f"{size:>10,}" for size in sizes) + "   largest / smallest")
     report = {}
-    for name in found[sizes[0]]:
-        micro = [found[size][name] for size in sizes]
+    for name in times[sizes[0]]:
+        micro = [times[size][name] for size in sizes]
         ratio = micro[-1] / micro[0]
-        print(f"{name:<20}" + "".join(f"{one:>10.1f}" for one in micro) + f"   {ratio:.2f}")
-        report[name] = {"micro": [round(one, 1) for one in micro], "ratio": round(ratio, 2)}
+        print(f"{name:<20}" + "".join(f"{value:>10.1f}" for value in micro) + f"   {ratio:.2f}")
+        report[name] = {"micro": [round(value, 1) for value in micro], "ratio": round(ratio, 2)}
     return report
 
 
@@ -497,7 +497,7 @@ def in_turn(stages: int, sittings: int) -> dict[str, list[float]]:
     text = STUDY.format(slug=f"of{stages}", sittings=sittings, items=ITEMS, candidates=200 * sittings)
     text = text.replace("holdout = 0", "holdout = 0.1").replace("[[stages]]", PREDICTOR + "[[stages]]", 1)
     study = create_study(text=text + (stages - 1) * STAGE.format(sittings=sittings), source_name="stages.toml")
-    found: dict[str, list[float]] = {name: [] for name in STEPS}
+    times: dict[str, list[float]] = {name: [] for name in STEPS}
     for stage in study.stages.select_related("study__bank").order_by("index"):
         stage.refresh_from_db()
         answer_all(lifecycle.open_stage(stage))
@@ -512,12 +512,12 @@ def in_turn(stages: int, sittings: int) -> dict[str, list[float]]:
         taken["look for slots"] = seconds_of(lambda: [expiry.deal_make_up_booklets(stage) for _time in range(20)]) / 20  # noqa: B023 - called at once
         for name in STEPS:
             if name in taken:
-                found[name].append(round(taken[name], 4))
+                times[name].append(round(taken[name], 4))
     print(f"{'processor time, s':<20}" + "".join(f"{f'stage {n}':>10}" for n in range(1, stages + 1)))
-    for name, seconds in found.items():
+    for name, seconds in times.items():
         missing = "" if name != "evaluate" else f"{'':>10}"
-        print(f"{name:<20}{missing}" + "".join(f"{one:>10.3f}" for one in seconds))
-    return found
+        print(f"{name:<20}{missing}" + "".join(f"{second:>10.3f}" for second in seconds))
+    return times
 
 
 def reports_of(slug: str, folder: Path) -> dict[str, float]:
@@ -526,12 +526,14 @@ def reports_of(slug: str, folder: Path) -> dict[str, float]:
     from survey.services.results import estimating, reports
 
     study = Study.objects.get(slug=slug)
-    given = random.Random(1)
+    random_source = random.Random(1)
     for number in range(8):
         model = LanguageModel.objects.create(name=f"model {number}")
         ModelAnswer.objects.bulk_create(
             [
-                ModelAnswer(language_model=model, question=question, correct=given.random() < 0.3 + 0.08 * number)
+                ModelAnswer(
+                    language_model=model, question=question, correct=random_source.random() < 0.3 + 0.08 * number
+                )
                 for question in study.bank.questions.all()
             ],
             batch_size=1000,
@@ -542,10 +544,10 @@ def reports_of(slug: str, folder: Path) -> dict[str, float]:
 
     work: dict[str, Callable[[], Any]] = {name: partial(made, name) for name in REPORTS}
     work["estimate"] = lambda: estimating.estimate(study)
-    found = {name: round(seconds_of(call), 1) for name, call in work.items()}
-    for name, seconds in found.items():
+    times = {name: round(seconds_of(call), 1) for name, call in work.items()}
+    for name, seconds in times.items():
         print(f"{name:<20}{seconds:>10.1f} s")
-    return found
+    return times
 
 
 def answer_all(stage: Any) -> None:
@@ -556,7 +558,7 @@ def answer_all(stage: Any) -> None:
     from survey.instruments.belief_update.models import Belief
     from survey.models import Assignment, Respondent, Response, Sitting
 
-    now, given = timezone.now(), random.Random(stage.index)
+    now, random_source = timezone.now(), random.Random(stage.index)
     when = {"started_at": now, "last_seen_at": now, "ended_at": now}
     with transaction.atomic():
         for booklet in stage.booklets.all():
@@ -587,7 +589,8 @@ def answer_all(stage: Any) -> None:
                 for number, screen in enumerate(("prior", "posterior"), start=1)
             )
             Belief.objects.bulk_create(
-                Belief(response=response, kind=response.screen, value=given.randrange(101)) for response in responses
+                Belief(response=response, kind=response.screen, value=random_source.randrange(101))
+                for response in responses
             )
 
 

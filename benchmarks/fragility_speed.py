@@ -31,9 +31,9 @@ def main() -> None:
     parser.add_argument("--judgements", type=int, default=100_000)
     parser.add_argument("--names", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    rng = np.random.default_rng(given.seed)
-    n, k = given.judgements, given.names
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    n, k = arguments.judgements, arguments.names
     strengths = rng.normal(0, 0.6, k)
     first = rng.integers(k, size=n)
     second = (first + 1 + rng.integers(k - 1, size=n)) % k
@@ -53,10 +53,10 @@ def main() -> None:
     rows = []
     for title, work in cases.items():
         started = process_time()
-        found: Fragility = work()
+        fragility: Fragility = work()
         seconds = process_time() - started
-        counts = [pair.count for pair in found.neighbours if pair.count is not None]
-        first_place = found.first.count if found.first is not None else None
+        counts = [pair.count for pair in fragility.neighbours if pair.count is not None]
+        first_place = fragility.first.count if fragility.first is not None else None
         print(f"{title:32}{seconds:9.2f}{first_place or 0:26,}{f'{min(counts):,} to {max(counts):,}':>24}")
         rows.append({"ranking": title, "seconds": round(seconds, 3), "first_place": first_place, "neighbours": counts})
     print(json.dumps({"rows": n, "names": k, "rankings": rows}))

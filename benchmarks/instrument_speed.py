@@ -67,10 +67,10 @@ def main() -> int:
     parser.add_argument("--instruments", default=",".join(INSTRUMENTS))
     parser.add_argument("--profile", default="", help="print where the time of this piece of work goes")
     parser.add_argument("--inside", default="", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.inside:
-        return inside(given.inside, given.answers, given.profile)
-    for name in given.instruments.split(","):
+    arguments = parser.parse_args()
+    if arguments.inside:
+        return inside(arguments.inside, arguments.answers, arguments.profile)
+    for name in arguments.instruments.split(","):
         with tempfile.TemporaryDirectory(prefix="hunch-instrument-") as folder:
             environment = os.environ | {
                 "DJANGO_SETTINGS_MODULE": "survey.settings",
@@ -78,7 +78,7 @@ def main() -> int:
                 "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
                 "HUNCH_LOG_LEVEL": "ERROR",
             }
-            asked = ["--inside", name, "--answers", str(given.answers), "--profile", given.profile]
+            asked = ["--inside", name, "--answers", str(arguments.answers), "--profile", arguments.profile]
             subprocess.run([sys.executable, __file__, *asked], check=True, env=environment)
     return 0
 
@@ -101,7 +101,7 @@ def inside(name: str, answers: int, profiled: str) -> int:
     gc.collect()
     folder = Path(os.environ["HUNCH_VAR"])
     print(f"{name}: built in {built:.0f} s of processor time")
-    found = []
+    rows = []
     for what, work in works(study, folder).items():
         start, before = time.process_time(), most_memory()
         if what == profiled:
@@ -116,8 +116,8 @@ def inside(name: str, answers: int, profiled: str) -> int:
             try:
                 work()
             except Exception as exc:  # A report that has nothing to show says so: its line has the sentence.
-                found.append({"what": what, "refused": f"{type(exc).__name__}: {exc}"[:120]})
-                print(f"  {what:<24} {found[-1]['refused']}")
+                rows.append({"what": what, "refused": f"{type(exc).__name__}: {exc}"[:120]})
+                print(f"  {what:<24} {rows[-1]['refused']}")
                 continue
         row = {
             "what": what,
@@ -125,11 +125,11 @@ def inside(name: str, answers: int, profiled: str) -> int:
             "statements": len(asked.captured_queries),
             "mib": round((most_memory() - before) / 1024),
         }
-        found.append(row)
+        rows.append(row)
         print(
             f"  {what:<24} {row['seconds']:>7} s {row['statements']:>7} statements {row['mib']:>6} MiB more", flush=True
         )
-    print(json.dumps({"instrument": name, "answers": answers, "work": found}))
+    print(json.dumps({"instrument": name, "answers": answers, "work": rows}))
     return 0
 
 
@@ -146,12 +146,12 @@ def works(study: Any, folder: Path) -> dict[str, Callable[[], Any]]:
         if job.error:
             raise RuntimeError(job.error)
 
-    found: dict[str, Callable[[], Any]] = {"export of answers": export}
+    calls: dict[str, Callable[[], Any]] = {"export of answers": export}
     own = [entry.name for entry in instruments.of_study(study).reports() if entry.while_it_runs]
     for name in ("agreement", "calibration", "gaps", *own, "preferences", "cloze"):
         if name in {entry.name for entry in reports.entries_of(study)}:
-            found[f"report {name}"] = lambda name=name: reports.make(study, name)
-    return found
+            calls[f"report {name}"] = lambda name=name: reports.make(study, name)
+    return calls
 
 
 def most_memory() -> int:
@@ -203,7 +203,7 @@ def filled(kind: str, answers: int, *, options: str, each: int, more: str, typed
         )  # fmt: skip
         of_booklet = {sitting.booklet_id: sitting for sitting in sittings}
         slots = list(Slot.objects.filter(stage=stage).order_by("booklet", "position"))
-        given = Assignment.objects.bulk_create(
+        assignments = Assignment.objects.bulk_create(
             [
                 Assignment(
                     sitting=of_booklet[slot.booklet_id], slot=slot, position=slot.position, state="counted",
@@ -214,7 +214,10 @@ def filled(kind: str, answers: int, *, options: str, each: int, more: str, typed
             batch_size=2000,
         )  # fmt: skip
         responses = Response.objects.bulk_create(
-            [Response(assignment=one, number=1, screen="item", answered_at=now, server_ms=900) for one in given],
+            [
+                Response(assignment=assignment, number=1, screen="item", answered_at=now, server_ms=900)
+                for assignment in assignments
+            ],
             batch_size=2000,
         )
         typed(responses, slots, random.Random(1))
@@ -244,9 +247,9 @@ def preference(answers: int) -> Any:
     def typed(responses: Any, slots: Any, rng: random.Random) -> None:
         ReplyJudgement.objects.bulk_create(
             [
-                ReplyJudgement(response=one, a_first=rng.random() < 0.5, place=(place := rng.randint(1, 8)),
+                ReplyJudgement(response=response, a_first=rng.random() < 0.5, place=(place := rng.randint(1, 8)),
                                places={"helpful": place, "truthful": rng.randint(1, 8)})
-                for one in responses
+                for response in responses
             ],
             batch_size=2000,
         )  # fmt: skip
@@ -282,13 +285,13 @@ def cloze(answers: int) -> Any:
 
     def typed(responses: Any, slots: Any, rng: random.Random) -> None:
         written = WrittenWord.objects.bulk_create(
-            [WrittenWord(response=one, text=rng.choice(words[:30]), several=False) for one in responses],
+            [WrittenWord(response=response, text=rng.choice(words[:30]), several=False) for response in responses],
             batch_size=2000,
         )
         WordScore.objects.bulk_create(
             [
-                WordScore(word=one, rule=1, normalised=one.text, exact=(same := rng.random() < 0.3), lenient=same)
-                for one in written
+                WordScore(word=word, rule=1, normalised=word.text, exact=(same := rng.random() < 0.3), lenient=same)
+                for word in written
             ],
             batch_size=2000,
         )
@@ -312,9 +315,9 @@ def own_answers(answers: int) -> Any:
         OwnAnswer.objects.bulk_create(
             [
                 OwnAnswer(
-                    response=one, text="42", stated="42", correct=rng.random() < 0.5, confidence=rng.randrange(101)
+                    response=response, text="42", stated="42", correct=rng.random() < 0.5, confidence=rng.randrange(101)
                 )
-                for one in responses
+                for response in responses
             ],
             batch_size=2000,
         )

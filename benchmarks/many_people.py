@@ -155,12 +155,12 @@ class Looker:
 
     def training(self) -> tuple[bool, int]:
         """Whether a step of training is being run, and how far it is."""
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT state, progress_done, error FROM survey_jobstep WHERE kind = 'train' ORDER BY id LIMIT 1"
         ).fetchone()
-        if found is not None and found[0] == "failed":
-            raise RuntimeError(f"training failed: {found[2]}")
-        return (False, 0) if found is None else (found[0] == "running", found[1])
+        if row is not None and row[0] == "failed":
+            raise RuntimeError(f"training failed: {row[2]}")
+        return (False, 0) if row is None else (row[0] == "running", row[1])
 
     def wait_for_training(self) -> None:
         until = time.monotonic() + BEGINS_WITHIN
@@ -192,9 +192,9 @@ class Looker:
     def _processor(self) -> dict[str, float]:
         """Processor seconds so far: the people (this process), PostgreSQL, each service by its command, and all that
         the machine does."""
-        found = {"people": time.process_time(), "postgresql": processor_seconds(self._database)}
+        seconds = {"people": time.process_time(), "postgresql": processor_seconds(self._database)}
         times = psutil.cpu_times()
-        found["machine"] = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
+        seconds["machine"] = sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
         marks = {
             "gunicorn": "web",
             "-Q train": "worker-ml",
@@ -206,8 +206,8 @@ class Looker:
         for child in psutil.Process(self._manager).children():
             line = " ".join(child.cmdline())
             if name := next((name for mark, name in marks.items() if mark in line), ""):
-                found[name] = processor_seconds(child.pid)
-        return found
+                seconds[name] = processor_seconds(child.pid)
+        return seconds
 
     def figures(self) -> dict[str, Any]:
         running = [is_running for is_running, _done in self.looks]
@@ -226,7 +226,7 @@ class Looker:
 
 async def crowd(address: tuple[str, int], options: argparse.Namespace) -> Met:
     met = Met()
-    least, most = (float(one) for one in options.think.split(","))
+    least, most = (float(bound) for bound in options.think.split(","))
     right = right_answers(STUDY)
     until = time.perf_counter() + options.seconds
 
@@ -293,7 +293,7 @@ def figures(met: Met, places: int, options: argparse.Namespace) -> dict[str, Any
     taken = Booklet.objects.filter(stage__study__slug=SLUG, claimed_at__isnull=False).count()
     sitting = Sitting.objects.filter(stage__study__slug=SLUG, booklet__isnull=False).count()
     connection.close()
-    everything = [one for seconds in met.seconds.values() for one in seconds]
+    everything = [second for seconds in met.seconds.values() for second in seconds]
     return {
         "people": options.people,
         "pages": {kind: times(met.seconds[kind]) for kind in KINDS} | {"all": times(everything)},
@@ -319,8 +319,10 @@ def times(seconds: list[float]) -> dict[str, Any]:
 
 def print_figures(report: dict[str, Any], options: argparse.Namespace) -> None:
     print(f"{options.people} people within {options.arriving:g} s, thinking {options.think} s, {options.cores} cores")
-    for kind, one in report["pages"].items():
-        print(f"{kind:<6} {one['n']:>6} pages: p50 {one['p50_ms']} ms, p95 {one['p95_ms']}, p99 {one['p99_ms']}")
+    for kind, times in report["pages"].items():
+        print(
+            f"{kind:<6} {times['n']:>6} pages: p50 {times['p50_ms']} ms, p95 {times['p95_ms']}, p99 {times['p99_ms']}"
+        )
     print(
         f"errors {report['errors']}; places taken {report['places_taken']} of {report['places']} (due: "
         f"{report['places_due']}); finished {report['finished']}, refused {report['refused']}, left {report['left']}"

@@ -35,9 +35,14 @@ LOW, HIGH = 0.93, 0.97
 
 def one(plan: GuessPlan, name: str, number: int) -> list[tuple[float, float, float]]:
     """Of one study the value and the ends of each figure."""
-    found = study(WORLD, plan, rng=generator(SEED, name, number))
+    estimates = study(WORLD, plan, rng=generator(SEED, name, number))
     return [
-        (one.value, np.nan if one.low is None else one.low, np.nan if one.high is None else one.high) for one in found
+        (
+            estimate.value,
+            np.nan if estimate.low is None else estimate.low,
+            np.nan if estimate.high is None else estimate.high,
+        )
+        for estimate in estimates
     ]
 
 
@@ -62,11 +67,11 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--case", action="append", choices=list(CASES), help="all without it")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'case':24} {'figure':12} {'truth':>8} {'bias':>8} {'cover':>6} {'width':>7}")
     failed = False
     for case, figure, target, bias, cover, width in rows(
-        given.case or list(CASES), studies=given.studies, jobs=given.jobs
+        arguments.case or list(CASES), studies=arguments.studies, jobs=arguments.jobs
     ):
         wrong = not LOW <= cover <= HIGH or abs(bias) > 0.1 * width
         failed |= wrong

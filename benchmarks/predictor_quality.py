@@ -70,8 +70,8 @@ def with_models(table: PairTable, models: Path, questions: Path) -> PairTable:
             verdicts.setdefault(row["question_id"], []).append(float(row["correct"]))
     with questions.open(encoding="utf-8", newline="") as file:
         ids = {plain_text(row["question"]): row["id"] for row in csv.DictReader(file)}
-    found = [verdicts.get(ids.get(pair.target_text, ""), [np.nan]) for pair in table.pairs]
-    return replace(table, models_right=np.array([np.mean(one) for one in found]))
+    verdict_lists = [verdicts.get(ids.get(pair.target_text, ""), [np.nan]) for pair in table.pairs]
+    return replace(table, models_right=np.array([np.mean(verdict_list) for verdict_list in verdict_lists]))
 
 
 def folds_of(
@@ -96,7 +96,7 @@ def folds_of(
 
 def figures_of(table: PairTable, predictions: list[np.ndarray], seconds: Mapping[str, float]) -> dict[str, Any]:
     """Mean figures over the repeats' predictions, with intervals, and the seconds of one repeat."""
-    found: list[Any] = [
+    evaluations: list[Any] = [
         evaluate_with_intervals(
             table.labels,
             predicted,
@@ -106,14 +106,16 @@ def figures_of(table: PairTable, predictions: list[np.ndarray], seconds: Mapping
         )
         for predicted in predictions
     ]
-    figures: dict[str, Any] = {name: round(value / len(found), 1) for name, value in seconds.items()}
+    figures: dict[str, Any] = {name: round(value / len(evaluations), 1) for name, value in seconds.items()}
     slopes = [Calibrator().fit(predicted, table.labels).coefficients_[1] for predicted in predictions]
     figures["slope"] = round(float(np.mean(slopes)), 3)
     for metric in ("auc", "nll"):
-        values = np.array([[one[metric][part] for part in PARTS] for one in found], dtype=np.float64)
+        values = np.array(
+            [[evaluation[metric][part] for part in PARTS] for evaluation in evaluations], dtype=np.float64
+        )
         figures[metric] = dict(zip(PARTS, values.mean(axis=0).round(4).tolist(), strict=True))
         figures[f"{metric}_of_repeats"] = values[:, 0].round(4).tolist()
-        ends = np.array([one["intervals"][metric]["overall"] for one in found], dtype=np.float64)
+        ends = np.array([evaluation["intervals"][metric]["overall"] for evaluation in evaluations], dtype=np.float64)
         figures[f"{metric}_interval"] = ends.mean(axis=0).round(4).tolist()
     return figures
 
@@ -122,21 +124,21 @@ def measured(
     row: Contender, table: PairTable, extra: PairTable | None, folds: int, repeats: int, share: float
 ) -> dict[str, Any]:
     """Figures of one row by repeated cross-validation."""
-    found = []
+    probabilities = []
     wall, processor = perf_counter(), process_time()
     for repeat in range(repeats):
         whole, made = folds_of(table, extra, folds, np.random.default_rng(repeat), share)
         predictions = cross_validate(row.predictor, row.params, seed=repeat, table=whole, folds=made)
-        found.append(predictions.probabilities[: len(table)])
+        probabilities.append(predictions.probabilities[: len(table)])
     seconds = {"seconds": perf_counter() - wall, "processor_seconds": process_time() - processor}
-    return figures_of(table, found, seconds)
+    return figures_of(table, probabilities, seconds)
 
 
 def nested(
     rows: list[tuple[Contender, bool]], table: PairTable, extra: PairTable | None, folds: int, repeats: int, inner: int
 ) -> dict[str, Any]:
     """Figures of choosing among the rows inside each fold. `rows` says whether a row learns from the extra rows."""
-    found, chosen = [], Counter[str]()
+    probabilities, chosen = [], Counter[str]()
     wall, processor = perf_counter(), process_time()
     own = np.arange(len(table) + (0 if extra is None else len(extra))) < len(table)
     for repeat in range(repeats):
@@ -145,10 +147,10 @@ def nested(
         predictions, names = nested_cross_validate(
             helping, seed=repeat, table=whole, folds=made, inner=inner, validated=own
         )
-        found.append(predictions.probabilities[: len(table)])
+        probabilities.append(predictions.probabilities[: len(table)])
         chosen.update(names)
     seconds = {"seconds": perf_counter() - wall, "processor_seconds": process_time() - processor}
-    return figures_of(table, found, seconds) | {"chosen": dict(chosen)}
+    return figures_of(table, probabilities, seconds) | {"chosen": dict(chosen)}
 
 
 def cost_of(row: Contender, train: PairTable, score: int, threads: int) -> dict[str, float]:
@@ -157,8 +159,8 @@ def cost_of(row: Contender, train: PairTable, score: int, threads: int) -> dict[
     rng = np.random.default_rng(0)
     evidence, target = rng.integers(len(train), size=(2, score))
     new = [
-        train.pairs[one]._replace(target_text=train.pairs[two].target_text, target_task=train.pairs[two].target_task)
-        for one, two in zip(evidence.tolist(), target.tolist(), strict=True)
+        train.pairs[first]._replace(target_text=train.pairs[two].target_text, target_task=train.pairs[two].target_task)
+        for first, two in zip(evidence.tolist(), target.tolist(), strict=True)
     ]
     test = replace(train.take(evidence), pairs=new)
     started = perf_counter()
@@ -169,25 +171,25 @@ def cost_of(row: Contender, train: PairTable, score: int, threads: int) -> dict[
 def print_cost(rows: list[Contender], train: PairTable, score: int, threads: int) -> None:
     """Each row in a process of its own, one after the other."""
     os.environ.pop("HUNCH_EMBEDDINGS_CACHE", None)
-    found = {}
+    costs = {}
     print(f"{'predictor':20} {'processor':>10} {'wall':>8}   (seconds; {len(train)} training rows, {score} scored)")
     for row in rows:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            one = found[row.name] = pool.submit(cost_of, row, train, score, threads).result()
-        print(f"{row.name:20} {one['processor_seconds']:10.1f} {one['seconds']:8.1f}", flush=True)
-    total = {key: round(sum(one[key] for one in found.values()), 1) for key in ("processor_seconds", "seconds")}
+            cost = costs[row.name] = pool.submit(cost_of, row, train, score, threads).result()
+        print(f"{row.name:20} {cost['processor_seconds']:10.1f} {cost['seconds']:8.1f}", flush=True)
+    total = {key: round(sum(one[key] for one in costs.values()), 1) for key in ("processor_seconds", "seconds")}
     print(f"{'together':20} {total['processor_seconds']:10.1f} {total['seconds']:8.1f}")
-    print(json.dumps({"train": len(train), "score": score, "threads": threads, "together": total, "predictors": found}))
+    print(json.dumps({"train": len(train), "score": score, "threads": threads, "together": total, "predictors": costs}))
 
 
-def show(name: str, one: dict[str, Any]) -> None:
+def show(name: str, figures: dict[str, Any]) -> None:
     """A line of the table."""
-    low, high = one["auc_interval"]
-    left, right = one["nll_interval"]
+    low, high = figures["auc_interval"]
+    left, right = figures["nll_interval"]
     print(
-        f"{name:20} {one['auc']['overall']:7.3f} {low:8.3f}-{high:.3f} {one['nll']['overall']:8.3f} "
-        f"{left:8.3f}-{right:.3f} {one['slope']:6.2f}   {one['auc']['previous_correct']:.3f}, "
-        f"{one['auc']['previous_incorrect']:.3f}",
+        f"{name:20} {figures['auc']['overall']:7.3f} {low:8.3f}-{high:.3f} {figures['nll']['overall']:8.3f} "
+        f"{left:8.3f}-{right:.3f} {figures['slope']:6.2f}   {figures['auc']['previous_correct']:.3f}, "
+        f"{figures['auc']['previous_incorrect']:.3f}",
         flush=True,
     )
 

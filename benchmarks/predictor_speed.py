@@ -159,17 +159,17 @@ def child(arguments: argparse.Namespace) -> None:
     """Measure one kind in this process and print it as JSON."""
     limit_threads(arguments.threads)
     if arguments.child == "demo":
-        found = measure_demo(300, 3000, 2, arguments.frozen)
+        times = measure_demo(300, 3000, 2, arguments.frozen)
     else:
         train = make_pairs(arguments.rows, seed=1)
         labels = (np.random.default_rng(2).random(len(train)) < 0.4).astype(float)
         score = make_pairs(arguments.pairs, seed=3)
         if arguments.child == "ours":
-            found = measure_ours(train, labels, score)
+            times = measure_ours(train, labels, score)
         else:
-            found = measure_trainer(train, labels, score, int(arguments.child.removeprefix("trainer_")))
+            times = measure_trainer(train, labels, score, int(arguments.child.removeprefix("trainer_")))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({**found, "peak_mib": peak}))
+    print(json.dumps({**times, "peak_mib": peak}))
 
 
 def run_child(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
@@ -193,20 +193,20 @@ def main() -> None:
         child(arguments)
         return
     if arguments.demo:
-        found = run_child("demo", arguments)
+        times = run_child("demo", arguments)
         print(
-            f"training {found['train']:.1f} s, scoring {found['score']:.1f} s, "
-            f"processor {found['train_cpu']:.1f} and {found['score_cpu']:.1f} s, peak {found['peak_mib']:.0f} MiB"
+            f"training {times['train']:.1f} s, scoring {times['score']:.1f} s, "
+            f"processor {times['train_cpu']:.1f} and {times['score_cpu']:.1f} s, peak {times['peak_mib']:.0f} MiB"
         )
-        print(json.dumps({"benchmark": "predictor_speed_demo", **found}))
+        print(json.dumps({"benchmark": "predictor_speed_demo", **times}))
         return
     rounds: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for number in range(arguments.rounds):
         for kind in KINDS:
-            rounds[kind].append(found := run_child(kind, arguments))
+            rounds[kind].append(times := run_child(kind, arguments))
             print(
-                f"round {number + 1} {kind:11s} {arguments.rows / found['train']:7.1f} rows/s trained "
-                f"{arguments.pairs / found['score']:7.1f} pairs/s scored {found['peak_mib']:6.0f} MiB",
+                f"round {number + 1} {kind:11s} {arguments.rows / times['train']:7.1f} rows/s trained "
+                f"{arguments.pairs / times['score']:7.1f} pairs/s scored {times['peak_mib']:6.0f} MiB",
                 flush=True,
             )
 
@@ -215,15 +215,15 @@ def main() -> None:
 
     summary = {
         "benchmark": "predictor_speed",
-        "train_rows_per_second": arguments.rows / median(one["train"] for one in rounds["ours"]),
-        "score_pairs_per_second": arguments.pairs / median(one["score"] for one in rounds["ours"]),
+        "train_rows_per_second": arguments.rows / median(measurement["train"] for measurement in rounds["ours"]),
+        "score_pairs_per_second": arguments.pairs / median(measurement["score"] for measurement in rounds["ours"]),
         "train_times_trainer_8": ratio("train", "trainer_8"),
         "train_times_trainer_8_cpu": ratio("train_cpu", "trainer_8"),
         "train_times_trainer_32": ratio("train", "trainer_32"),
         "train_times_trainer_32_cpu": ratio("train_cpu", "trainer_32"),
         "score_times_trainer_8": ratio("score", "trainer_8"),
         "score_times_trainer_8_cpu": ratio("score_cpu", "trainer_8"),
-        "peak_mib": {kind: max(one["peak_mib"] for one in rounds[kind]) for kind in KINDS},
+        "peak_mib": {kind: max(measurement["peak_mib"] for measurement in rounds[kind]) for kind in KINDS},
         "threads": arguments.threads,
         "rounds": arguments.rounds,
     }

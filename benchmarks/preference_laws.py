@@ -57,12 +57,12 @@ class Cover:
         self.width: list[float] = []
         self.error: list[float] = []
 
-    def add(self, found: Any, truth: float) -> None:
-        if found.value is None or found.low is None or found.high is None:
+    def add(self, estimate: Any, truth: float) -> None:
+        if estimate.value is None or estimate.low is None or estimate.high is None:
             return
-        self.inside.append(bool(found.low <= truth <= found.high))
-        self.width.append(found.high - found.low)
-        self.error.append(found.value - truth)
+        self.inside.append(bool(estimate.low <= truth <= estimate.high))
+        self.width.append(estimate.high - estimate.low)
+        self.error.append(estimate.value - truth)
 
     def line(self) -> dict[str, float]:
         n = max(len(self.inside), 1)
@@ -78,7 +78,7 @@ class Cover:
 
 def laws(numbers: range, models: int) -> dict[str, Any]:
     """Strengths, side bias and win shares, where nobody differs and where people and prompts do."""
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for kind, differ in (("alike", {}), ("differing", {"person_sd": 0.4, "prompt_sd": 0.4})):
         world = PreferenceWorld(theta=spaced(models, 2.0), gamma=0.3, prompts=PROMPTS, **differ)
         theta, gamma = population(world)
@@ -90,36 +90,38 @@ def laws(numbers: range, models: int) -> dict[str, Any]:
                 judged = simulate(world, plans(design), rng=seed_of(name, number))
                 if not differ and design == "information":  # The model alone is right where nobody differs.
                     alone = bradley_terry.fit(judged.unweighted())
-                    for one in range(models - 1):
-                        gap = float(theta[one] - theta[one + 1])
+                    for model in range(models - 1):
+                        gap = float(theta[model] - theta[model + 1])
                         covers.setdefault("neighbours, each answer once", Cover()).add(
-                            alone.difference(one, one + 1), gap
+                            alone.difference(model, model + 1), gap
                         )
                     covers.setdefault("gamma, each answer once", Cover()).add(alone.side, gamma)
                 ranking = bradley_terry.fit(judged)
-                for one in range(models):
-                    covers["theta"].add(ranking.of(one), float(theta[one]))
-                for one in range(models - 1):
-                    covers["neighbours"].add(ranking.difference(one, one + 1), float(theta[one] - theta[one + 1]))
+                for model in range(models):
+                    covers["theta"].add(ranking.of(model), float(theta[model]))
+                for model in range(models - 1):
+                    covers["neighbours"].add(
+                        ranking.difference(model, model + 1), float(theta[model] - theta[model + 1])
+                    )
                 covers["gamma"].add(ranking.side, gamma)
                 for share in win_shares(judged):
                     if share.n >= 10 and (name_of := pairs.get((share.model, share.other))):
                         covers[name_of].add(share.share, _win_share(world, share.model, share.other))
-            found[name] = {figure: cover.line() for figure, cover in covers.items()}
-    return found
+            report[name] = {figure: cover.line() for figure, cover in covers.items()}
+    return report
 
 
-def _win_share(world: PreferenceWorld, one: int, other: int) -> float:
+def _win_share(world: PreferenceWorld, model: int, other: int) -> float:
     node, weight = np.polynomial.hermite_e.hermegauss(41)
     spread = np.sqrt(2 * (world.person_sd**2 + world.prompt_sd**2))
-    gap = world.theta[one] - world.theta[other]
+    gap = world.theta[model] - world.theta[other]
     sides = [1 / (1 + np.exp(-(gap + side * world.gamma + spread * node))) for side in (1, -1)]
     return float(np.mean(sides, axis=0) @ weight / weight.sum())
 
 
 def saving(numbers: range, models: int) -> dict[str, Any]:
     """What sampling by information buys: the widest standard error of neighbours, and how often the best is found."""
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for span in (1.0, 2.0, 3.0):
         world = PreferenceWorld(theta=spaced(models, span), gamma=0.0, prompts=PROMPTS)
         truth = world.theta[:-1] - world.theta[1:]
@@ -129,18 +131,18 @@ def saving(numbers: range, models: int) -> dict[str, Any]:
                 widest, best, off = [], [], []
                 for judged in drawn:
                     ranking = bradley_terry.fit(judged if by == "design weights" else judged.unweighted())
-                    gaps = [ranking.difference(one, one + 1) for one in range(models - 1)]
+                    gaps = [ranking.difference(model, model + 1) for model in range(models - 1)]
                     widest.append(np.nanmax([gap.standard_error or np.nan for gap in gaps]))
                     off.append([(gap.value or 0) - truth[place] for place, gap in enumerate(gaps)])
                     best.append(ranking.order[0] == 0)
-                found[f"span {span:g}, {design}, by {by}"] = {
+                report[f"span {span:g}, {design}, by {by}"] = {
                     "widest": round(float(np.mean(widest)), 4),
                     "widest_spread": round(float(np.std(off, axis=0).max()), 4),
                     "monte_carlo": round(float(np.std(widest) / np.sqrt(len(numbers))), 4),
                     "best_found": round(float(np.mean(best)), 4),
                     "best_monte_carlo": round(float(np.std(best) / np.sqrt(len(numbers))), 4),
                 }
-    return found
+    return report
 
 
 def judges(numbers: range) -> dict[str, Any]:
@@ -161,28 +163,28 @@ def judges(numbers: range) -> dict[str, Any]:
     truth |= {"kappa of people": among.kappas[0].kappa.value, "alpha of people": among.alpha.value}
     ratings, place = np.unique(whole.judge, return_inverse=True)
     expected = np.bincount(place, weights=whole.share) / np.bincount(place)
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for design in ("uniform", "adaptive"):
         covers = {name: Cover() for name in (*truth, "reliability, first part", "reliability, middle part")}
         for number in numbers:
             people, judge, _own = _judged(seed_of(f"judges {design}", number), prompts=400, people=60, design=design)
-            one = judging.compare(people, judge)
-            if one is None:
+            comparison = judging.compare(people, judge)
+            if comparison is None:
                 continue
-            figures, among = judging.figures(one, judge), of_people(people)
+            figures, among = judging.figures(comparison, judge), of_people(people)
             for name in names:
                 covers[name].add(getattr(figures, name), float(truth[name] or np.nan))
             covers["kappa of people"].add(among.kappas[0].kappa, float(truth["kappa of people"] or np.nan))
             covers["alpha of people"].add(among.alpha, float(truth["alpha of people"] or np.nan))
-            parts = judging.reliability(one)
-            items = np.array_split(np.argsort(one.chance, kind="stable"), len(parts))
+            parts = judging.reliability(comparison)
+            items = np.array_split(np.argsort(comparison.chance, kind="stable"), len(parts))
             for name, part in (("first", 0), ("middle", len(parts) // 2)):
-                near = np.abs(ratings[None, :] - one.judge[items[part]][:, None]).argmin(axis=1)
-                share = float(np.average(expected[near], weights=one.weight[items[part]]))
+                near = np.abs(ratings[None, :] - comparison.judge[items[part]][:, None]).argmin(axis=1)
+                share = float(np.average(expected[near], weights=comparison.weight[items[part]]))
                 found_one = parts[part]
                 covers[f"reliability, {name} part"].add(Figure(found_one.share, found_one.low, found_one.high), share)
-        found[design] = {name: cover.line() for name, cover in covers.items()}
-    return found
+        report[design] = {name: cover.line() for name, cover in covers.items()}
+    return report
 
 
 def _judged(
@@ -223,7 +225,7 @@ def _places(leaning: np.ndarray) -> np.ndarray:
 def style(numbers: range) -> dict[str, Any]:
     """What a difference of style adds, by four models on 100 prompts, 480 judgements of 40 people in two stages, the
     second one uniform or by information. People differ by 0.4 logits."""
-    truth, found = 0.5, {}
+    truth, report = 0.5, {}
     theta = spaced(4, 1.5)
     pairs = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
     prompt, a, b = np.repeat(np.arange(100), 6), np.tile(pairs[:, 0], 100), np.tile(pairs[:, 1], 100)
@@ -265,8 +267,8 @@ def style(numbers: range) -> dict[str, Any]:
             ranking = bradley_terry.fit(joined(parts), style=np.concatenate(styles)[:, None])
             # Where people differ, all coefficients of the population are a little smaller (as in `population`).
             cover.add(ranking.styled(0), truth * STYLE_SHRINKS)
-        found[design] = {"style": cover.line()}
-    return found
+        report[design] = {"style": cover.line()}
+    return report
 
 
 def _rows(prompt: np.ndarray, person: np.ndarray, rating: np.ndarray, prompts: int) -> Judgements:
@@ -291,7 +293,7 @@ def assisted(numbers: range) -> dict[str, Any]:
     """Win rates of two models over 400 prompts with the help of a good judge, and of one that is pure noise: 240
     answers of 60 people, each prompt asked of one or of two. Prompts differ by 1 logit, people by 0.4. The truth is the
     share that all people would give over these 400 prompts."""
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for kind in ("good", "noise"):
         for design in ("uniform", "adaptive"):
             for each in (1, 2):
@@ -300,15 +302,15 @@ def assisted(numbers: range) -> dict[str, Any]:
                 for number in numbers:
                     people, chances, truth = _asked(seed_of(f"assisted {name}", number), kind, design, each)
                     keys = {prompt * 4 + 1: float(chance) for prompt, chance in enumerate(chances)}
-                    (one,) = judging.assisted(people, keys, universe={(0, 1): chances})
-                    for cover, figure in ((alone, one.people), (helped, one.assisted)):
+                    (pair,) = judging.assisted(people, keys, universe={(0, 1): chances})
+                    for cover, figure in ((alone, pair.people), (helped, pair.assisted)):
                         low, high = figure.interval
                         cover.add(Figure(figure.value, low, high, figure.standard_error), truth)
-                    saved.append(one.saved or 0.0)
-                found[name] = {
+                    saved.append(pair.saved or 0.0)
+                report[name] = {
                     "alone": alone.line(), "assisted": helped.line(), "saved": round(float(np.mean(saved)), 1)
                 }  # fmt: skip
-    return found
+    return report
 
 
 def _asked(rng: np.random.Generator, kind: str, design: str, each: int) -> tuple[Judgements, np.ndarray, float]:
@@ -340,19 +342,19 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first study, for a run in parts")
     parser.add_argument("--models", type=int, default=8)
     parser.add_argument("--part", choices=("laws", "saving", "judges", "assisted", "style"))
-    given = parser.parse_args()
-    numbers = range(given.first, given.first + given.studies)
+    arguments = parser.parse_args()
+    numbers = range(arguments.first, arguments.first + arguments.studies)
     parts = {
-        "laws": lambda: laws(numbers, given.models),
-        "saving": lambda: saving(numbers, given.models),
+        "laws": lambda: laws(numbers, arguments.models),
+        "saving": lambda: saving(numbers, arguments.models),
         "judges": lambda: judges(numbers),
         "assisted": lambda: assisted(numbers),
         "style": lambda: style(numbers),
     }
-    for name in [given.part] if given.part else list(parts):
+    for name in [arguments.part] if arguments.part else list(parts):
         started = time.process_time()
-        found = parts[name]()
-        print(json.dumps({name: found, "processor_seconds": round(time.process_time() - started, 1)}, indent=1))
+        report = parts[name]()
+        print(json.dumps({name: report, "processor_seconds": round(time.process_time() - started, 1)}, indent=1))
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def one(plan: ReadingPlan, name: str, number: int) -> Row:
     """Of one study the value and the ends of each figure."""
     nan = float("nan")
     return [
-        (found.value, nan if found.low is None else found.low, nan if found.high is None else found.high)
-        for found in study(WORLD, plan, rng=generator(SEED, name, number)).values()
+        (estimate.value, nan if estimate.low is None else estimate.low, nan if estimate.high is None else estimate.high)
+        for estimate in study(WORLD, plan, rng=generator(SEED, name, number)).values()
     ]
 
 
@@ -44,15 +44,15 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="", help="the beginning of a case's name")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     failed = False
     print(f"{'case':32} {'figure':26} {'truth':>9} {'bias':>8} {'cover':>7} {'width':>8}")
     for name, plan in CASES.items():
-        if not name.startswith(given.only):
+        if not name.startswith(arguments.only):
             continue
         aimed = truth(WORLD, plan, rng=generator(SEED, name, "truth"))
-        with ProcessPoolExecutor(given.jobs) as pool:
-            made = np.array(list(pool.map(partial(one, plan, name), range(given.studies), chunksize=20)))
+        with ProcessPoolExecutor(arguments.jobs) as pool:
+            made = np.array(list(pool.map(partial(one, plan, name), range(arguments.studies), chunksize=20)))
         for place, (figure, target) in enumerate(aimed.items()):
             value, low, high = made[:, place].T
             cover = float(np.mean((low <= target) & (target <= high)))

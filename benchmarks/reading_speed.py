@@ -48,7 +48,7 @@ def words_in_a_row() -> list[str]:
         letters = np.array(list("etaoinshrdlucmfwypvbgk"))
         made = ["".join(rng.choice(letters, size)) for size in rng.integers(1, 11, 12_000)]
         place = np.minimum(rng.zipf(1.2, 60_000), len(made)) - 1
-        return [made[one] for one in place.tolist()]
+        return [made[number] for number in place.tolist()]
 
 
 def mixed_texts(count: int, median_words: float, words: list[str]) -> list[Text]:
@@ -114,29 +114,29 @@ def plain_loop(reader: Any, texts: list[Text]) -> list[np.ndarray]:
     import torch
 
     tokenizer, model = reader._tokenizer, reader._model
-    found = []
-    for one in texts:
+    log_probabilities = []
+    for text in texts:
         begin = [] if reader._begin is None else [reader._begin]
-        ids = [*begin, *tokenizer.encode(one.text, add_special_tokens=False).ids][: reader.longest]
+        ids = [*begin, *tokenizer.encode(text.text, add_special_tokens=False).ids][: reader.longest]
         inputs = torch.tensor([ids], device=reader.device)
         with torch.no_grad():
             logits = model(inputs).logits
             scores = torch.log_softmax(logits[0, :-1].float(), dim=-1)
-            given = scores.gather(1, inputs[0, 1:, None])[:, 0]
-        found.append(given.double().cpu().numpy())
-    return found
+            chosen = scores.gather(1, inputs[0, 1:, None])[:, 0]
+        log_probabilities.append(chosen.double().cpu().numpy())
+    return log_probabilities
 
 
 def ours(reader: Any, texts: list[Text]) -> list[np.ndarray]:
-    found = dict(reader.each(texts))
+    readings = dict(reader.each(texts))
     skipped = 0 if reader._begin is not None else 1
-    return [found[number].tokens["logprob"][skipped:] for number in range(len(texts))]
+    return [readings[number].tokens["logprob"][skipped:] for number in range(len(texts))]
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     wall, processor = perf_counter(), process_time()
-    found = work()
-    return perf_counter() - wall, process_time() - processor, found
+    result = work()
+    return perf_counter() - wall, process_time() - processor, result
 
 
 def main() -> None:
@@ -149,21 +149,23 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=4, help="of the model that is made")
     parser.add_argument("--width", type=int, default=256, help="of its states, a multiple of 64")
     parser.add_argument("--device", default="auto")
-    given = parser.parse_args()
-    limit_threads(given.threads)
+    arguments = parser.parse_args()
+    limit_threads(arguments.threads)
     from predictors.readings.causal import CausalReader
 
     words = words_in_a_row()
-    texts = mixed_texts(given.texts, given.words, words)
+    texts = mixed_texts(arguments.texts, arguments.words, words)
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint = given.model or str(random_model(Path(folder), words, layers=given.layers, width=given.width))
-        reader = CausalReader(checkpoint, device=given.device, longest=LONGEST)
+        checkpoint = arguments.model or str(
+            random_model(Path(folder), words, layers=arguments.layers, width=arguments.width)
+        )
+        reader = CausalReader(checkpoint, device=arguments.device, longest=LONGEST)
         sides = {"plain": lambda: plain_loop(reader, texts), "ours": lambda: ours(reader, texts)}
         for work in sides.values():
             work()  # The first pass of each side allocates.
         rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
         last: dict[str, list[np.ndarray]] = {}
-        for _round in range(given.rounds):
+        for _round in range(arguments.rounds):
             for name, work in sides.items():
                 wall, processor, last[name] = timed(work)
                 rounds[name].append((wall, processor))
@@ -171,7 +173,7 @@ def main() -> None:
         if reader.device.type != "cpu":
             there = ours(CausalReader(checkpoint, device="cpu", longest=LONGEST), texts)
             on_cpu = max(
-                float(np.abs(one - two).max(initial=0.0)) for one, two in zip(last["ours"], there, strict=True)
+                float(np.abs(values - two).max(initial=0.0)) for values, two in zip(last["ours"], there, strict=True)
             )
     largest = max(
         float(np.abs(mine[: len(theirs)] - theirs).max(initial=0.0))
@@ -185,7 +187,7 @@ def main() -> None:
         "largest_difference": largest,
         **({} if on_cpu is None else {"largest_difference_from_the_processor": on_cpu}),
         **{
-            f"{name}_{kind}_s": round(median(one[place] for one in rounds[name]), 3)
+            f"{name}_{kind}_s": round(median(times[place] for times in rounds[name]), 3)
             for name in sides
             for place, kind in enumerate(("wall", "cpu"))
         },

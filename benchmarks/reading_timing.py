@@ -101,11 +101,12 @@ def errors(times: str, presses: np.ndarray) -> np.ndarray:
     return np.array(times.split(), dtype=np.float64) - np.diff(presses)
 
 
-def show(name: str, found: np.ndarray) -> None:
-    size = np.abs(found)
+def show(name: str, differences: np.ndarray) -> None:
+    size = np.abs(differences)
     print(
-        f"{name:48} {len(found):6} words   median {np.median(size):6.2f} ms   95 % {np.quantile(size, 0.95):6.2f} ms   "
-        f"largest {size.max():7.2f} ms   mean {found.mean():+.3f} ms",
+        f"{name:48} {len(differences):6} words   median {np.median(size):6.2f} ms   95 % "
+        f"{np.quantile(size, 0.95):6.2f} ms   "
+        f"largest {size.max():7.2f} ms   mean {differences.mean():+.3f} ms",
         flush=True,
     )
 
@@ -115,28 +116,28 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=200)
     parser.add_argument("--interval", type=float, default=300.0, help="ms between two presses")
     parser.add_argument("--chromium", default="/usr/bin/chromium")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"HUNCH_VAR": folder, "DJANGO_SETTINGS_MODULE": "survey.settings", "HUNCH_LOG_LEVEL": "ERROR"}
         os.environ |= {"HUNCH_DEBUG": "true", "DEBUG": "true"}
-        prepare(given.words)
+        prepare(arguments.words)
         server = subprocess.Popen(
             [sys.executable, "manage.py", "runserver", f"127.0.0.1:{PORT}", "--noreload", "--insecure"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         try:
-            measure(given)
+            measure(arguments)
         finally:
             server.terminate()
             server.wait()
 
 
-def measure(given: argparse.Namespace) -> None:
+def measure(arguments: argparse.Namespace) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
         for _try in range(120):
             try:
                 browser.new_page().goto(f"http://127.0.0.1:{PORT}/healthz")
@@ -145,14 +146,14 @@ def measure(given: argparse.Namespace) -> None:
                 time.sleep(0.5)
         page = browser.new_context().new_page()
         to_passage(page)
-        found = page.evaluate(READ, {"interval": given.interval, "count": given.words + 1})
-        show("a clock inside the browser", errors(found["times"], np.array(found["presses"])))
+        recorded = page.evaluate(READ, {"interval": arguments.interval, "count": arguments.words + 1})
+        show("a clock inside the browser", errors(recorded["times"], np.array(recorded["presses"])))
         page = browser.new_context().new_page()
         to_passage(page)
         page.evaluate(CATCH)
         presses, begin = [], time.perf_counter() + 0.2
-        for number in range(given.words + 1):
-            time.sleep(max(0.0, begin + number * given.interval / 1000 - time.perf_counter()))
+        for number in range(arguments.words + 1):
+            time.sleep(max(0.0, begin + number * arguments.interval / 1000 - time.perf_counter()))
             before = time.perf_counter()
             page.keyboard.down("Space")
             presses.append(500 * (before + time.perf_counter()))

@@ -88,10 +88,10 @@ class Preference:
         pairs = [row["cmp_key"].split("_", 1) for row in rows]
         self.names = sorted({name for pair in pairs for name in pair})
         place = {name: index for index, name in enumerate(self.names)}
-        self.first = np.array([place[one] for one, _two in pairs])
+        self.first = np.array([place[first] for first, _two in pairs])
         self.second = np.array([place[two] for _one, two in pairs])
-        given = np.array([[row[f"annotator{number}"] for number in (1, 2, 3)] for row in rows])
-        self.outcomes = np.where(given == 2, 1.0, np.where(given == 1, 0.0, 0.5))
+        annotations = np.array([[row[f"annotator{number}"] for number in (1, 2, 3)] for row in rows])
+        self.outcomes = np.where(annotations == 2, 1.0, np.where(annotations == 1, 0.0, 0.5))
         self.size = len(rows)
 
     def answer(self, item: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -109,10 +109,10 @@ class Preference:
             side=False,
         ).theta
         order = np.argsort(-ranked)
-        found = {"share of second replies that win": float(everything.mean())}
-        for one, two in pairwise(order):
-            found[f"{self.names[one]} over {self.names[two]}"] = float(ranked[one] - ranked[two])
-        return found
+        truths = {"share of second replies that win": float(everything.mean())}
+        for first, two in pairwise(order):
+            truths[f"{self.names[first]} over {self.names[two]}"] = float(ranked[first] - ranked[two])
+        return truths
 
     def fitted(self, asked: Asked, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Strengths, the inverse curvature, and each answer's part in the strengths' error (n, k)."""
@@ -129,20 +129,20 @@ class Preference:
         chance = 1 / (1 + np.exp(-(theta[self.second] - theta[self.first])))
         if design != "information":
             return chance
-        one, two = self.second, self.first
-        spread = inverse[one, one] + inverse[two, two] - 2 * inverse[one, two]
+        first, two = self.second, self.first
+        spread = inverse[first, first] + inverse[two, two] - 2 * inverse[first, two]
         return 0.5 * np.log1p(chance * (1 - chance) * spread)
 
     def figures(self, asked: Asked, weight: np.ndarray, mean: Interval) -> dict[str, Interval]:
         theta, _inverse, errors = self.fitted(asked, weight)
-        found = {"share of second replies that win": mean}
+        figures = {"share of second replies that win": mean}
         place = {name: index for index, name in enumerate(self.names)}
         for title in self.truths:
             if " over " in title:
-                one, two = (place[name] for name in title.split(" over "))
-                added = errors[:, one] - errors[:, two]
-                found[title] = Interval(float(theta[one] - theta[two]), 1.96 * _clustered(added, asked))
-        return found
+                first, two = (place[name] for name in title.split(" over "))
+                added = errors[:, first] - errors[:, two]
+                figures[title] = Interval(float(theta[first] - theta[two]), 1.96 * _clustered(added, asked))
+        return figures
 
 
 class Cloze:
@@ -154,7 +154,9 @@ class Cloze:
     def __init__(self, folder: Path) -> None:
         with (folder / "devarda" / "all_measures.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-        last = {row["sent_id"]: max(int(one["context_length"]) for one in rows if one["sent_id"] == row["sent_id"])
+        last = {row["sent_id"]: max(
+            int(sibling["context_length"]) for sibling in rows if sibling["sent_id"] == row["sent_id"]
+        )
                 for row in rows}  # fmt: skip
         rows = [row for row in rows if int(row["context_length"]) < last[row["sent_id"]]]
         self.share = np.array([float(row["cloze_p_smoothed"]) for row in rows])
@@ -195,7 +197,7 @@ class Cloze:
 
     def figures(self, asked: Asked, weight: np.ndarray, mean: Interval) -> dict[str, Interval]:
         places, item = np.unique(asked.item, return_inverse=True)
-        found = Expectations(
+        expectations = Expectations(
             event=ComparedEvent("word", "", "", ""),
             items=Items([str(place) for place in places]),
             item=item.reshape(-1),
@@ -204,7 +206,7 @@ class Cloze:
             value=asked.value,
             readers=(ItemReader("GPT-2", "model", self.model[places]),),
         )
-        line = agreement(found, found.readers[0])
+        line = agreement(expectations, expectations.readers[0])
         low, high = line.corrected.low, line.corrected.high
         half = math.nan if low is None or high is None else (high - low) / 2
         first, second = self.truths
@@ -296,38 +298,38 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data" / "human")
     parser.add_argument("--only", choices=list(KINDS), default=None)
     parser.add_argument("--jobs", type=int, default=2)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for kind in [given.only] if given.only else list(KINDS):
+    for kind in [arguments.only] if arguments.only else list(KINDS):
         try:
-            data = data_of(kind, given.data)
+            data = data_of(kind, arguments.data)
         except OSError as exc:
             print(f"{kind}: skipped, since its data are not there ({exc.filename})")
             continue
         answers = STAGES * data.slots * data.several
         print(f"{kind}: {data.size} items, {answers} answers of {answers // PER_PERSON} people a study")
-        found = {}
-        with ProcessPoolExecutor(given.jobs) as pool:
+        by_design = {}
+        with ProcessPoolExecutor(arguments.jobs) as pool:
             for design in data.designs:
-                work = partial(replayed, kind, given.data, design)
-                found[design] = list(pool.map(work, range(given.replays), chunksize=10))
-        rows += list(_rows(kind, data, found))
-    print(json.dumps({"replays": given.replays, "rows": rows}))
+                work = partial(replayed, kind, arguments.data, design)
+                by_design[design] = list(pool.map(work, range(arguments.replays), chunksize=10))
+        rows += list(_rows(kind, data, by_design))
+    print(json.dumps({"replays": arguments.replays, "rows": rows}))
 
 
-def _rows(kind: str, data: Preference | Cloze, found: dict[str, list[tuple[dict[str, Interval], float]]]):
+def _rows(kind: str, data: Preference | Cloze, by_design: dict[str, list[tuple[dict[str, Interval], float]]]):
     header = f"{'figure':44}{'design':16}{'people saved':>24}{'by error':>24}{'half width':>12}{'cover':>8}{'found':>8}"
     print(header)
     for title, truth in data.truths.items():
-        base = [studies[title] for studies, _label in found["uniform"]]
-        for design, studies in found.items():
-            own = [one[title] for one, _label in studies]
+        base = [studies[title] for studies, _label in by_design["uniform"]]
+        for design, studies in by_design.items():
+            own = [intervals[title] for intervals, _label in studies]
             rng = np.random.default_rng(1)
-            half, half_of_base = (np.array([one.half for one in some]) for some in (own, base))
-            there = [np.isfinite(one) for one in (half, half_of_base)]
-            squares = [one[kept] ** 2 for one, kept in zip((half, half_of_base), there, strict=True)]
-            errors = [np.array([(one.value - truth) ** 2 for one in some]) for some in (own, base)]
-            errors = [one[np.isfinite(one)] for one in errors]
+            half, half_of_base = (np.array([interval.half for interval in some]) for some in (own, base))
+            there = [np.isfinite(widths) for widths in (half, half_of_base)]
+            squares = [widths[finite] ** 2 for widths, finite in zip((half, half_of_base), there, strict=True)]
+            errors = [np.array([(interval.value - truth) ** 2 for interval in some]) for some in (own, base)]
+            errors = [error[np.isfinite(error)] for error in errors]
             row = {
                 "kind": kind,
                 "figure": title,
@@ -335,7 +337,15 @@ def _rows(kind: str, data: Preference | Cloze, found: dict[str, list[tuple[dict[
                 "saved": None if design == "uniform" else _saved(*squares, rng),
                 "by_error": None if design == "uniform" else _saved(*errors, rng),
                 "half_width": float(np.sqrt(squares[0].mean())),
-                "cover": float(np.mean([abs(one.value - truth) <= one.half for one in own if math.isfinite(one.half)])),
+                "cover": float(
+                    np.mean(
+                        [
+                            abs(interval.value - truth) <= interval.half
+                            for interval in own
+                            if math.isfinite(interval.half)
+                        ]
+                    )
+                ),
                 "found": float(np.mean([label for _one, label in studies])),
                 "without": int((~there[0]).sum()),
             }
@@ -350,7 +360,7 @@ def _rows(kind: str, data: Preference | Cloze, found: dict[str, list[tuple[dict[
 def _words(saved: tuple[float, float, float] | None) -> str:
     if saved is None:
         return "-"
-    value, low, high = (100 * one for one in saved)
+    value, low, high = (100 * share for share in saved)
     return f"{value:+.0f} % [{low:+.0f}, {high:+.0f}]"
 
 

@@ -109,15 +109,15 @@ def world() -> World:
 
 def features(pairs: bandit.Pairs) -> NDArray[np.float64]:
     """An intercept, outcome, same task, same domain, and the domains of target and evidence; shape (M, 14)."""
-    one, other = pairs.evidence, pairs.target
+    evidence, other = pairs.evidence, pairs.target
     columns = np.zeros((len(pairs), 14))
     columns[:, 0] = 1
     columns[:, 1] = pairs.outcome
-    columns[:, 2] = TASKS[one] == TASKS[other]
-    columns[:, 3] = DOMAINS[one] == DOMAINS[other]
+    columns[:, 2] = TASKS[evidence] == TASKS[other]
+    columns[:, 3] = DOMAINS[evidence] == DOMAINS[other]
     rows = np.arange(len(pairs))
     columns[rows, 4 + DOMAINS[other]] = 1
-    columns[rows, 9 + DOMAINS[one]] = 1
+    columns[rows, 9 + DOMAINS[evidence]] = 1
     return columns
 
 
@@ -161,7 +161,7 @@ def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
 
         common = {"stratum": label, "sizes": sizes, "cluster": person, "universe_size": truth.universe}
         wrong, right = pairs.outcome == 0, pairs.outcome == 1
-        found = {
+        named_estimates = {
             "share": bandit.stratified_mean(values=changed, share=True, **common),
             "assisted": assisted(changed, columns, at, score, number, person, common, rng),
             "hajek": bandit.hajek(
@@ -171,7 +171,7 @@ def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
             "size": bandit.stratified_mean(values=size, **common),
             "prior": bandit.stratified_mean(values=prior, **common),
         }
-        for name, estimate in found.items():
+        for name, estimate in named_estimates.items():
             stages.setdefault(name, []).append(estimate)
         inside = {
             "prior by outcome": (prior, {"first": wrong, "inside": right}),
@@ -191,10 +191,10 @@ def one_study(seed: int) -> dict[str, tuple[float, float, float, float]]:
         results[name] = (combined.value, *combined.interval, combined.standard_error)
     for name, answers in parts.items():
         if answers[0].first is not None:
-            found = bandit.pooled_difference(stages=answers, plan_weights=weights)
+            named_estimates = bandit.pooled_difference(stages=answers, plan_weights=weights)
         else:
-            found = bandit.pooled_mean(stages=answers, plan_weights=weights, share=name.startswith("share"))
-        results[name] = (found.value, *found.interval, found.standard_error)
+            named_estimates = bandit.pooled_mean(stages=answers, plan_weights=weights, share=name.startswith("share"))
+        results[name] = (named_estimates.value, *named_estimates.interval, named_estimates.standard_error)
     return {**results, "naive": (float(np.concatenate(labels).mean()), 0.0, 0.0, 0.0)}
 
 
@@ -245,7 +245,7 @@ def looked_at(seed: int) -> dict[str, tuple[bool, bool]]:
         "share, proportional": bandit.Proportional(trade_off=0.4, power=4),
         "difference, uniform": bandit.Uniform(),
     }
-    found = {}
+    figures = {}
     for name, design in designs.items():
         drawn = bandit.draw(design=design, n=slots, scores=score, n_candidates=POOL, rng=rng)
         chance = 1 / (1 + np.exp(-(logit[drawn.selected] + readiness[person])))
@@ -259,17 +259,17 @@ def looked_at(seed: int) -> dict[str, tuple[bool, bool]]:
             strata = {"stratum": drawn.stratum[seen], "sizes": sizes, "universe_size": pool.universe_size}
             if name.startswith("difference"):  # Two levels, to which people are assigned in turn, without an effect.
                 second = person[seen] % 2 == 1
-                one = bandit.stratified_effect(**answered, **strata, first=~second, second=second)
+                estimate = bandit.stratified_effect(**answered, **strata, first=~second, second=second)
             elif isinstance(design, bandit.Proportional):
-                one = bandit.hajek(**answered, probability=drawn.inclusion_probability[seen], share=True)
+                estimate = bandit.hajek(**answered, probability=drawn.inclusion_probability[seen], share=True)
             else:
-                one = bandit.stratified_mean(**answered, **strata, share=True)
+                estimate = bandit.stratified_mean(**answered, **strata, share=True)
             scale = "plain" if name.startswith("difference") else "logit"
-            low, high = bandit.anytime_interval(one, rho=rho, scale=scale).interval
+            low, high = bandit.anytime_interval(estimate, rho=rho, scale=scale).interval
             holds &= low <= mean <= high
-            ordinary &= one.interval[0] <= mean <= one.interval[1]
-        found[name] = (holds, ordinary)
-    return found
+            ordinary &= estimate.interval[0] <= mean <= estimate.interval[1]
+        figures[name] = (holds, ordinary)
+    return figures
 
 
 def draw_laws(draws: int, seed: int) -> dict[str, float]:
@@ -322,7 +322,7 @@ def wave_rows(studies: int, seed: int) -> list[Row]:
         level, own = rng.normal(0, 1, people), rng.normal(truth, 0.4, people)
         first = np.repeat(np.arange(people), items)
         second = np.repeat(np.flatnonzero(rng.random(people) < 0.67), items)
-        found = bandit.paired_change(
+        change = bandit.paired_change(
             first=level[first] + rng.normal(0, 1, first.size),
             first_weight=rng.choice([1.0, 2.0, 4.0], first.size),
             first_person=first,
@@ -330,10 +330,10 @@ def wave_rows(studies: int, seed: int) -> list[Row]:
             second_weight=rng.choice([1.0, 3.0], second.size),
             second_person=second,
         )
-        if found is not None:
-            values.append(found.value)
-            errors.append(found.standard_error)
-            held += found.interval[0] <= truth <= found.interval[1]
+        if change is not None:
+            values.append(change.value)
+            errors.append(change.standard_error)
+            held += change.interval[0] <= truth <= change.interval[1]
     spread, case = float(np.std(values, ddof=1)), "waves: change within 60 people, a third lost"
     bias = float(np.mean(values) - truth) / spread
     accuracy = float(np.mean(np.square(errors)) ** 0.5) / spread
@@ -386,7 +386,7 @@ def exhaustive_law(draws: int, rng: np.random.Generator) -> float:
 
 def processor_seconds() -> float:
     """Of this process and of those it has waited for."""
-    return sum(one.ru_utime + one.ru_stime for one in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
 
 
 def main() -> int:
@@ -408,7 +408,7 @@ def main() -> int:
         rows += _component_laws.rows(pool, studies=options.studies // 2, seed=options.seed)
         looks = list(pool.map(looked_at, seeds, chunksize=10))
         laws = drawing()
-        rows += [row for one in running for row in one()]
+        rows += [row for work in running for row in work()]
         rows += pool.submit(wave_rows, options.studies, options.seed)()
     for name, p in laws.items():
         drawn = options.draws // DEARER if name == ALL_PAIRS else options.draws
@@ -435,7 +435,7 @@ def main() -> int:
     for line in table(rows):
         print(line)
     print(f"\n{'at all looks together':28} {'any time':>9} {'ordinary':>9}")
-    held = {name: np.mean([one[name] for one in looks], axis=0) for name in looks[0]}
+    held = {name: np.mean([look[name] for look in looks], axis=0) for name in looks[0]}
     for name, (any_time, ordinary) in held.items():
         print(f"{name:28} {any_time:9.3f} {ordinary:9.3f}")
     print(f"\n{'processor seconds':40} of {processor_seconds():.1f}")
@@ -458,9 +458,9 @@ def main() -> int:
         "processor_seconds_by_case": {name: round(seconds, 1) for name, seconds in pool.seconds.items()},
     }
     print(json.dumps(result))
-    kept = not result["cases_that_fail"] and result["any_time_min"] >= 0.95
-    kept = kept and lowest > LEVEL and result["max_bias_z"] < 3 and result["max_ratio_bias"] < 0.1
-    return 0 if kept and result["coverage_min"] >= 0.93 and result["coverage_max"] <= 0.97 else 1
+    holds = not result["cases_that_fail"] and result["any_time_min"] >= 0.95
+    holds = holds and lowest > LEVEL and result["max_bias_z"] < 3 and result["max_ratio_bias"] < 0.1
+    return 0 if holds and result["coverage_min"] >= 0.93 and result["coverage_max"] <= 0.97 else 1
 
 
 if __name__ == "__main__":

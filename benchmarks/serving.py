@@ -91,23 +91,22 @@ def main() -> int:
         for name in chosen:
             sites[name] = stack.enter_context(SiteProcess(name, options, size))
             size = sites[name].page_bytes or size
-        for people in [int(one) for one in options.people.split(",")]:
+        for people in [int(number) for number in options.people.split(",")]:
             turns[people] = []
             for _ in range(options.rounds):
                 turns[people].append({name: site.turn(people) for name, site in sites.items()})
             for name in chosen:
-                one = summary([turn[name] for turn in turns[people]])
+                summed_up = summary([turn[name] for turn in turns[people]])
                 print(
-                    f"{name:<8}  {people:>3} people: {one['steps_per_second']:6.1f} steps a second; a step takes "
-                    f"{one['p50_ms']:.0f} ms (p95 {one['p95_ms']:.0f}, p99 {one['p99_ms']:.0f}); "
-                    f"errors {one['errors']}, lost {one['lost']}",
+                    f"{name:<8}  {people:>3} people: {summed_up['steps_per_second']:6.1f} steps a second; a step takes "
+                    f"{summed_up['p50_ms']:.0f} ms (p95 {summed_up['p95_ms']:.0f}, p99 {summed_up['p99_ms']:.0f}); "
+                    f"errors {summed_up['errors']}, lost {summed_up['lost']}",
                     flush=True,
                 )
     for sentence in compared(turns):
         print(sentence)
     figures = {
-        name: {str(people): summary([turn[name] for turn in found]) for people, found in turns.items()}
-        for name in chosen
+        name: {str(people): summary([turn[name] for turn in runs]) for people, runs in turns.items()} for name in chosen
     }
     print(json.dumps(figures))
     return 0
@@ -155,7 +154,9 @@ def compared(turns: dict[int, list[dict[str, Any]]]) -> Iterator[str]:
     for ours in ("exchange", "redirect"):
         for other in ("otree", "bare"):
             for people, rounds in turns.items():
-                pairs = [(summary([one[ours]]), summary([one[other]])) for one in rounds if {ours, other} <= one.keys()]
+                pairs = [
+                    (summary([turn[ours]]), summary([turn[other]])) for turn in rounds if {ours, other} <= turn.keys()
+                ]
                 if not pairs:
                     continue
                 speed, wait = (
@@ -196,7 +197,7 @@ def take_turns(site: str, options: argparse.Namespace) -> None:
 
 def summary(turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One site's turns together."""
-    seconds = [one for turn in turns for one in turn["seconds"]]
+    seconds = [duration for turn in turns for duration in turn["seconds"]]
     return {
         "steps_per_second": round(statistics.fmean(turn["steps_per_second"] for turn in turns), 1),
         "p50_ms": milliseconds(seconds, 0.5),
@@ -218,8 +219,8 @@ async def size_of_an_item(address: tuple[str, int]) -> int:
         inner = sitting("demo", right_answers(STUDY), by_exchange=False)
         post = browser.post
 
-        async def watched(*given: Any) -> Any:
-            page = await post(*given)
+        async def watched(*arguments: Any) -> Any:
+            page = await post(*arguments)
             if page.kind == "item":
                 sizes.append(len(page.text))
             return page
@@ -362,14 +363,14 @@ def otree_site(
 
     def person_of(count: int) -> Person:
         made = ask("/api/sessions", {"session_config_name": "belief", "num_participants": 200}, "POST")
-        seats = [one["code"] for one in ask(f"/api/sessions/{made['code']}", {}, "GET")["participants"]]
+        seats = [participant["code"] for participant in ask(f"/api/sessions/{made['code']}", {}, "GET")["participants"]]
 
         async def person(browser: Browser, walked: Walked, is_over: Callable[[], bool]) -> None:
             if not seats:
                 raise Refused("oTree's session has no participant left: take fewer seconds")
             page = await browser.get(f"/InitializeParticipant/{seats.pop()}")
             while not is_over():
-                name = next((one for one in ("prior", "posterior") if f'name="{one}"' in page.text), None)
+                name = next((field for field in ("prior", "posterior") if f'name="{field}"' in page.text), None)
                 if name is None:
                     walked.finished += 1
                     return
@@ -387,8 +388,8 @@ def otree_site(
         import psycopg
 
         with psycopg.connect(url) as connection:
-            found = connection.execute("SELECT count(prior) + count(posterior) FROM belief_player").fetchone()
-        return int(found[0]) if found else 0
+            row = connection.execute("SELECT count(prior) + count(posterior) FROM belief_player").fetchone()
+        return int(row[0]) if row else 0
 
     command = [otree, "prodserver", f"{host}:{port}"]
     with started(command, environment=environment, folder=project, cores=cores) as process:

@@ -131,7 +131,7 @@ def measure(
         spent = processor_seconds(process) - before
         if crowd:
             crowd.stop()
-    answered = [one for one in times if one is not None]
+    answered = [time for time in times if time is not None]
     return {
         "visits": len(times),
         "unanswered": len(times) - len(answered),
@@ -167,10 +167,11 @@ def measure_all(environment: dict[str, str], options: argparse.Namespace) -> dic
     for worker in [options.worker] if options.worker else list(WORKERS):
         figures[worker] = {}
         for name, kind in {"none": None, "header": header, "body": body, "idle": idle, "reading": never_reads}.items():
-            one = figures[worker][name] = measure(worker, kind, environment, options)
+            measured = figures[worker][name] = measure(worker, kind, environment, options)
             print(
-                f"{worker:8} {options.connections if kind else 0:4} slow by {name:8} {one['visits']:4} visits, "
-                f"{one['unanswered']} unanswered; p50 {one['p50_ms']} ms, p95 {one['p95_ms']}, worst {one['worst_ms']}",
+                f"{worker:8} {options.connections if kind else 0:4} slow by {name:8} {measured['visits']:4} visits, "
+                f"{measured['unanswered']} unanswered; p50 {measured['p50_ms']} ms, p95 {measured['p95_ms']}, "
+                f"worst {measured['worst_ms']}",
                 flush=True,
             )
     return figures

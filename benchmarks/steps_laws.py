@@ -64,18 +64,18 @@ def figures(
     if main is None or in_points is None:
         raise ValueError("the plan is too small")
     scale, uncut = (scale_of_adding(answers, rng=rng, cut=cut) for cut in (True, False))
-    found = {
+    estimates = {
         "slope": main.slope,
-        **{f"weight of step {step}": one for step, one in enumerate(main.weights, 1)},
+        **{f"weight of step {step}": weight for step, weight in enumerate(main.weights, 1)},
         "last less first": main.recency,
-        **{f"slope, clip {one.clip:g}": one.slope for one in by_clip[1:] if one is not None},
+        **{f"slope, clip {fit.clip:g}": fit.slope for fit in by_clip[1:] if fit is not None},
         "slope, points": in_points.slope,
-        **{f"weight {step}, points": one for step, one in enumerate(in_points.weights, 1)},
+        **{f"weight {step}, points": weight for step, weight in enumerate(in_points.weights, 1)},
         "order effect": order_effect(answers),
         "order, points": order_effect(answers, in_points=True),
         "scale": scale,
     }
-    return found, main, in_points, [scale, uncut]
+    return estimates, main, in_points, [scale, uncut]
 
 
 def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float, float]], float, str, bool]:
@@ -83,13 +83,13 @@ def one(plan: StepPlan, name: str, number: int) -> tuple[list[tuple[float, float
     way that fits best, and whether the interval excludes the slope of Bayesian people."""
     rng = generator(SEED, name, number)
     answers = study(plan, rng=rng)
-    found, main, in_points, scales = figures(answers, rng=rng)
+    estimates, main, in_points, scales = figures(answers, rng=rng)
     best = best_of(fits(main, in_points), scales)
     values = [
         (float("nan"),) * 3
         if each.value is None or each.low is None or each.high is None
         else (each.value, each.low, each.high)
-        for each in found.values()
+        for each in estimates.values()
     ]
     aim = bayes_slope(answers, rng=rng)
     return values, main.naive or 0.0, best, aim is not None and not main.slope.holds(aim)
@@ -104,7 +104,7 @@ def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
         truth, *_rest = figures(study(replace(plan, **LARGE), rng=aims), rng=aims)
         with ProcessPoolExecutor(jobs) as pool:
             made = list(pool.map(partial(one, plan, name), range(studies), chunksize=20))
-        values = np.array([found for found, *_others in made])
+        values = np.array([estimates for estimates, *_others in made])
         for place, (figure, target) in enumerate(truth.items()):
             value, low, high = values[np.isfinite(values[:, place, 1]), place].T
             aim = target.value or 0.0
@@ -117,10 +117,10 @@ def rows(cases: Sequence[str], *, studies: int, jobs: int) -> bool:
             beside = f"{float(((low > 1) | (high < 1)).mean()):10.3f}" if figure == "slope" else " " * 10
             mark = "  <- outside" if wrong else ""
             print(f"{name:28} {figure:18} {aim:7.3f} {bias:+8.4f} {cover:6.3f} {width:7.3f} {beside}{mark}")
-        excludes = float(np.mean([found for *_others, found in made]))
+        excludes = float(np.mean([excluded for *_others, excluded in made]))
         if plan.kind == "bayes":
             failed |= not 0.03 <= round(excludes, 2) <= 0.07
-        naive = np.mean([found for _values, found, *_others in made])
+        naive = np.mean([naive_value for _values, naive_value, *_others in made])
         named = Counter(best for _values, _naive, best, _excludes in made)
         shares = ", ".join(f"{way} {count / studies:.3f}" for way, count in named.most_common())
         print(f"{name:28} excludes Bayes: {excludes:.3f}")
@@ -133,9 +133,9 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--case", action="append", choices=list(CASES), help="all without it")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'case':28} {'figure':18} {'truth':>7} {'bias':>8} {'cover':>6} {'width':>7} {'excludes 1':>10}")
-    sys.exit(rows(given.case or list(CASES), studies=given.studies, jobs=given.jobs))
+    sys.exit(rows(arguments.case or list(CASES), studies=arguments.studies, jobs=arguments.jobs))
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ def truth_of(case: Case, name: str) -> tuple[float, float]:
     rng = generator(SEED, name, "truth")
     plan = TokenPlan(texts=2000, contexts=1, draws=1, people=1)
     made = [study(case.world, plan, rng=rng) for _ in range(50)]
-    difference = float(np.mean([one.true.mean() for one in made]))
-    return difference, float(np.mean([-one.people.log_true.mean() for one in made]))
+    difference = float(np.mean([study.true.mean() for study in made]))
+    return difference, float(np.mean([-study.people.log_true.mean() for study in made]))
 
 
 def rows(cases: Sequence[str], *, studies: int, jobs: int) -> list[tuple[str, str, float, float, float, float, float]]:
@@ -117,11 +117,11 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--case", action="append", choices=list(CASES), help="all without it")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'case':32} {'figure':18} {'truth':>7} {'mean':>7} {'covers it':>10} {'width':>7} {'printed':>8}")
     failed = False
     for case, figure, target, mean, cover, width, share in rows(
-        given.case or list(CASES), studies=given.studies, jobs=given.jobs
+        arguments.case or list(CASES), studies=arguments.studies, jobs=arguments.jobs
     ):
         wrong = "stated" not in figure and share > 0.1 and not LOW <= cover <= HIGH
         failed |= wrong

@@ -130,8 +130,8 @@ def forget_sitting_of_others(request: HttpRequest, response: HttpResponseBase, s
 def remember_returned(response: HttpResponseBase, sitting: Sitting, returned: Returned) -> bool:
     """Keep a page that comes back, so that an address shows it and no reply to a form has to. False if it is too long
     for a cookie: an essay, say."""
-    kept = {name: texts for name, texts in returned.entered.lists() if not name.startswith(OF_ONE_SENDING)}
-    page = {"entered": kept, "errors": dict(returned.errors), "thanks": returned.thanks}
+    entered = {name: texts for name, texts in returned.entered.lists() if not name.startswith(OF_ONE_SENDING)}
+    page = {"entered": entered, "errors": dict(returned.errors), "thanks": returned.thanks}
     sealed = signing.dumps(page, salt=_salt(sitting), compress=True)
     if len(sealed) > LONGEST:
         return False

@@ -81,7 +81,7 @@ class ShownField:
 def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
     """A field of an instrument's form. Radio buttons look like those of checks, or stand in a row where the widget says
     `is_scale`; all else is the instrument's widget."""
-    shown = ShownField(
+    field = ShownField(
         name=bound.name,
         label=str(bound.label),
         kind="widget",
@@ -92,19 +92,19 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
     )
     if getattr(bound.field.widget, "is_button", False):
         ((value, text),) = bound.field.choices  # type: ignore[attr-defined]
-        return replace(shown, kind="button", options=[Option(str(value), str(text), chosen=False)])
+        return replace(field, kind="button", options=[Option(str(value), str(text), chosen=False)])
     if isinstance(bound.field.widget, CheckboxInput):
-        return replace(shown, kind="tick", options=[Option("on", shown.label, chosen=bool(bound.value()))])
+        return replace(field, kind="tick", options=[Option("on", field.label, chosen=bool(bound.value()))])
     if not isinstance(bound.field.widget, RadioSelect):
-        return shown
+        return field
     choices: Any = bound.field.choices  # type: ignore[attr-defined]
     entered = str(bound.value() or "")
     options = [Option(str(value), str(text), chosen=str(value) == entered) for value, text in choices]
     if getattr(bound.field.widget, "is_scale", False):
         # Points in a row; a point whose words are its number has none of its own.
-        points = [replace(one, text="" if one.text == one.value else one.text) for one in options]
-        return replace(shown, kind="scale", options=points)
-    return replace(shown, kind="radio", options=options)
+        points = [replace(option, text="" if option.text == option.value else option.text) for option in options]
+        return replace(field, kind="scale", options=points)
+    return replace(field, kind="radio", options=options)
 
 
 def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[str, list[str]]) -> list[ShownField]:
@@ -118,7 +118,8 @@ def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[
         # What a script fills in is not seen, but why it was not accepted is.
         unseen = [bound for bound in form.hidden_fields() if bound.name in errors]
         return visible + [
-            ShownField(one.name, str(one.label), "hidden", errors=errors[one.name], bound=one) for one in unseen
+            ShownField(field.name, str(field.label), "hidden", errors=errors[field.name], bound=field)
+            for field in unseen
         ]
     checks = [
         ShownField(

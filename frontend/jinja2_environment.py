@@ -64,7 +64,7 @@ def _address(_urlconf: str | None, _prefix: str, name: str, args: tuple[Any, ...
 @pass_context
 def shown(page: Context, screen: Screen, bank_language: str = "") -> SafeString:
     """A screen by its instrument's own template, in either language of templates."""
-    given = {name: value for name, value in page.get_all().items() if name not in page.environment.globals}
-    request = given.pop("request", None)
-    given |= {"screen": screen, "parts": screen.parts, "bank_language": bank_language}
-    return mark_safe(get_template(screen.template).render(given, request))  # noqa: S308 - a template escapes
+    context = {name: value for name, value in page.get_all().items() if name not in page.environment.globals}
+    request = context.pop("request", None)
+    context |= {"screen": screen, "parts": screen.parts, "bank_language": bank_language}
+    return mark_safe(get_template(screen.template).render(context, request))  # noqa: S308 - a template escapes

@@ -353,17 +353,17 @@ def report(request: HttpRequest, slug: str) -> HttpResponse:
         return see_other("frontend:sitting", slug)
     current = sitting_for(cookies.sitting_token(request), slug=slug)
     with translation.override(current.language):
-        given = request.POST
+        data = request.POST
         try:
             comments.report_question(
                 sitting=current,
-                position=given.get("position", ""),
-                screen=given.get("screen", ""),
-                text=given.get(comments.FIELD, ""),
+                position=data.get("position", ""),
+                screen=data.get("screen", ""),
+                text=data.get(comments.FIELD, ""),
             )
         except FieldErrors as refusal:
-            return _give_back(request, current, cookies.Returned(given, refusal.errors))
-        return _give_back(request, current, cookies.Returned(given, {}, thanks=True))
+            return _give_back(request, current, cookies.Returned(data, refusal.errors))
+        return _give_back(request, current, cookies.Returned(data, {}, thanks=True))
 
 
 @require_safe
@@ -439,13 +439,13 @@ def _shown_step(
         if step.kind == "item":
             entered = "" if thanks or data is None else data.get(comments.FIELD, "")
             context["report"] = report_field(entered=entered, errors=errors.get(comments.FIELD, ()))
-        shown = [*fields, *filter(None, [context.get("report")])]
+        all_fields = [*fields, *filter(None, [context.get("report")])]
         if debriefing.CONFIRMED in errors:
             withdraw = {"name": debriefing.FIELD, "value": debriefing.WITHDRAW}
             context |= {"asks_again": withdraw, "title": _("Please confirm")}
         context |= {
             "fields": fields,
-            "errors": [field for field in shown if field.errors],
+            "errors": [field for field in all_fields if field.errors],
             "timing": TIMING,
             # An instrument's own script was written for a document of its own: such a page is loaded as one.
             "in_one": all(script.startswith(OUR_SCRIPTS) for script in (step.screen.scripts if step.screen else ())),

@@ -58,8 +58,8 @@ class Calibrator:
 
         free = (0.0, 0.0) if self.method == "temperature" else (None, None)
         bounds = [free] + [(0.0, None)] * (design.shape[1] - 1)
-        found = minimize(loss, identity, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14})
-        self.coefficients_ = np.asarray(found.x, dtype=np.float64)
+        optimum = minimize(loss, identity, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14})
+        self.coefficients_ = np.asarray(optimum.x, dtype=np.float64)
         return self
 
     def predict(self, probabilities: ArrayLike) -> NDArray[np.float64]:
@@ -70,10 +70,10 @@ class Calibrator:
 
     def _design(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         p = np.clip(probabilities, _LEAST, 1 - _LEAST)
-        one = np.ones(len(p))
+        ones = np.ones(len(p))
         if self.method == "beta":
-            return np.column_stack([one, np.log(p), -np.log1p(-p)])
-        return np.column_stack([one, np.log(p) - np.log1p(-p)])
+            return np.column_stack([ones, np.log(p), -np.log1p(-p)])
+        return np.column_stack([ones, np.log(p) - np.log1p(-p)])
 
 
 def in_unit_interval(name: str, values: ArrayLike) -> NDArray[np.float64]:

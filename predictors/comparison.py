@@ -101,7 +101,7 @@ def with_columns(rows: Sequence[Contender], columns: Sequence[str]) -> list[Cont
     Raises:
         PredictorError: no row can read columns.
     """
-    wanted = [(one,) for one in columns] + ([tuple(columns)] if len(columns) > 1 else [])
+    wanted = [(column,) for column in columns] + ([tuple(columns)] if len(columns) > 1 else [])
     more: list[Contender] = []
     for row in rows:
         able = row
@@ -209,11 +209,11 @@ def train_and_predict(
     """
     started = perf_counter()
     estimator = fit_on(registry.create(name, dict(params), seed), train, progress)
-    found = predict_on(estimator, test, progress, majorities=train.says_responses)
+    probabilities = predict_on(estimator, test, progress, majorities=train.says_responses)
     if test.majority.any() and train.says_responses and not predicts_majorities(estimator):
         calibrator = _majority_calibrator(name, params, seed=seed, train=train, progress=progress)
-        found = np.where(test.majority, calibrator.predict(found, test.responses), found)
-    return _checked(Predictions(name, found, perf_counter() - started))
+        probabilities = np.where(test.majority, calibrator.predict(probabilities, test.responses), probabilities)
+    return _checked(Predictions(name, probabilities, perf_counter() - started))
 
 
 def folds_of(
@@ -248,12 +248,16 @@ def cross_validate(
     """
     started = perf_counter()
     if workers > 1 and _is_small_network(name, params):
-        found = _folds_apart(name, params, seed=seed, table=table, folds=folds, progress=progress, workers=workers)
+        probabilities = _folds_apart(
+            name, params, seed=seed, table=table, folds=folds, progress=progress, workers=workers
+        )
     else:
-        found = cross_predict(lambda: registry.create(name, dict(params), seed), table, folds, progress=progress)
+        probabilities = cross_predict(
+            lambda: registry.create(name, dict(params), seed), table, folds, progress=progress
+        )
     tested = np.isin(np.arange(len(table)), np.concatenate([fold.test for fold in folds]))
-    _checked(Predictions(name, found[tested], 0.0))
-    return Predictions(name, found, perf_counter() - started)
+    _checked(Predictions(name, probabilities[tested], 0.0))
+    return Predictions(name, probabilities, perf_counter() - started)
 
 
 def _is_small_network(name: str, params: Mapping[str, Any]) -> bool:
@@ -284,7 +288,7 @@ def _folds_apart(
     workers: int,
 ) -> NDArray[np.float64]:
     """As `cross_predict`, each fold in a process of its own. `progress` counts folds."""
-    found = np.full(len(table), np.nan)
+    probabilities = np.full(len(table), np.nan)
     tested = [number for number, fold in enumerate(folds) if len(fold.test)]
     with ProcessPoolExecutor(
         max(1, min(workers, len(tested))),
@@ -304,14 +308,14 @@ def _folds_apart(
             for done, future in enumerate(as_completed(waiting), start=1):
                 which = f"fold {waiting[future] + 1} of {len(folds)}"
                 try:
-                    found[folds[waiting[future]].test] = future.result()
+                    probabilities[folds[waiting[future]].test] = future.result()
                 except PredictorError as exc:
                     raise PredictorError(f"{which}: {exc}") from exc
                 report(progress, done, len(waiting), which)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return found
+    return probabilities
 
 
 def _predict_fold(
@@ -349,7 +353,7 @@ def nested_cross_validate(
     if not rows:
         raise ValueError("rows: there are none to choose from.")
     started = perf_counter()
-    found = np.full(len(table), np.nan)
+    probabilities = np.full(len(table), np.nan)
     names = []
     for number, fold in enumerate(folds):
         if not len(fold.test):
@@ -375,9 +379,9 @@ def nested_cross_validate(
         best, usable = rows[int(np.argmin([np.inf if loss is None else loss for loss in losses]))]
         chosen = Fold(train=fold.train[usable[fold.train]], test=fold.test, dropped=fold.dropped)
         made = cross_validate(best.predictor, best.params, seed=seed, table=table, folds=[chosen])
-        found[fold.test] = made.probabilities[fold.test]
+        probabilities[fold.test] = made.probabilities[fold.test]
         names.append(best.name)
-    return Predictions("nested", found, perf_counter() - started), names
+    return Predictions("nested", probabilities, perf_counter() - started), names
 
 
 def compare(
@@ -402,7 +406,7 @@ def compare(
     Raises:
         ValueError: there are no predictions.
     """
-    columns = {one.name: one.probabilities for one in predictions}
+    columns = {prediction.name: prediction.probabilities for prediction in predictions}
     if not columns:
         raise ValueError("predictions: there are none to compare.")
 
@@ -425,7 +429,7 @@ def compare(
     eligible = [name for name in columns if name not in apart] or list(columns)
     reference = "bert" if "bert" in eligible else max(eligible, key=lambda name: metrics[name]["auc"]["overall"] or 0.0)
     fresh = everything & False if train is None else ~shares_question(test.pairs, train.pairs)
-    found = PredictorComparison(
+    predictor_comparison = PredictorComparison(
         n=len(test),
         reference=reference,
         metrics=metrics,
@@ -450,11 +454,11 @@ def compare(
     if test.counted.any():
         counted = test.take(test.counted)
         changed = np.rint(counted.labels * counted.responses)
-        found["counts"] = {
+        predictor_comparison["counts"] = {
             name: count_log_likelihood(changed, counted.responses, column[test.counted])
             for name, column in columns.items()
         }
-    return found
+    return predictor_comparison
 
 
 def _within(usable: NDArray[np.int64], judged: NDArray[np.int64], part: Fold, table: PairTable) -> Fold:

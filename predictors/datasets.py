@@ -94,8 +94,8 @@ class PairTable:
 
     def columns(self, names: Iterable[str]) -> dict[str, NDArray[np.float64]]:
         """The named columns of how hard targets are, (n,) each, as far as the rows have them."""
-        found = {name: getattr(self, _COLUMNS[name]) for name in names}
-        return {name: column for name, column in found.items() if column is not None}
+        columns = {name: getattr(self, _COLUMNS[name]) for name in names}
+        return {name: column for name, column in columns.items() if column is not None}
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> PairTable:
         """The given rows, by index or by mask."""
@@ -137,12 +137,12 @@ def fit_on(estimator: Estimator, table: PairTable, progress: Progress | None = N
     """
     learner: Any = estimator
     named = getattr(estimator, "columns", ())
-    given: dict[str, Any] = {"columns": table.columns(named)} if named else {}
+    arguments: dict[str, Any] = {"columns": table.columns(named)} if named else {}
     if getattr(estimator, "uses_responses", False):
-        weights, given["responses"] = table.weights, table.responses if table.says_responses else None
+        weights, arguments["responses"] = table.weights, table.responses if table.says_responses else None
     else:
         weights = table.weights * np.where(table.counted, table.responses, 1)
-    fitted: Estimator = learner.fit(table.pairs, table.labels, weights, progress, **given)
+    fitted: Estimator = learner.fit(table.pairs, table.labels, weights, progress, **arguments)
     return fitted
 
 
@@ -155,14 +155,16 @@ def predict_on(
     `predict_majority(pairs, responses)`. Ask for it only where the estimator was given what its labels sum up.
     """
     teller: Any = estimator
-    found: NDArray[np.float64] = teller.predict_proba(table.pairs, progress, **given_to_predict(estimator, table))[:, 1]
+    probabilities: NDArray[np.float64] = teller.predict_proba(
+        table.pairs, progress, **given_to_predict(estimator, table)
+    )[:, 1]
     if majorities and table.majority.any() and predicts_majorities(estimator):
         several = table.take(table.majority)
-        found = found.copy()
-        found[table.majority] = teller.predict_majority(
+        probabilities = probabilities.copy()
+        probabilities[table.majority] = teller.predict_majority(
             several.pairs, several.responses, **given_to_predict(estimator, several)
         )
-    return found
+    return probabilities
 
 
 def given_to_predict(estimator: Estimator, table: PairTable) -> dict[str, Any]:
@@ -284,10 +286,10 @@ class _Rows:
         if not self.problems and not self.pairs:
             raise PredictorError(f"{self.file}: has a header and no rows; give at least one pair.")
         if self.problems:
-            shown = self.problems[:_PROBLEMS_SHOWN]
-            if more := len(self.problems) - len(shown):
-                shown.append(f"{self.file}: and {more} more problem{'s' if more > 1 else ''}.")
-            raise PredictorError("\n".join(shown))
+            lines = self.problems[:_PROBLEMS_SHOWN]
+            if more := len(self.problems) - len(lines):
+                lines.append(f"{self.file}: and {more} more problem{'s' if more > 1 else ''}.")
+            raise PredictorError("\n".join(lines))
 
     def table(self) -> PairTable:
         labels = np.array(self.labels)

@@ -72,22 +72,22 @@ def embed(
     names = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() for text in texts]
     distinct = dict(zip(names, texts, strict=True))
     remembered = _memory.get_all((source.key, name) for name in distinct)
-    found = {name: row for (_key, name), row in remembered.items()}
+    vectors = {name: row for (_key, name), row in remembered.items()}
     if shelf:
-        found |= {name: row for name in distinct if name not in found and (row := shelf.read(name)) is not None}
-    missing = [name for name in distinct if name not in found]
+        vectors |= {name: row for name in distinct if name not in vectors and (row := shelf.read(name)) is not None}
+    missing = [name for name in distinct if name not in vectors]
     for first in range(0, len(missing), _BLOCK):
         block = missing[first : first + _BLOCK]
         computed = source.compute([distinct[name] for name in block], progress, first, len(missing))
         rows = _unit_rows(computed, len(block), model)
         for name, row in zip(block, rows, strict=True):
-            found[name] = row
+            vectors[name] = row
             if shelf:
                 shelf.write(name, row)
         done = first + len(block)
         report(progress, done, len(missing), f"embedded {done} of {len(missing)} texts")
-    _memory.put_all({(source.key, name): row for name, row in found.items()})
-    widths = {row.size for row in found.values()}
+    _memory.put_all({(source.key, name): row for name, row in vectors.items()})
+    widths = {row.size for row in vectors.values()}
     if len(widths) > 1:
         raise PredictorError(
             f"model: {model} gave vectors of {' and '.join(map(str, sorted(widths)))} numbers; "
@@ -95,7 +95,7 @@ def embed(
         )
     if not names:
         return np.empty((0, 0), dtype=np.float32)
-    return np.stack([found[name] for name in names])
+    return np.stack([vectors[name] for name in names])
 
 
 def source_of(model: str) -> EmbeddingSource:

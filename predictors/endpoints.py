@@ -106,8 +106,13 @@ class ChatCall:
             "top_logprobs": self.top_logprobs if self.logprobs else None,
             "seed": self.seed,
         }
-        given = {name: value for name, value in optional.items() if value is not None}
-        return {"model": self.model, "messages": [dict(one) for one in self.messages], **given, **(self.extra or {})}
+        options = {name: value for name, value in optional.items() if value is not None}
+        return {
+            "model": self.model,
+            "messages": [dict(message) for message in self.messages],
+            **options,
+            **(self.extra or {}),
+        }
 
 
 @dataclass(frozen=True)
@@ -304,15 +309,15 @@ class Endpoint:
             done = 0
             while True:
                 try:
-                    found = arrived.get(timeout=_TICK)
+                    result = arrived.get(timeout=_TICK)
                 except queue.Empty:
                     report(progress, done, total, text)
                     continue
-                if found is None:
+                if result is None:
                     work.result()
                     return
                 done += 1
-                yield found
+                yield result
                 room.leave()
                 report(progress, done, total, text)
 
@@ -589,15 +594,15 @@ def _prompt_request(model: str, text: str, top: int) -> _Request[PromptTokens]:
         strings, values = listed.get("tokens") or [], listed.get("token_logprobs") or []
         if not strings or len(strings) != len(values):
             raise ValueError("it lists no log-probabilities of the prompt")
-        if not all(isinstance(one, str) for one in strings):
+        if not all(isinstance(string, str) for string in strings):
             raise ValueError("a token is no text")
-        if any(one is not None and float(one) > _HAIR for one in values):
+        if any(value is not None and float(value) > _HAIR for value in values):
             raise ValueError("a log-probability is above 0, which no logarithm of a probability is")
         likeliest = listed.get("top_logprobs") or []
         return PromptTokens(
             tuple(strings),
-            tuple(None if one is None else min(float(one), 0.0) for one in values),
-            tuple(_likeliest(one) for one in likeliest) if len(likeliest) == len(strings) else (),
+            tuple(None if value is None else min(float(value), 0.0) for value in values),
+            tuple(_likeliest(alternatives) for alternatives in likeliest) if len(likeliest) == len(strings) else (),
         )
 
     return _Request("/completions", body, read)
@@ -620,10 +625,10 @@ def _embeddings_request(
         vectors: list[Any] = [None] * len(texts)
         for place, row in zip(order, rows, strict=True):
             vectors[place] = row["embedding"]
-        found = np.array(vectors, dtype=np.float32)
-        if found.ndim != 2 or not found.shape[1] or not np.isfinite(found).all():
+        matrix = np.array(vectors, dtype=np.float32)
+        if matrix.ndim != 2 or not matrix.shape[1] or not np.isfinite(matrix).all():
             raise ValueError("'embedding' is not a list of numbers, as many for each text")
-        return found
+        return matrix
 
     return _Request("/embeddings", {"model": model, "input": list(texts), **(extra or {})}, read)
 

@@ -126,14 +126,14 @@ def check_training_data(
         raise PredictorError("sample_weight: must not be negative.")
     if not weights.any():
         raise PredictorError("sample_weight: every weight is 0; at least one row must count.")
-    kept = np.flatnonzero(weights)
-    values, weights = values[kept], weights[kept]
+    weighted = np.flatnonzero(weights)
+    values, weights = values[weighted], weights[weighted]
     for constant in (0, 1):
         if (values == constant).all():
             raise PredictorError(
                 f"labels: all {len(values)} are {constant}; training needs rows of the class {1 - constant} too."
             )
-    return TrainingData([checked[index] for index in kept], values, weights / weights.mean())
+    return TrainingData([checked[index] for index in weighted], values, weights / weights.mean())
 
 
 def two_rows(
@@ -178,12 +178,12 @@ def number_columns(rows: Sequence[Row], names: Sequence[str]) -> NDArray[np.floa
     Raises:
         PredictorError: the rows have no such number.
     """
-    found = np.empty((len(rows), len(names)))
+    values = np.empty((len(rows), len(names)))
     for place, name in enumerate(names):
         if rows and name not in number_names(rows):
             raise PredictorError(f"numbers: the rows have no {name!r}; they have {_listed(number_names(rows))}.")
-        found[:, place] = [row.numbers[name] if isinstance(row, Features) else PAIR_NUMBERS[name](row) for row in rows]
-    return found
+        values[:, place] = [row.numbers[name] if isinstance(row, Features) else PAIR_NUMBERS[name](row) for row in rows]
+    return values
 
 
 def _is_finite(value: object) -> bool:

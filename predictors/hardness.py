@@ -86,32 +86,32 @@ class Hardness:
             PredictorError: a column is not given, is of another length, is out of [0, 1] or known of no row.
         """
         known = {name: _checked(name, given, len(pairs)) for name in columns}
-        found = cls(columns, {"of_target": {}, "of_task": {}, "of_all": [0.0, 0.0], "usual": {}, **_UNSCALED})
+        hardness = cls(columns, {"of_target": {}, "of_task": {}, "of_all": [0.0, 0.0], "usual": {}, **_UNSCALED})
         for name, values in known.items():
             is_told = np.isfinite(values)
             if not is_told.any():
                 raise PredictorError(f"columns: {name}: no training row says it; {MISSING[name]}, or leave {name} out.")
-            found._usual[name] = float(values[is_told].mean())
+            hardness._usual[name] = float(values[is_told].mean())
         own: dict[Pair, list[float]] = {}
         if PEOPLE in known:
             counts = np.asarray(weights, dtype=np.float64)
             for pair, value, weight in zip(pairs, known[PEOPLE].tolist(), counts.tolist(), strict=True):
                 if value == value:  # Not NaN.
                     for sums in (
-                        found._of_target.setdefault(pair.target_text, [0.0, 0.0]),
-                        found._of_task.setdefault(pair.target_task, [0.0, 0.0]),
+                        hardness._of_target.setdefault(pair.target_text, [0.0, 0.0]),
+                        hardness._of_task.setdefault(pair.target_task, [0.0, 0.0]),
                         own.setdefault(pair, [0.0, 0.0]),
-                        found._of_all,
+                        hardness._of_all,
                     ):
                         sums[0] += value * weight
                         sums[1] += weight
-        raw = found._raw(pairs, known, own)
+        raw = hardness._raw(pairs, known, own)
         # Over the rows of which it is known: others hold what is usual, and would squeeze the scale.
-        told = np.stack([np.isfinite(known[name]) for name in found.columns], axis=1)
-        found._centre = raw.mean(axis=0, where=told)
+        told = np.stack([np.isfinite(known[name]) for name in hardness.columns], axis=1)
+        hardness._centre = raw.mean(axis=0, where=told)
         spread = raw.std(axis=0, where=told)
-        found._scale = np.where(spread > 1e-9, 1 / np.where(spread > 1e-9, spread, 1.0), 0.0)
-        return found, found._signed(pairs, raw)
+        hardness._scale = np.where(spread > 1e-9, 1 / np.where(spread > 1e-9, spread, 1.0), 0.0)
+        return hardness, hardness._signed(pairs, raw)
 
     def numbers(self, pairs: Sequence[Pair], given: Given | None) -> Numbers:
         """The numbers of n rows to be predicted, (n, 2 k). Priors among `given` are not looked at.

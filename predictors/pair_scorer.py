@@ -89,17 +89,17 @@ class PairScorer:
 
     def of(self, pairs: IndexedPairs) -> NDArray[np.int64]:
         """The scores of n pairs, int64 (n,)."""
-        found = np.empty(len(pairs.evidence), dtype=np.int64)
-        for start in range(0, len(found), _SCORED_AT_ONCE):
+        scores = np.empty(len(pairs.evidence), dtype=np.int64)
+        for start in range(0, len(scores), _SCORED_AT_ONCE):
             rows = slice(start, start + _SCORED_AT_ONCE)
             evidence, target, outcome = (column[rows] for column in pairs)
-            found[rows] = np.einsum(
+            scores[rows] = np.einsum(
                 "ij,ij->i",
                 self.evidence[outcome, evidence].astype(np.int64),
                 self.target[outcome, target].astype(np.int64),
             )
-            found[rows] += self.evidence_bias[outcome, evidence] + self.target_bias[outcome, target]
-        return found
+            scores[rows] += self.evidence_bias[outcome, evidence] + self.target_bias[outcome, target]
+        return scores
 
     def save(self, file: Path | str) -> str:
         """Write everything into one safetensors file; returns its SHA-256, equal for equal content."""
@@ -217,15 +217,15 @@ def fidelity(
     n = _count(questions)
     if n != scorer.n_questions:
         raise PredictorError(f"questions: there are {n}; the scorer was learnt on {scorer.n_questions}.")
-    found: dict[str, Fidelity | None] = {"uniform": None, "unseen_questions": None}
+    fidelities: dict[str, Fidelity | None] = {"uniform": None, "unseen_questions": None}
     sets = {"uniform": (np.arange(n), n_pairs), "unseen_questions": (scorer.unseen, n_unseen)}
     for name, (among, size) in sets.items():
         if len(among) < 2 or size < 1:
             continue
         pairs = _uniform(among, size, rng, exclude=scorer.scored, n_questions=n, outcome=outcome)
         predicted = _scores(pairs, folders, questions, score, progress)
-        found[name] = agreement(predicted, scorer.of(pairs), rng=rng, samples=samples)
-    return found
+        fidelities[name] = agreement(predicted, scorer.of(pairs), rng=rng, samples=samples)
+    return fidelities
 
 
 def agreement(

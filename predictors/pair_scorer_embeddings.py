@@ -47,12 +47,12 @@ def embed_questions(
     estimators: list[Any] = [artifacts.load(folder) for folder in folders]
     members = [member for estimator in estimators for member in getattr(estimator, "members_", [estimator])]
     if all(isinstance(member, BertMember) for member in members):
-        found = _by_networks(members, layouts, progress)
+        embeddings = _by_networks(members, layouts, progress)
     elif all(hasattr(estimator, "reader_") for estimator in estimators):
-        found = _by_readers([estimator.reader_ for estimator in estimators], layouts, progress)
+        embeddings = _by_readers([estimator.reader_ for estimator in estimators], layouts, progress)
     else:
-        found = [embed(texts, progress=progress)] * len(layouts)
-    wrong, right, target = found
+        embeddings = [embed(texts, progress=progress)] * len(layouts)
+    wrong, right, target = embeddings
     return QuestionEmbeddings(np.stack([wrong, right]), target)
 
 
@@ -62,30 +62,32 @@ def _by_networks(
     """What fine-tuned networks make of each layout's n questions, (n, networks * hidden) each."""
     networks = _networks(members)
     n = len(layouts[0][0])
-    found = [[np.empty((n, one.encoder.hidden_size), dtype=np.float32) for one in networks] for _ in layouts]
+    embeddings = [
+        [np.empty((n, network.encoder.hidden_size), dtype=np.float32) for network in networks] for _ in layouts
+    ]
     total, done = n * len(layouts), 0
     shared = share_frozen_layers(networks)
     with torch.inference_mode():
         for kind, (pairs, segment) in enumerate(layouts):
             for rows, batch in networks[0].batches(networks[0].tokenizer.tokenise(pairs), members[0].token_budget):
                 below = networks[0].encoder.below(batch) if shared else None
-                for own, network in zip(found[kind], networks, strict=True):
+                for own, network in zip(embeddings[kind], networks, strict=True):
                     own[rows] = mean_of(network.encoder.encode(batch, None, below), batch, segment).cpu().numpy()
                 done += len(rows)
                 report(progress, done, total, f"embedded {done} of {total} readings of questions")
-    return [np.hstack(own) for own in found]
+    return [np.hstack(own) for own in embeddings]
 
 
 def _by_readers(
     readers: Sequence[Any], layouts: Sequence[Layout], progress: Progress | None
 ) -> list[NDArray[np.float32]]:
     """What the hybrid's frozen networks make of each layout's n questions, all the depths they read side by side."""
-    found = []
+    embeddings = []
     for pairs, segment in layouts:
         side = (FIRST, OTHERS).index(segment)
         states = [reader.read(pairs, None, progress)[:, :, side] for reader in readers]
-        found.append(np.hstack([state.reshape(len(pairs), -1) for state in states]))
-    return found
+        embeddings.append(np.hstack([state.reshape(len(pairs), -1) for state in states]))
+    return embeddings
 
 
 def _networks(members: Sequence[BertMember]) -> list[Network]:

@@ -166,8 +166,8 @@ def _directions(rows: Floats) -> Floats:
     """The leading principal components of the rows, scaled together so that a row's mean square norm is 1."""
     centred = rows - rows.mean(axis=0)
     values, vectors = np.linalg.eigh((centred.T @ centred).astype(np.float64))
-    kept = np.argsort(-values, kind="stable")[:_DIRECTIONS]
-    scores = centred @ vectors[:, kept].astype(np.float32)
+    largest = np.argsort(-values, kind="stable")[:_DIRECTIONS]
+    scores = centred @ vectors[:, largest].astype(np.float32)
     norm = float(np.sqrt(np.square(scores, dtype=np.float64).sum() / len(rows)))
     return scores / np.float32(norm) if norm > 0 else scores
 
@@ -234,10 +234,10 @@ def _fit_form(
         report(progress, number, len(_PENALTIES) + 1, "fitting the pair scorer")
         weights = inside.solve(values[order[held:]], penalty, weights)
         errors = values[order[:held]] - outside.values(inside.form(weights))
-        found = float(np.mean(np.square(errors, dtype=np.float64)))
-        if found >= loss:
+        new_loss = float(np.mean(np.square(errors, dtype=np.float64)))
+        if new_loss >= loss:
             break
-        best, loss = penalty, found
+        best, loss = penalty, new_loss
     everything = _Rows(sides, pairs)
     form = everything.form(everything.solve(values, best, np.zeros(len(values), dtype=np.float32)))
     report(progress, len(_PENALTIES) + 1, len(_PENALTIES) + 1, "fitted the pair scorer")
@@ -271,9 +271,9 @@ def _compressed(fixed: _Fixed, form: _Form | None, sides: tuple[Floats, Floats],
         evidence_bias[outcome] += evidence @ (matrix @ target_mean)
         target_bias[outcome] = (evidence_mean @ matrix) @ (target - target_mean).T
         u, size, v = np.linalg.svd(triangle @ matrix @ triangle_target.T, full_matrices=False)
-        kept = min(rank, len(size))
-        left[outcome, :, :kept] = basis @ (u[:, :kept] * np.sqrt(size[:kept]))
-        right[outcome, :, :kept] = basis_target @ (v[:kept].T * np.sqrt(size[:kept]))
+        count = min(rank, len(size))
+        left[outcome, :, :count] = basis @ (u[:, :count] * np.sqrt(size[:count]))
+        right[outcome, :, :count] = basis_target @ (v[:count].T * np.sqrt(size[:count]))
     return _Cut(left, right, evidence_bias, target_bias)
 
 
@@ -301,10 +301,10 @@ def _rounded(
     target = np.concatenate([_whole(right / np.sqrt(unit)), hot[1]], axis=2)
     evidence_bias, target_bias = (np.rint(bias / unit).astype(np.int32) for bias in biases)
     used = np.flatnonzero(np.logical_and(evidence.any(axis=(0, 1)), target.any(axis=(0, 1))))
-    kept = used if used.size else np.arange(1)
+    directions = used if used.size else np.arange(1)
     return Learned(
-        np.ascontiguousarray(evidence[:, :, kept]),
-        np.ascontiguousarray(target[:, :, kept]),
+        np.ascontiguousarray(evidence[:, :, directions]),
+        np.ascontiguousarray(target[:, :, directions]),
         evidence_bias,
         target_bias,
         unit,

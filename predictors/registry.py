@@ -135,7 +135,7 @@ def settings_of(name: str, params: Mapping[str, Any]) -> DataclassInstance:
         PredictorError: no such predictor, no such setting, or a value out of range.
     """
     made_of = declaration(name).settings
-    known = [one.name for one in fields(made_of)]
+    known = [field.name for field in fields(made_of)]
     unknown = sorted(set(params) - set(known))
     if unknown:
         choice = f"it has {', '.join(known)}" if known else "it has no settings"
@@ -173,8 +173,10 @@ def class_at(path: str, name: str) -> Any:
 
 def kinds() -> dict[str, str]:
     """What a saved folder may hold: dotted paths of classes by kind, a predictor's name or `NAME_member`."""
-    found = {name: one.estimator for name, one in DECLARATIONS.items()}
-    return found | {f"{name}_member": one.member for name, one in DECLARATIONS.items() if one.member}
+    estimators = {name: declaration.estimator for name, declaration in DECLARATIONS.items()}
+    return estimators | {
+        f"{name}_member": declaration.member for name, declaration in DECLARATIONS.items() if declaration.member
+    }
 
 
 def kind_of(estimator: object) -> str | None:
@@ -216,6 +218,6 @@ def require_numbers(name: str, params: Mapping[str, Any], rows: Iterable[Any]) -
     checked = as_rows(rows)
     require_readable(name, checked)
     wanted = declaration(name).fixed.get("numbers", getattr(settings_of(name, params), "numbers", ()))
-    if missing := [one for one in wanted if checked and one not in number_names(checked)]:
+    if missing := [number for number in wanted if checked and number not in number_names(checked)]:
         there_are = ", ".join(number_names(checked)) or "none"
         raise PredictorError(f"{name} reads the number {missing[0]!r}, which these rows lack; they have {there_are}.")

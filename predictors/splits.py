@@ -122,7 +122,7 @@ def cross_predict(
         PredictorError: a fold's training rows cannot be learnt from; the message names the fold.
         Stopped: `progress` returned False.
     """
-    found = np.full(len(table), np.nan)
+    probabilities = np.full(len(table), np.nan)
     for number, fold in enumerate(folds):
         name = f"fold {number + 1} of {len(folds)}"
 
@@ -135,9 +135,9 @@ def cross_predict(
                 estimator = fit_on(create(), table.take(fold.train), inside)
             except PredictorError as exc:
                 raise PredictorError(f"{name}: {exc}") from exc
-            found[fold.test] = predict_on(estimator, table.take(fold.test), majorities=table.says_responses)
+            probabilities[fold.test] = predict_on(estimator, table.take(fold.test), majorities=table.says_responses)
         report(progress, 1000 * (number + 1), 1000 * len(folds), name)
-    return found
+    return probabilities
 
 
 def _fold(train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Fold:

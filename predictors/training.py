@@ -165,7 +165,7 @@ def _scored(
     """Mean probability of label 1 over the estimators. Progress inside a block is reported as a share of its rows."""
     calls = len(ensemble)
 
-    found = []
+    probabilities = []
     for index, estimator in enumerate(ensemble):
 
         def inside(done: int, of: int, text: str, index: int = index) -> None:
@@ -173,14 +173,14 @@ def _scored(
             report(progress, before + int(share * len(part)), total, text)
 
         predictor: Any = estimator
-        given = {"columns": beside} if getattr(estimator, "columns", ()) else {}
-        found.append(predictor.predict_proba(part, inside, **given)[:, 1])
-    return np.mean(np.stack(found), axis=0)
+        arguments = {"columns": beside} if getattr(estimator, "columns", ()) else {}
+        probabilities.append(predictor.predict_proba(part, inside, **arguments)[:, 1])
+    return np.mean(np.stack(probabilities), axis=0)
 
 
 def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:
     """Members of a BERT become one ensemble, which tokenises once for all; others stay as they are."""
-    if len(estimators) > 1 and all(registry.kind_of(one) == "bert_member" for one in estimators):
+    if len(estimators) > 1 and all(registry.kind_of(estimator) == "bert_member" for estimator in estimators):
         from predictors.estimators.bert import BertPredictor
 
         return [BertPredictor.from_members(estimators)]

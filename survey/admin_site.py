@@ -222,9 +222,9 @@ class HunchAdminSite(AdminSite):
 
     def group_page(self, request: HttpRequest, group: str) -> TemplateResponse:
         """The tables of one entry of the navigation, each with a sentence."""
-        found = next((one for one in GROUPS if one.name == group), None)
-        tables = self._tables(request, found) if found else []
-        if found is None or not tables:
+        page_group = next((candidate for candidate in GROUPS if candidate.name == group), None)
+        tables = self._tables(request, page_group) if page_group else []
+        if page_group is None or not tables:
             raise Http404
         request.current_app = self.name
         lines = [(table, reverse(f"admin:{table.model.replace('.', '_')}_changelist")) for table in tables]
@@ -233,11 +233,11 @@ class HunchAdminSite(AdminSite):
             "admin/survey/group.html",
             {
                 **self.each_context(request),
-                "title": found.label,
+                "title": page_group.label,
                 "subtitle": None,
-                "group": found,
+                "group": page_group,
                 "lines": lines,
-                "may_make_bank": found.name == "banks" and rights.may_make_banks(request.user),
+                "may_make_bank": page_group.name == "banks" and rights.may_make_banks(request.user),
             },
         )
 

@@ -53,11 +53,11 @@ class AdminConfig(SimpleAdminConfig):
         checks.register(_check_pages, checks.Tags.admin)
 
 
-def _check_pages(**given: Any) -> list[checks.CheckMessage]:
+def _check_pages(**options: Any) -> list[checks.CheckMessage]:
     from django.contrib.admin import site
 
     site.get_model_admin  # noqa: B018 (makes the site, which loads its pages when the check asks for them)
-    return list(check_admin_app(**given))
+    return list(check_admin_app(**options))
 
 
 def load_admin_pages(site: Any) -> None:

@@ -28,8 +28,8 @@ def cores_in_background(cores: set[int]) -> set[int]:
 def niceness_of_session() -> int | None:
     """The niceness of this process's session as a whole. None: the kernel has none, or does not show it."""
     with suppress(OSError):  # No such file, as outside Linux.
-        shown = AUTOGROUP.read_text().split()
-        return int(shown[-1]) if shown else None
+        words = AUTOGROUP.read_text().split()
+        return int(words[-1]) if words else None
     return None
 
 

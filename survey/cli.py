@@ -157,8 +157,8 @@ def help_text(program: str) -> str:
 
 def summaries() -> dict[str, str]:
     """Each of our commands with the summary in its module's first line, after the colon."""
-    found = {}
+    summaries = {}
     for path in sorted((BASE_DIR / "survey").glob(COMMANDS)):
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        found[path.stem] = text.split("\n\n")[0].replace("\n", " ").partition("`: ")[2]
-    return found
+        summaries[path.stem] = text.split("\n\n")[0].replace("\n", " ").partition("`: ")[2]
+    return summaries

@@ -23,17 +23,17 @@ def redis_server_binary() -> Path:
         bundled = None
     if bundled is not None and os.access(bundled, os.X_OK):
         return bundled
-    found = shutil.which("redis-server")
-    if found is None:
+    binary = shutil.which("redis-server")
+    if binary is None:
         raise EmbeddedServerError("REDIS_URL is not set and no redis-server is here: install Redis or set REDIS_URL")
-    return Path(found)
+    return Path(binary)
 
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder that only we may enter. If another user owns a folder of this name, refuse it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise EmbeddedServerError(f"{folder} belongs to somebody else: remove it or set HUNCH_VAR to a shorter path")
     folder.chmod(0o700)
 

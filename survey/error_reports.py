@@ -58,18 +58,18 @@ def cleaned(event: Report, _hint: Report) -> dict[str, Any]:
         report["logentry"] = {"message": redact(str(message))}  # Without its values.
     exceptions = (event.get("exception") or {}).get("values") or ()
     if exceptions:
-        report["exception"] = {"values": [_cleaned_exception(one) for one in exceptions]}
+        report["exception"] = {"values": [_cleaned_exception(exception) for exception in exceptions]}
     return report
 
 
-def _cleaned_exception(one: Report) -> dict[str, Any]:
-    frames = (one.get("stacktrace") or {}).get("frames") or ()
-    is_ours = str(one.get("module") or "").startswith(OURS)
+def _cleaned_exception(exception: Report) -> dict[str, Any]:
+    frames = (exception.get("stacktrace") or {}).get("frames") or ()
+    is_ours = str(exception.get("module") or "").startswith(OURS)
     return {
-        "type": one.get("type"),
-        "module": one.get("module"),
+        "type": exception.get("type"),
+        "module": exception.get("module"),
         # Only our own errors are known to hold no id of a person.
-        "value": redact(str(one.get("value") or "")) if is_ours else "[removed]",
-        "mechanism": {"type": "generic", "handled": (one.get("mechanism") or {}).get("handled", True)},
+        "value": redact(str(exception.get("value") or "")) if is_ours else "[removed]",
+        "mechanism": {"type": "generic", "handled": (exception.get("mechanism") or {}).get("handled", True)},
         "stacktrace": {"frames": [{name: f[name] for name in KEPT_OF_FRAMES if name in f} for f in frames]},
     }

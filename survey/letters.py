@@ -64,7 +64,7 @@ def unseen_letter(name: str) -> str:
 
 def _joins(before: str, after: str) -> bool:
     """Whether a joiner stands where scripts such as Persian, Hindi and emoji write one."""
-    return all(one > "\u024f" for one in (before, after)) if before and after else False
+    return all(character > "\u024f" for character in (before, after)) if before and after else False
 
 
 def problem_of(name: str) -> str:
@@ -79,7 +79,9 @@ def problem_of(name: str) -> str:
 
 def without_unseen(name: str) -> str:
     """A name without letters that cannot be seen and spaces around it: for headers, whose columns are named by hand."""
-    seen = "".join(" " if unicodedata.category(one) == "Zs" else one for one in name if _is_seen(one))
+    seen = "".join(
+        " " if unicodedata.category(character) == "Zs" else character for character in name if _is_seen(character)
+    )
     return seen.strip()
 
 
@@ -91,7 +93,9 @@ def look(name: str) -> str:
     """What two names have in common that look alike: not case, spaces, unseen letters or forms of letters."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     folded = folded.translate(TWINS)
-    return " ".join("".join(one if one.isspace() or _is_seen(one) else "" for one in folded).split())
+    return " ".join(
+        "".join(character if character.isspace() or _is_seen(character) else "" for character in folded).split()
+    )
 
 
 def differ(name: str, other: str) -> str:

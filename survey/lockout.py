@@ -94,8 +94,8 @@ def _locked_until(request: HttpRequest, credentials: dict[str, Any] | None) -> d
     """When the newest failure that counts is old enough: those from this address, if they suffice to lock it out."""
     now, waits = timezone.now(), settings.AXES_COOLOFF_TIME
     attempts: Sequence[QuerySet[AccessAttempt]] = Lockout().get_user_attempts(request, credentials)
-    for found in attempts:
-        facts = found.aggregate(failures=Sum("failures_since_start"), newest=Max("attempt_time"))
+    for attempt in attempts:
+        facts = attempt.aggregate(failures=Sum("failures_since_start"), newest=Max("attempt_time"))
         if (facts["failures"] or 0) >= settings.AXES_FAILURE_LIMIT:
             return facts["newest"] + waits
     return now + waits

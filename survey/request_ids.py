@@ -19,6 +19,6 @@ def make() -> str:
     return secrets.token_hex(16)
 
 
-def of_headers(given: str) -> str:
+def of_headers(header: str) -> str:
     """The id that our proxy gave the request, or a new one: what anybody else sends could write into our logs."""
-    return given if settings.HUNCH_BEHIND_PROXY and PATTERN.fullmatch(given) else make()
+    return header if settings.HUNCH_BEHIND_PROXY and PATTERN.fullmatch(header) else make()

@@ -174,13 +174,13 @@ def read_storage(name: str, default: Path) -> tuple[str, dict[str, Any]]:
         options: dict[str, Any] = {"location": folder, **modes}
         return folder.as_uri(), {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
     fix = f"{name}: write file:///PATH, or s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME"
-    folder_names = [one for one in unquote(parts.path).split("/") if one]
-    given = parse_qs(parts.query, keep_blank_values=True)
+    folder_names = [folder for folder in unquote(parts.path).split("/") if folder]
+    query = parse_qs(parts.query, keep_blank_values=True)
     if parts.scheme != "s3" or parts.fragment or not BUCKET_NAME.fullmatch(parts.netloc) or ".." in folder_names:
         raise ImproperlyConfigured(fix)
-    if set(given) - {"endpoint", "region"} or any(len(values) != 1 or not values[0] for values in given.values()):
+    if set(query) - {"endpoint", "region"} or any(len(values) != 1 or not values[0] for values in query.values()):
         raise ImproperlyConfigured(f"{fix}; nothing but endpoint and region may follow the ?, each once")
-    endpoint, region = (given.get(key, [""])[0] for key in ("endpoint", "region"))
+    endpoint, region = (query.get(key, [""])[0] for key in ("endpoint", "region"))
     place = urlsplit(endpoint)
     if endpoint and (place.scheme not in ("https", "http") or not place.hostname or place.query or place.fragment):
         raise ImproperlyConfigured(f"{name}: endpoint: write https://HOST or https://HOST:PORT")
@@ -193,8 +193,10 @@ def read_storage(name: str, default: Path) -> tuple[str, dict[str, Any]]:
         "endpoint_url": endpoint.rstrip("/") or None,
         "region_name": region or None,
     }
-    shown = f"s3://{parts.netloc}" + (f"/{location}" if location else "") + (f" at {endpoint}" if endpoint else "")
-    return shown, {"BACKEND": "survey.s3_storage.Bucket", "OPTIONS": options}
+    description = (
+        f"s3://{parts.netloc}" + (f"/{location}" if location else "") + (f" at {endpoint}" if endpoint else "")
+    )
+    return description, {"BACKEND": "survey.s3_storage.Bucket", "OPTIONS": options}
 
 
 def need_package(module: str, *, name: str, extra: str) -> None:
@@ -403,7 +405,7 @@ HUNCH_CAP_ALERT_PERCENT = read_number("HUNCH_CAP_ALERT_PERCENT", default=90, low
 HUNCH_RETURNS_ALERT_PERCENT = read_number("HUNCH_RETURNS_ALERT_PERCENT", default=30, lowest=1, highest=101)
 HUNCH_DISK_ALERT_MB = read_number("HUNCH_DISK_ALERT_MB", default=2048, lowest=0, highest=1_000_000)
 HUNCH_ALERT_REPEAT_HOURS = read_number("HUNCH_ALERT_REPEAT_HOURS", default=6, lowest=1, highest=168)
-HUNCH_ALERT_EMAILS = [one.strip() for one in read_text("HUNCH_ALERT_EMAILS").split(",") if one.strip()]
+HUNCH_ALERT_EMAILS = [address.strip() for address in read_text("HUNCH_ALERT_EMAILS").split(",") if address.strip()]
 HUNCH_ALERT_WEBHOOK = read_secret_address("HUNCH_ALERT_WEBHOOK")
 HUNCH_ALERT_WEBHOOK_SECRET = read_shared_secret("HUNCH_ALERT_WEBHOOK_SECRET")
 # Whether a study's webhooks may lead into our own network, and without TLS: for tests and receivers next door.
@@ -428,7 +430,7 @@ EMAIL_TIMEOUT = 10  # seconds
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = read_text("HUNCH_EMAIL_FROM", "hunch@localhost")
 if HUNCH_ALERT_EMAILS and not EMAIL_HOST:
     raise ImproperlyConfigured("HUNCH_ALERT_EMAILS: e-mail needs a server; set HUNCH_EMAIL_URL too")
-if not all("@" in one and one.isprintable() for one in [*HUNCH_ALERT_EMAILS, DEFAULT_FROM_EMAIL]):
+if not all("@" in address and address.isprintable() for address in [*HUNCH_ALERT_EMAILS, DEFAULT_FROM_EMAIL]):
     raise ImproperlyConfigured("HUNCH_ALERT_EMAILS, HUNCH_EMAIL_FROM: write addresses such as you@example.org")
 
 # What is installed. An instrument of ours is one line here; other packages name theirs in an entry point.

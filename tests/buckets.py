@@ -28,7 +28,7 @@ class TestBucket:
         return f"s3://{self.name}/hunch/files?endpoint={self.server}&region=eu-central-1"
 
     def objects(self) -> list[str]:
-        return [one["Key"] for one in self.client.list_objects_v2(Bucket=self.name).get("Contents", ())]
+        return [entry["Key"] for entry in self.client.list_objects_v2(Bucket=self.name).get("Contents", ())]
 
     def put(self, sha256: str, content: bytes) -> None:
         self.client.put_object(Bucket=self.name, Key=f"hunch/files/{sha256[:2]}/{sha256}", Body=content)

@@ -251,19 +251,19 @@ def simulated_person(sitting: Sitting, **how: Any) -> Any:
 def answers_for(step: Step, **changes: Any) -> dict[str, Any]:
     """Fields that a step accepts: the right options, 60 then 70 percent, an age."""
     if step.kind == "checks":
-        given: dict[str, Any] = {
+        answers: dict[str, Any] = {
             check.name: str([index for index, _text in check.options].index(0) + 1) for check in step.checks
         }
     elif step.screen is not None:
         value = str(changes.get("value", "60" if step.screen.name == "prior" else "70"))
-        given = {"screen": step.screen.name, "value": value, "explanation": "so it seemed", "answer": "A"}
+        answers = {"screen": step.screen.name, "value": value, "explanation": "so it seemed", "answer": "A"}
         if "direction" in step.screen.form().fields:
-            given |= {"direction": direction_of(value, step.screen.parts["prior"]["value"])}
+            answers |= {"direction": direction_of(value, step.screen.parts["prior"]["value"])}
     elif step.kind == "form":
-        given = {"age": "30", "use": "never"}
+        answers = {"age": "30", "use": "never"}
     else:
-        given = {}
-    return {**given, **changes}
+        answers = {}
+    return {**answers, **changes}
 
 
 def values_of(field: Any) -> tuple[str, ...]:
@@ -433,7 +433,7 @@ def full_of_answers(stage: Stage) -> Stage:
     """The open stage of the belief update with every slot answered in time."""
     now = timezone.now()
     by_booklet = seated(stage)
-    given = Assignment.objects.bulk_create(
+    assignments = Assignment.objects.bulk_create(
         Assignment(
             sitting=by_booklet[slot.booklet_id],
             slot=slot,
@@ -447,7 +447,7 @@ def full_of_answers(stage: Stage) -> Stage:
     kinds = ("prior", "posterior")
     responses = Response.objects.bulk_create(
         Response(assignment=answer, number=number, screen=kind, screen_sha256="0" * 64, answered_at=now, server_ms=900)
-        for answer in given
+        for answer in assignments
         for number, kind in enumerate(kinds, start=1)
     )
     Belief.objects.bulk_create(
@@ -484,8 +484,8 @@ def sitting(stage: Stage, **values: Any) -> Sitting:
 
 
 def assignment(sitting: Sitting, slot: Slot, **values: Any) -> Assignment:
-    given = {"position": 1, "assigned_at": timezone.now(), **values}
-    return Assignment.objects.create(sitting=sitting, slot=slot, **given)
+    fields = {"position": 1, "assigned_at": timezone.now(), **values}
+    return Assignment.objects.create(sitting=sitting, slot=slot, **fields)
 
 
 def response(assignment: Assignment, number: int = 1, at: datetime | None = None) -> Response:

@@ -243,9 +243,9 @@ def contexts_of_whole_pages_alone() -> Iterator[None]:
     """Django's test client keeps a copy of the context of each template. An admin page has hundreds of small ones."""
     keep = client.store_rendered_templates
 
-    def keep_first(store: dict[str, Any], *given: Any, **named: Any) -> None:
+    def keep_first(store: dict[str, Any], *arguments: Any, **named: Any) -> None:
         if not store:
-            keep(store, *given, **named)
+            keep(store, *arguments, **named)
 
     with mock.patch.object(client, "store_rendered_templates", keep_first):
         yield
@@ -297,8 +297,8 @@ def postgresql_server() -> Iterator[str]:
 def chromium() -> Path:
     """The browser to drive, with playwright's `executable_path`. One that has no window of its own takes less time."""
     for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return Path(found)
+        if program := shutil.which(name):
+            return Path(program)
     unavailable("the pages in a browser: install chromium")
 
 

@@ -109,13 +109,13 @@ def _migrated(name: str) -> None:
 
 def schema_digest() -> str:
     """Of all that a migrated file follows from: the migrations and models of every app, and who runs them."""
-    found = hashlib.sha256(f"{sys.version} {sqlite3.sqlite_version} {django.__version__}".encode())
+    digest = hashlib.sha256(f"{sys.version} {sqlite3.sqlite_version} {django.__version__}".encode())
     for config in apps.get_app_configs():
         folder = Path(config.path)
         patterns = ("migrations/*.py", "models.py", "models/*.py")
         for path in sorted(chain.from_iterable(map(folder.glob, patterns))):
-            found.update(f"\0{config.label} {path.name}\0".encode() + path.read_bytes())
-    return found.hexdigest()
+            digest.update(f"\0{config.label} {path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _migrate(name: str) -> None:

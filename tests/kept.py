@@ -210,7 +210,7 @@ def read_table(name: str) -> Table:
 
 def files_of(tables: list[Table]) -> dict[str, bytes]:
     """The stored files that the rows name by their hashes."""
-    hashes = {found for table in tables for row in table.rows for found in SHA256.findall(repr(row))}
+    hashes = {digest for table in tables for row in table.rows for digest in SHA256.findall(repr(row))}
     names = [f"{sha256[:2]}/{sha256}" for sha256 in sorted(hashes)]
     return {name: default_storage.open(name, "rb").read() for name in names if default_storage.exists(name)}
 

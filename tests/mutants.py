@@ -212,7 +212,7 @@ def _statements(tree: ast.AST) -> dict[int, frozenset[int]]:
     for node in ast.walk(tree):  # Outer ones come first.
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
-            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+            first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
             last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
             lines = frozenset(range(first, max(last, node.lineno) + 1))
             places.update(dict.fromkeys(lines, lines))
@@ -365,7 +365,7 @@ class Record:
     def _newest(self) -> dict[str, str]:
         return {
             name: run
-            for run, about in sorted(self.runs.items(), key=lambda one: one[1]["at"])
+            for run, about in sorted(self.runs.items(), key=lambda item: item[1]["at"])
             for name in about["tests"]
         }
 
@@ -463,7 +463,7 @@ def files_under(folder: Path, names: list[str], pattern: str) -> list[str]:
         if not path.exists():
             sys.exit(f"{name}: there is no such file or folder. Name them from the top of the repository.")
         every = [path] if path.is_file() else path.rglob(pattern)
-        files.update(str(one.relative_to(folder)) for one in every if "migrations" not in one.parts)
+        files.update(str(path.relative_to(folder)) for path in every if "migrations" not in path.parts)
     return sorted(files)
 
 

@@ -99,14 +99,14 @@ class Total:
         self.seconds: dict[tuple[str, str], float] = {}
 
     def add(self, part: Part) -> None:
-        status, found = part.end()
-        self.counts.update(found["counts"])
-        self.note(*found["not_tested"])
-        for test, seconds in found["seconds"].items():
+        status, report = part.end()
+        self.counts.update(report["counts"])
+        self.note(*report["not_tested"])
+        for test, seconds in report["seconds"].items():
             self.seconds[part.name, test] = max(seconds, self.seconds.get((part.name, test), 0.0))
         if status not in (0, NO_TESTS_COLLECTED):
             self.status = self.status or status
-            if not found["counts"].get("failed") and not found["counts"].get("errors"):
+            if not report["counts"].get("failed") and not report["counts"].get("errors"):
                 self.counts["errors"] += 1  # It broke off before a test could fail.
 
     def note(self, *sentences: str) -> None:
@@ -114,7 +114,7 @@ class Total:
 
 
 def slowest_tests(seconds: dict[tuple[str, str], float]) -> list[str]:
-    ranked = sorted(seconds.items(), key=lambda found: -found[1])[:SLOWEST]
+    ranked = sorted(seconds.items(), key=lambda item: -item[1])[:SLOWEST]
     return [f"{time:8.2f} s  {database:<10}  {test}" for (database, test), time in ranked]
 
 
@@ -123,7 +123,7 @@ def time_by_folder(seconds: dict[tuple[str, str], float]) -> list[str]:
     folders: dict[tuple[str, str], list[float]] = {}
     for (database, test), taken in seconds.items():
         folders.setdefault((test.split("::")[0].rpartition("/")[0], database), []).append(taken)
-    ranked = sorted(folders.items(), key=lambda found: -sum(found[1]))
+    ranked = sorted(folders.items(), key=lambda item: -sum(item[1]))
     return [
         f"{sum(times):8.2f} s  {database:<10}  {folder}, {len(times)} test{'s' if len(times) > 1 else ''}"
         for (folder, database), times in ranked
@@ -160,9 +160,11 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
     return parser.parse_known_args(arguments)
 
 
-def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[str, str], folder: Path) -> list[Part]:
+def parts_of_run(
+    chosen: argparse.Namespace, pytest_arguments: list[str], databases: dict[str, str], folder: Path
+) -> list[Part]:
     """The first one shows its output while it runs, the others once they have ended."""
-    several = not any(argument.startswith("-n") or "no:xdist" in argument for argument in given)
+    several = not any(argument.startswith("-n") or "no:xdist" in argument for argument in pytest_arguments)
     parts: list[Part] = []
     workers = 0
     for name, url in databases.items():
@@ -180,7 +182,7 @@ def parts_of_run(chosen: argparse.Namespace, given: list[str], databases: dict[s
             environment["OMP_NUM_THREADS"] = "1"  # Several processes with two threads each are slower than with one.
             environment["HUNCH_TEST_FIRST_REDIS"] = str(workers)  # Of one that REDIS_URL names, which all use.
             workers += processes
-        parts.append(Part(name, folder / name.lower(), [*options, *given], environment, aside=bool(parts)))
+        parts.append(Part(name, folder / name.lower(), [*options, *pytest_arguments], environment, aside=bool(parts)))
     return parts
 
 
@@ -195,7 +197,7 @@ def run_once(parts: list[Part], total: Total) -> None:
 
 def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    chosen, given = read_arguments(arguments)
+    chosen, pytest_arguments = read_arguments(arguments)
     started = time.monotonic()
     total = Total()
     with ExitStack() as stack:
@@ -211,7 +213,7 @@ def main(arguments: list[str]) -> int:
             run = f", run {number} of {chosen.repeat}" if chosen.repeat > 1 else ""
             print(f"\n{' and beside it '.join(databases)}{run}", flush=True)
             with tempfile.TemporaryDirectory(prefix="hunch-tests-") as folder:
-                run_once(parts_of_run(chosen, given, databases, Path(folder)), total)
+                run_once(parts_of_run(chosen, pytest_arguments, databases, Path(folder)), total)
             if chosen.shuffle is not None:
                 chosen.shuffle += 1
     print(f"\nThe {SLOWEST} slowest tests", *slowest_tests(total.seconds), sep="\n")

@@ -22,9 +22,9 @@ def counted(call: Callable[[], Result]) -> tuple[Result, list[str]]:
     """What the call gives, and the statements that it took."""
     statements: list[str] = []
 
-    def note(execute: Callable[..., Any], sql: str, *given: Any) -> Any:
+    def note(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
         statements.append(str(sql))
-        return execute(sql, *given)
+        return execute(sql, *arguments)
 
     # Django's own list of queries does not have the text of a prepared statement.
     with connection.execute_wrapper(note):

@@ -175,8 +175,15 @@ def test_the_slowest_tests_and_folders_come_first() -> None:
 
 
 def test_each_run_takes_the_next_seed_and_other_arguments_go_to_pytest() -> None:
-    chosen, given = run.read_arguments(["--fast", "--repeat", "10", "--shuffle", "7", "tests/api", "-k", "links", "-x"])
-    assert (chosen.tier, chosen.repeat, chosen.shuffle, given) == ("check", 10, 7, ["tests/api", "-k", "links", "-x"])
+    chosen, pytest_arguments = run.read_arguments(
+        ["--fast", "--repeat", "10", "--shuffle", "7", "tests/api", "-k", "links", "-x"]
+    )
+    assert (chosen.tier, chosen.repeat, chosen.shuffle, pytest_arguments) == (
+        "check",
+        10,
+        7,
+        ["tests/api", "-k", "links", "-x"],
+    )
     assert run.read_arguments([])[0].tier == "test" and run.read_arguments(["--all"])[0].tier == "all"
 
 
@@ -184,8 +191,8 @@ def test_the_parts_of_a_run_write_bytecode_whatever_the_environment_says(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    chosen, given = run.read_arguments(["--fast"])
-    (part,) = run.parts_of_run(chosen, given, {"SQLite": ""}, tmp_path)
+    chosen, pytest_arguments = run.read_arguments(["--fast"])
+    (part,) = run.parts_of_run(chosen, pytest_arguments, {"SQLite": ""}, tmp_path)
     command = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"]
     told = subprocess.run(command, env=part.whole_environment, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"

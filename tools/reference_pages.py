@@ -121,10 +121,10 @@ def _settings() -> str:
         re.findall(r"(?m)^\| `([A-Z_]+)` \| (.+) \|$", (ROOT / "docs" / "operation.md").read_text(encoding="utf-8"))
     )
     seen: dict[str, list[str]] = {}
-    for found in READ.finditer(source):
-        default, _bar, meaning = said.get(found["setting"], "-|").partition("|")
-        kind = found["kind"].replace("_", " ")
-        seen.setdefault(found["setting"], [f"`{found['setting']}`", kind, default.strip() or "-", meaning.strip()])
+    for match in READ.finditer(source):
+        default, _bar, meaning = said.get(match["setting"], "-|").partition("|")
+        kind = match["kind"].replace("_", " ")
+        seen.setdefault(match["setting"], [f"`{match['setting']}`", kind, default.strip() or "-", meaning.strip()])
     for row in seen.values():
         # What it links to, seen from this page.
         row[3] = re.sub(r"\]\(#", "](operation.md#", row[3])
@@ -147,8 +147,8 @@ def _rest() -> str:
             parts.append(f"**{method.upper()}** {_cell(operation.get('summary', ''))} (`{operation['operationId']}`). ")
             parts.append(f"{_cell(operation.get('description', ''))}\n")
             rows = [
-                [f"`{one['name']}`", one["in"], _cell(one.get("description", ""))]
-                for one in operation.get("parameters", ())
+                [f"`{parameter['name']}`", parameter["in"], _cell(parameter.get("description", ""))]
+                for parameter in operation.get("parameters", ())
             ]
             if rows:
                 parts.append(_table(["parameter", "in", "meaning"], rows))

@@ -60,13 +60,13 @@ Some packages contain parts with a separate licence:
 
 def locked() -> dict[str, tuple[str, str]]:
     """Each package of the locks, and torch: its version, and the first lock that names it."""
-    found: dict[str, tuple[str, str]] = {}
+    packages: dict[str, tuple[str, str]] = {}
     for lock, reader in LOCKS.items():
         text = (ROOT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
         for name, version in re.findall(r"(?m)^([a-z0-9][a-z0-9._-]*)==([^\s;]+)", text):
-            found.setdefault(name, (version, reader))
+            packages.setdefault(name, (version, reader))
     (torch,) = re.findall(r"(?m)^TORCH_VERSION := (\S+)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    return {**found, "torch": (torch, LOCKS["ml"])}
+    return {**packages, "torch": (torch, LOCKS["ml"])}
 
 
 def licence(name: str) -> str:
@@ -76,7 +76,11 @@ def licence(name: str) -> str:
         LookupError: the metadata names no licence.
     """
     known = metadata(name).json
-    classified = [one.rpartition(" :: ")[2] for one in known.get("classifier", []) if one.startswith("License :: ")]
+    classified = [
+        classifier.rpartition(" :: ")[2]
+        for classifier in known.get("classifier", [])
+        if classifier.startswith("License :: ")
+    ]
     short = [line.strip() for line in str(known.get("license", "")).splitlines() if line.strip()]
     named = [
         str(known.get("license_expression", "")),
@@ -84,8 +88,8 @@ def licence(name: str) -> str:
         " OR ".join(classified),
         UNNAMED.get(name, ""),
     ]
-    for one in (name for name in named if name not in ("", "UNKNOWN")):
-        return SPDX.get(one, one)
+    for expression in (name for name in named if name not in ("", "UNKNOWN")):
+        return SPDX.get(expression, expression)
     raise LookupError(f"{name}: its metadata names no licence; read its licence file and add it to UNNAMED")
 
 

@@ -79,7 +79,7 @@ def whole(text: str) -> int | None:
 # The plan
 
 
-def check_plan(stage: Row, rows: list[Row], found: Findings) -> None:
+def check_plan(stage: Row, rows: list[Row], findings: Findings) -> None:
     """The plan's hash, from the slots as they lay in their first booklets."""
     where = f"stage {stage['stage']}"
     by_slot: dict[int, list[Row]] = defaultdict(list)
@@ -87,19 +87,19 @@ def check_plan(stage: Row, rows: list[Row], found: Findings) -> None:
         by_slot[int(row["slot"])].append(row)
     missing = sorted(set(range(1, max(by_slot, default=0) + 1)) - set(by_slot))
     if missing:
-        found.faults.append(f"{where}: slots are missing from answers.csv: {missing[:NAMED]}")
+        findings.faults.append(f"{where}: slots are missing from answers.csv: {missing[:NAMED]}")
     facts = []
     for slot in sorted(by_slot):
         first = next((row for row in by_slot[slot] if row["booklet_kind"] == "main"), None)
         if first is None:
-            found.faults.append(f"{where}: slot {slot} has no row of the booklet that it was planned for")
+            findings.faults.append(f"{where}: slot {slot} has no row of the booklet that it was planned for")
             return
         facts.append(facts_of(first))
     sha256, manifest = canonical(facts), json.loads(stage["manifest"])
     for what, other in (("stages.csv", stage["plan_sha256"]), ("the manifest", manifest["plan_sha256"])):
         if sha256 != other:
-            found.faults.append(f"{where}: the plan's hash is {sha256} by answers.csv, and {other} by {what}")
-    found.checked.append(f"{where}: the hash of a plan of {len(facts)} slots")
+            findings.faults.append(f"{where}: the plan's hash is {sha256} by answers.csv, and {other} by {what}")
+    findings.checked.append(f"{where}: the hash of a plan of {len(facts)} slots")
 
 
 def facts_of(row: Row) -> list[Any]:
@@ -150,7 +150,7 @@ def items_by_role(manifest: dict[str, Any]) -> tuple[int, int]:
     return part(sittings - held), part(held)
 
 
-def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, found: Findings) -> Expected:
+def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, findings: Findings) -> Expected:
     design, drawn_from = manifest["design"], manifest["candidates"]
     exhaustive = drawn_from.get("kind", "pool") == "exhaustive"
     size = drawn_from["universe_size"] - drawn_from.get("excluded", 0) if exhaustive else drawn_from["size"]
@@ -166,8 +166,8 @@ def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, found: F
     best = ceiling(design["top_fraction"], size)
     if exhaustive and drawn_from.get("shortlist_sha256"):
         names = ("chosen", "others")
-        best = next(one["size"] for one in json.loads(stage["strata"]) if one["name"] == "chosen")
-        found.unchecked.append(f"stage {stage['stage']}: the length of the shortlist, taken from stages.csv")
+        best = next(load["size"] for load in json.loads(stage["strata"]) if load["name"] == "chosen")
+        findings.unchecked.append(f"stage {stage['stage']}: the length of the shortlist, taken from stages.csv")
     n = sampled // replicates
     counts = greedy(design, n, (best, size - best))
     if (parts := design.get("rest_strata", 1)) > 1:  # Of the same size, and with as many slots: to one.
@@ -187,22 +187,22 @@ def greedy(design: dict[str, Any], n: int, sizes: tuple[int, int]) -> tuple[int,
     return top, n - top
 
 
-def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], found: Findings) -> None:
+def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], findings: Findings) -> None:
     where, manifest = f"stage {stage['stage']}", json.loads(stage["manifest"])
     sampled, held = items_by_role(manifest)
-    expected = expected_strata(stage, manifest, sampled, found)
+    expected = expected_strata(stage, manifest, sampled, findings)
     slots = {int(row["slot"]): row for row in rows}
     of_role: dict[str, list[Row]] = defaultdict(list)
     for row in slots.values():
         of_role[row["role"]].append(row)
     for role, count in (("sampled", sampled), ("holdout", held)):
         if len(of_role[role]) != count:
-            found.faults.append(f"{where}: {len(of_role[role])} slots are {role}, and the manifest makes {count}")
-    check_strata(stage, expected, found)
-    scored = check_candidates(stage, manifest, expected, of_role["sampled"], candidates, found)
+            findings.faults.append(f"{where}: {len(of_role[role])} slots are {role}, and the manifest makes {count}")
+    check_strata(stage, expected, findings)
+    scored = check_candidates(stage, manifest, expected, of_role["sampled"], candidates, findings)
     is_unequal = manifest["design"]["kind"] in UNEQUAL
     shares = shares_by_item(manifest, expected, candidates) if is_unequal else None
-    wrong = Differences(where, found)
+    wrong = Differences(where, findings)
     for row in of_role["sampled"]:
         if shares is not None:
             wrong.compare(row, "inclusion_probability", shares.get(row["item"]))
@@ -216,10 +216,10 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], foun
         wrong.compare(row, "pool_probability", 1.0)
     for row in (*of_role["control"], *of_role["repeat"]):
         if row["inclusion_probability"] or row["pool_probability"]:
-            found.faults.append(f"{where}: slot {row['slot']} is a {row['role']} and has a probability")
+            findings.faults.append(f"{where}: slot {row['slot']} is a {row['role']} and has a probability")
     if is_unequal and not scored:
-        found.unchecked.append(f"{where}: its probabilities, since candidates.csv lacks the stage")
-    found.checked.append(f"{where}: {wrong.count} probabilities to {TOLERANCE:g}")
+        findings.unchecked.append(f"{where}: its probabilities, since candidates.csv lacks the stage")
+    findings.checked.append(f"{where}: {wrong.count} probabilities to {TOLERANCE:g}")
 
 
 @dataclass
@@ -243,37 +243,50 @@ def pool_chance(manifest: dict[str, Any]) -> float:
     return float(drawn_from["size"] / available)
 
 
-def check_strata(stage: Row, expected: Expected, found: Findings) -> None:
-    stored = {one["name"]: (one["size"], one["drawn"]) for one in json.loads(stage["strata"])}
+def check_strata(stage: Row, expected: Expected, findings: Findings) -> None:
+    stored = {load["name"]: (load["size"], load["drawn"]) for load in json.loads(stage["strata"])}
     stored.pop("holdout", None)
     if stored != expected.strata:
-        found.faults.append(f"stage {stage['stage']}: the strata are {stored}, and the design makes {expected.strata}")
+        findings.faults.append(
+            f"stage {stage['stage']}: the strata are {stored}, and the design makes {expected.strata}"
+        )
 
 
 def check_candidates(
-    stage: Row, manifest: dict[str, Any], expected: Expected, slots: list[Row], candidates: list[Row], found: Findings
+    stage: Row,
+    manifest: dict[str, Any],
+    expected: Expected,
+    slots: list[Row],
+    candidates: list[Row],
+    findings: Findings,
 ) -> bool:
     """Whether the slots' items are candidates, with the scores and in the strata that they must be in."""
     where, design = f"stage {stage['stage']}", manifest["design"]
     if not candidates:
         if design["kind"] != "uniform":
-            found.unchecked.append(f"{where}: which stratum an item belongs to, since its scores are not in the export")
+            findings.unchecked.append(
+                f"{where}: which stratum an item belongs to, since its scores are not in the export"
+            )
         return False
     by_item = {row["item"]: row for row in candidates}
     if len(by_item) != len(candidates) or len(candidates) != manifest["candidates"]["size"]:
-        found.faults.append(
+        findings.faults.append(
             f"{where}: candidates.csv has {len(by_item)} items, the manifest {manifest['candidates']['size']}"
         )
     ranked = dict(zip(by_item, ranked_by(design, list(by_item.values())), strict=True))
     fitting = strata_of(ranked, expected)
     for row in slots:
         if row["item"] not in by_item:
-            found.faults.append(f"{where}: slot {row['slot']}: its item is no candidate")
+            findings.faults.append(f"{where}: slot {row['slot']}: its item is no candidate")
         elif number(row["score"]) != number(by_item[row["item"]]["score"]):
-            found.faults.append(f"{where}: slot {row['slot']}: its score is not the candidate's")
+            findings.faults.append(f"{where}: slot {row['slot']}: its score is not the candidate's")
         elif design["kind"] not in UNEQUAL and row["stratum"] not in fitting(ranked[row["item"]]):
-            found.faults.append(f"{where}: slot {row['slot']}: its score does not lie in the stratum {row['stratum']}")
-    found.checked.append(f"{where}: scores and strata of {len(slots)} sampled slots among {len(candidates)} candidates")
+            findings.faults.append(
+                f"{where}: slot {row['slot']}: its score does not lie in the stratum {row['stratum']}"
+            )
+    findings.checked.append(
+        f"{where}: scores and strata of {len(slots)} sampled slots among {len(candidates)} candidates"
+    )
     return True
 
 
@@ -333,13 +346,13 @@ def shares_by_item(manifest: dict[str, Any], expected: Expected, candidates: lis
 # Looks at running stages
 
 
-def check_looks(stage: Row, looks: list[Row], found: Findings) -> None:
+def check_looks(stage: Row, looks: list[Row], findings: Findings) -> None:
     """The intervals of a stopping rule from their estimates, and that the rule and no other look ended the stage."""
     where, manifest = f"stage {stage['stage']}", json.loads(stage["manifest"])
     rule = manifest.get("stop")
     if rule is None:
         if looks:
-            found.faults.append(f"{where}: looks.csv has {len(looks)} looks, and the stage has no stopping rule")
+            findings.faults.append(f"{where}: looks.csv has {len(looks)} looks, and the stage has no stopping rule")
         return
     for place, row in enumerate(looks, start=1):
         name = f"{where}: look {row['look']}"
@@ -355,51 +368,51 @@ def check_looks(stage: Row, looks: list[Row], found: Findings) -> None:
         ends = {"low": max(low, lowest), "high": min(high, highest)}
         for end, expected in ends.items():
             if not abs(float(row[end]) - expected) <= TOLERANCE * max(1.0, abs(expected)):
-                found.faults.append(f"{name}: {end} is {row[end]}, and must be {expected}")
+                findings.faults.append(f"{name}: {end} is {row[end]}, and must be {expected}")
         if int(row["look"]) != place:
-            found.faults.append(f"{name} is number {place} in looks.csv: rows were removed or inserted")
+            findings.faults.append(f"{name} is number {place} in looks.csv: rows were removed or inserted")
         if people < rule["after"]:
-            found.faults.append(f"{name}: {people} people, and the rule looks from {rule['after']} people on")
+            findings.faults.append(f"{name}: {people} people, and the rule looks from {rule['after']} people on")
         if row["reached"] == "1" and (ends["high"] - ends["low"] >= rule["width"] or place != len(looks)):
-            found.faults.append(f"{name} cannot have ended the stage")
+            findings.faults.append(f"{name} cannot have ended the stage")
     ended = looks[-1] if looks and looks[-1]["reached"] == "1" else None
     stopped = manifest.get("stopped")
     if (ended is None) != (stopped is None) or (ended and stopped and int(ended["look"]) != stopped["look"]):
-        found.faults.append(f"{where}: the manifest says something else of the look that ended the stage")
+        findings.faults.append(f"{where}: the manifest says something else of the look that ended the stage")
     elif ended and stopped and any(number(ended[name]) != stopped[name] for name in ("value", "low", "high")):
-        found.faults.append(f"{where}: the look that ended the stage has other numbers in the manifest")
-    found.checked.append(f"{where}: {len(looks)} looks by its stopping rule")
+        findings.faults.append(f"{where}: the look that ended the stage has other numbers in the manifest")
+    findings.checked.append(f"{where}: {len(looks)} looks by its stopping rule")
 
 
 # The audit
 
 
-def check_chain(rows: list[Row], head: str, found: Findings) -> None:
+def check_chain(rows: list[Row], head: str, findings: Findings) -> None:
     sealed = [row for row in rows if row["number"]]
     if not sealed:
-        found.unchecked.append("the audit: no entry of the study is sealed yet")
+        findings.unchecked.append("the audit: no entry of the study is sealed yet")
     for before, row in zip([None, *sealed], sealed, strict=False):
         name = f"audit: seal {row['number']}"
         if before is not None and int(row["number"]) != int(before["number"]) + 1:
-            found.faults.append(f"{name} follows on {before['number']}: rows between them were removed or inserted")
+            findings.faults.append(f"{name} follows on {before['number']}: rows between them were removed or inserted")
         if before is not None and row["previous"] != before["sha256"]:
-            found.faults.append(f"{name} does not follow from the one before it")
+            findings.faults.append(f"{name} does not follow from the one before it")
         if before is not None and int(row["entry"]) <= int(before["entry"]):
-            found.faults.append(f"{name} is for an entry that is not above the one before it")
+            findings.faults.append(f"{name} is for an entry that is not above the one before it")
         made = [row["previous"], int(row["number"]), int(row["entry"]), row["entry_sha256"], row["sealed_at"]]
         if canonical(made, ascii_only=True) != row["sha256"]:
-            found.faults.append(f"{name} has another hash than its row makes")
+            findings.faults.append(f"{name} has another hash than its row makes")
     own = [row for row in rows if row["action"]]
     for row in own:
         if entry_hash(row) != row["entry_sha256"]:
-            found.faults.append(f"audit: entry {row['entry']} has another hash than its row makes: {row['action']}")
-    found.checked.append(f"the audit: {len(sealed)} seals, and {len(own)} entries of the study in full")
+            findings.faults.append(f"audit: entry {row['entry']} has another hash than its row makes: {row['action']}")
+    findings.checked.append(f"the audit: {len(sealed)} seals, and {len(own)} entries of the study in full")
     if len(own) < len(rows):
-        found.unchecked.append(
+        findings.unchecked.append(
             f"the audit: what the {len(rows) - len(own)} entries of others say; only hashes are here"
         )
     if head and head not in {row[name] for row in sealed for name in ("sha256", "previous")}:
-        found.faults.append(f"audit: {head} is no seal from the study's first entry on")
+        findings.faults.append(f"audit: {head} is no seal from the study's first entry on")
 
 
 def entry_hash(row: Row) -> str:
@@ -409,36 +422,38 @@ def entry_hash(row: Row) -> str:
 
 
 def check_what_the_audit_says(
-    stages: list[Row], answers: list[Row], sittings: list[Row], rows: list[Row], found: Findings
+    stages: list[Row], answers: list[Row], sittings: list[Row], rows: list[Row], findings: Findings
 ) -> None:
     """Plans, snapshots, assignments and exclusions against the hashes that were written down when they came to be."""
     said: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         if row["action"]:
             said[row["action"], row["subject"]].append(row)
-    given: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    answers_by_stage: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in answers:
         if row["respondent"]:
-            given[row["stage"]][row["respondent"]].append(row)
+            answers_by_stage[row["stage"]][row["respondent"]].append(row)
     for stage in stages:
         subject = f"{stage['study']} stage {stage['stage']}"
         is_frozen = stage["state"] == "frozen"
         if is_frozen != bool(stage["snapshot_sha256"]) or (said["freeze_stage", subject] and not is_frozen):
-            found.faults.append(f"{subject}: it is {stage['state']}, and its snapshot or the audit say something else")
+            findings.faults.append(
+                f"{subject}: it is {stage['state']}, and its snapshot or the audit say something else"
+            )
         for action, name in (("plan_stage", "plan_sha256"), ("freeze_stage", "snapshot_sha256")):
             entries = said[action, subject]
             if entries and json.loads(entries[-1]["detail"])[name] != stage[name]:
-                found.faults.append(f"{subject}: {name} is not what the audit's entry {entries[-1]['entry']} says")
+                findings.faults.append(f"{subject}: {name} is not what the audit's entry {entries[-1]['entry']} says")
             elif entries:
-                found.checked.append(f"{subject}: {name} against the audit")
+                findings.checked.append(f"{subject}: {name} against the audit")
             elif stage[name]:
-                found.lack(f"{subject}: the audit has no {action} with the {name}")
+                findings.lack(f"{subject}: the audit has no {action} with the {name}")
         people = [row for row in sittings if row["stage"] == stage["stage"]]
-        check_assignments(stage, given[stage["stage"]], said["claim_booklet", subject], found)
-        check_exclusions(stage, given[stage["stage"]], people, said["freeze_stage", subject], found)
+        check_assignments(stage, answers_by_stage[stage["stage"]], said["claim_booklet", subject], findings)
+        check_exclusions(stage, answers_by_stage[stage["stage"]], people, said["freeze_stage", subject], findings)
 
 
-def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[Row], found: Findings) -> None:
+def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[Row], findings: Findings) -> None:
     where = f"stage {stage['stage']}"
     written = {json.loads(claim["detail"])["sha256"] for claim in claims}
     made = {}
@@ -447,38 +462,40 @@ def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[R
         made[canonical([int(stage["stage"]), respondent, *slots])] = respondent
     if strange := sorted(made[sha256] for sha256 in set(made) - written):
         named = f"{len(strange)} people: {strange[:NAMED]}"
-        found.lack(f"{where}: the audit has no claim_booklet with a hash of the slots of {named}")
+        findings.lack(f"{where}: the audit has no claim_booklet with a hash of the slots of {named}")
     if stage["state"] == "frozen" and written - set(made):
-        found.faults.append(f"{where}: {len(written - set(made))} assignments are in the audit and not in answers.csv")
-    found.checked.append(f"{where}: {len(set(made) & written)} assignments against the audit")
+        findings.faults.append(
+            f"{where}: {len(written - set(made))} assignments are in the audit and not in answers.csv"
+        )
+    findings.checked.append(f"{where}: {len(set(made) & written)} assignments against the audit")
 
 
 def check_exclusions(
-    stage: Row, given: dict[str, list[Row]], sittings: list[Row], frozen: list[Row], found: Findings
+    stage: Row, answers_by_person: dict[str, list[Row]], sittings: list[Row], frozen: list[Row], findings: Findings
 ) -> None:
     """Of sittings without items only sittings.csv has the exclusion. Who withdrew leaves the hash of one."""
     if stage["state"] != "frozen" or not frozen:
         return
     where, detail = f"stage {stage['stage']}", json.loads(frozen[-1]["detail"])
     excluded = {row["respondent"]: row["excluded"] for row in sittings if row["excluded"]}
-    for who, rows in given.items():
+    for who, rows in answers_by_person.items():
         if any(row["excluded"] != excluded.get(who, "") for row in rows):
-            found.faults.append(f"{where}: answers.csv and sittings.csv say different exclusions of {who}")
+            findings.faults.append(f"{where}: answers.csv and sittings.csv say different exclusions of {who}")
     made = {canonical([int(stage["stage"]), who, flags.split()]): who for who, flags in excluded.items()}
     if "excluded" not in detail:
-        found.lack(f"{where}: freeze_stage in the audit has no exclusions")
+        findings.lack(f"{where}: freeze_stage in the audit has no exclusions")
         return
     written = set(detail["excluded"])
     for strange in sorted(set(made) - written):
-        found.faults.append(f"{where}: {made[strange]} is left out, and the audit has no hash of that")
+        findings.faults.append(f"{where}: {made[strange]} is left out, and the audit has no hash of that")
     lacking, withdrawn = len(written - set(made)), sum(bool(row["withdrawn_at"]) for row in sittings)
     if lacking > withdrawn:
-        found.faults.append(
+        findings.faults.append(
             f"{where}: the audit has {lacking} exclusions that the export does not, and {withdrawn} people withdrew"
         )
     elif lacking:
-        found.unchecked.append(f"{where}: {lacking} exclusions of people who withdrew: only the hashes are left")
-    found.checked.append(f"{where}: {len(made)} exclusions against the audit")
+        findings.unchecked.append(f"{where}: {lacking} exclusions of people who withdrew: only the hashes are left")
+    findings.checked.append(f"{where}: {len(made)} exclusions against the audit")
 
 
 # All of it
@@ -491,29 +508,29 @@ def verify(folder: Path, head: str = "", *, older: bool = False) -> Findings:
     )
     # Exports of earlier versions have no such file.
     looks = read(folder, "looks.csv") if (folder / "looks.csv").exists() else []
-    found = Findings(older=older)
+    findings = Findings(older=older)
     slug = stages[0]["study"] if stages else ""
     for row in audit:
         row["study"] = slug
     for stage in stages:
         rows = [row for row in answers if row["stage"] == stage["stage"]]
         if not stage["plan_sha256"]:
-            found.unchecked.append(f"stage {stage['stage']}: has no plan yet")
+            findings.unchecked.append(f"stage {stage['stage']}: has no plan yet")
         elif not rows and stage["state"] == "planned":
-            found.unchecked.append(f"stage {stage['stage']}: was planned while the export was written")
+            findings.unchecked.append(f"stage {stage['stage']}: was planned while the export was written")
         else:
-            check_plan(stage, rows, found)
+            check_plan(stage, rows, findings)
             own = [row for row in candidates if row["stage"] == stage["stage"]]
-            check_probabilities(stage, rows, own, found)
-            check_looks(stage, [row for row in looks if row["stage"] == stage["stage"]], found)
-    check_chain(audit, head, found)
-    check_what_the_audit_says(stages, answers, sittings, audit, found)
-    found.unchecked += [
+            check_probabilities(stage, rows, own, findings)
+            check_looks(stage, [row for row in looks if row["stage"] == stage["stage"]], findings)
+    check_chain(audit, head, findings)
+    check_what_the_audit_says(stages, answers, sittings, audit, findings)
+    findings.unchecked += [
         "whether the stored seeds draw and deal these items: `hunch verify_stage` draws them again on the server",
         "the snapshots' hashes of answers, which are keyed: `hunch verify_stage` makes them again",
         "whether the whole chain was made anew: compare the head with one that was noted elsewhere (--head)",
     ]
-    return found
+    return findings
 
 
 def say(line: str, where: TextIO) -> None:
@@ -527,16 +544,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--older", action="store_true", help="the study began before the audit had all hashes: name what it lacks"
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        found = verify(given.folder, given.head.strip().lower(), older=given.older)
-        audit = read(given.folder, "audit.csv")
+        findings = verify(options.folder, options.head.strip().lower(), older=options.older)
+        audit = read(options.folder, "audit.csv")
     except OSError as exc:
         say(f"{exc.filename}: cannot be read: {exc.strerror}", sys.stderr)
         return 2
-    for line in found.checked:
+    for line in findings.checked:
         say(f"checked: {line}", sys.stdout)
-    for line in found.unchecked:
+    for line in findings.unchecked:
         say(f"not checked: {line}", sys.stdout)
     sealed = [row for row in audit if row["number"]]
     if sealed:
@@ -544,10 +561,10 @@ def main(arguments: list[str] | None = None) -> int:
             f"head: seal {sealed[-1]['number']}, {sealed[-1]['sha256']}; not sealed: {len(audit) - len(sealed)}",
             sys.stdout,
         )
-    for line in found.faults:
+    for line in findings.faults:
         say(f"WRONG: {line}", sys.stderr)
-    say("something is wrong" if found.faults else "nothing is wrong", sys.stdout)
-    return 1 if found.faults else 0
+    say("something is wrong" if findings.faults else "nothing is wrong", sys.stdout)
+    return 1 if findings.faults else 0
 
 
 if __name__ == "__main__":

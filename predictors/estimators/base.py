@@ -196,17 +196,20 @@ def write_json(path: Path, value: Any) -> None:
 
 def _constructor(settings: type, without: Mapping[str, Any]) -> Any:
     """An `__init__` that stores its keyword arguments, which are the settings' fields and `random_state`."""
-    names = [one for one in fields(settings) if one.name not in without]
+    names = [field for field in fields(settings) if field.name not in without]
     signature = Signature(
         [
             Parameter("self", Parameter.POSITIONAL_OR_KEYWORD),
-            *(Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type) for one in names),
+            *(
+                Parameter(name.name, Parameter.KEYWORD_ONLY, default=name.default, annotation=name.type)
+                for name in names
+            ),
             Parameter("random_state", Parameter.KEYWORD_ONLY, default=0, annotation=int),
         ]
     )
 
-    def __init__(self: Any, **given: Any) -> None:  # noqa: N807
-        bound = signature.bind(self, **given)
+    def __init__(self: Any, **arguments: Any) -> None:  # noqa: N807
+        bound = signature.bind(self, **arguments)
         bound.apply_defaults()
         for name in list(signature.parameters)[1:]:
             setattr(self, name, bound.arguments[name])

@@ -234,13 +234,13 @@ def _kept_back(data: TrainingData, share: float, seed: int) -> NDArray[np.bool_]
     beside_teacher = share * of_people.sum() >= _LEAST_OF_PEOPLE and not of_people.all()
     judging = np.unique(groups[of_people]) if beside_teacher else np.unique(groups)
     count = min(round(share * len(judging)), _MOST_KEPT_BACK)
-    kept = np.isin(groups, np.random.default_rng([1, seed]).permutation(judging)[:count])
-    learnt = data.labels[~kept]
+    held_out = np.isin(groups, np.random.default_rng([1, seed]).permutation(judging)[:count])
+    learnt = data.labels[~held_out]
     # Of both classes something must be left to learn from.
     least = _LEAST_OF_PEOPLE if beside_teacher else _LEAST_KEPT_BACK
-    if kept.sum() < least or not (learnt > 0).any() or not (learnt < 1).any():
+    if held_out.sum() < least or not (learnt > 0).any() or not (learnt < 1).any():
         return nothing
-    return kept
+    return held_out
 
 
 def _taken(data: TrainingData, rows: NDArray[np.bool_]) -> TrainingData:
@@ -265,7 +265,7 @@ def _calibrator(kept_back: Sequence[KeptBack]) -> Calibrator | None:
     Labels of people, 0 or 1, decide where there are enough of them beside the fractions of a teacher, which may be
     squeezed together.
     """
-    said, labels, weights = (np.concatenate(one) for one in zip(*kept_back, strict=True))
+    said, labels, weights = (np.concatenate(column) for column in zip(*kept_back, strict=True))
     people = _of_people(labels)
     if np.count_nonzero(people) >= _LEAST_OF_PEOPLE:
         said, labels, weights = said[people], labels[people], weights[people]

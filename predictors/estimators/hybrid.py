@@ -113,14 +113,14 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         settings: HybridSettings = self.settings()
         data = self.training_data(rows, labels, sample_weight)
         weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        given = np.ones(len(data.rows), dtype=np.int64)
+        counts = np.ones(len(data.rows), dtype=np.int64)
         if responses is not None:
-            given = as_responses(responses, len(rows))[weights > 0]
+            counts = as_responses(responses, len(rows))[weights > 0]
         self.hardness_: Hardness | None = None
         beside: Numbers | None = None
         if settings.columns:
             counting = {name: np.asarray(column)[weights > 0] for name, column in (columns or {}).items()}
-            self.hardness_, beside = Hardness.learn(settings.columns, data.rows, data.weights * given, counting)
+            self.hardness_, beside = Hardness.learn(settings.columns, data.rows, data.weights * counts, counting)
         rng = np.random.default_rng(self.random_state)
         device = device_of(settings.device)
         reader = StateReader.from_checkpoint(
@@ -139,7 +139,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
             beside = beside[[first[pair] for pair in distinct]]
         view = _view(distinct, read[: len(distinct)], similarity, beside)
         likeness = Likeness.learn(view, rng)
-        taught, answered = _by_source(data, given, distinct)
+        taught, answered = _by_source(data, counts, distinct)
         if answered is None and settings.columns:
             raise PredictorError("columns: every row is a teacher's; columns are learnt from answers of people.")
         self.ridge_: Ridge | None = None
@@ -189,7 +189,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
     def _texts_alone(self, pairs: Sequence[Pair], progress: Progress | None) -> dict[str, States]:
         """What the network makes of each text alone, about the centre."""
         texts = _texts_of(pairs)
-        found: dict[str, States] = {}
+        states_by_text: dict[str, States] = {}
         for first in range(0, len(texts), _PAIRS_AT_ONCE):
             block = texts[first : first + _PAIRS_AT_ONCE]
 
@@ -197,8 +197,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
                 report(progress, 0, len(pairs), f"read {first + done} of {len(texts)} texts")
 
             states = self.reader_.read([_alone(text) for text in block], self.token_budget, inside)
-            found |= dict(zip(block, states[:, -1, 1] - self.text_centre_, strict=True))
-        return found
+            states_by_text |= dict(zip(block, states[:, -1, 1] - self.text_centre_, strict=True))
+        return states_by_text
 
     def predict_majority(
         self, pairs: list[Pair], responses: Any, progress: Progress | None = None, columns: Given | None = None
@@ -208,8 +208,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
 
         For a predictor that was fitted on single answers, on shares, or on majorities with their counts.
         """
-        found = self.predict_proba(pairs, progress, columns)[:, 1]
-        return majority_probability(found, responses, self.concentration_)
+        probabilities = self.predict_proba(pairs, progress, columns)[:, 1]
+        return majority_probability(probabilities, responses, self.concentration_)
 
     def save_files(self, folder: Path) -> None:
         """Write encoder, tokenizer and both learners into `folder`: all that `load_files` needs."""
@@ -233,8 +233,8 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         write_json(folder / CONFIG_FILE, reader.encoder.config)
         write_json(folder / STATE_FILE, state)
         reader.tokenizer.tokenizer.save(str(folder / TOKENIZER_FILE))
-        save_file({name: one.contiguous() for name, one in reader.encoder.state().items()}, folder / WEIGHTS_FILE)
-        save_arrays({name: np.ascontiguousarray(one) for name, one in arrays.items()}, folder / ARRAYS_FILE)
+        save_file({name: tensor.contiguous() for name, tensor in reader.encoder.state().items()}, folder / WEIGHTS_FILE)
+        save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
 
     @classmethod
     def load_files(cls, folder: Path) -> Self:
@@ -386,4 +386,4 @@ def _taken(named: Named, rows: NDArray[np.bool_]) -> Named:
 
 
 def _under(arrays: dict[str, NDArray], prefix: str) -> dict[str, NDArray]:
-    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

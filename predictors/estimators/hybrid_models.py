@@ -128,27 +128,29 @@ class Landmarks:
         """The parts of the kernel of n rows with the m landmarks, (n, m) each, without signs and shares."""
         # In double precision: near landmarks the differences of large squares cancel.
         features = self.likeness.features(view.states).astype(np.float64)
-        found = [rbf_kernel(features[:, one], self.features[:, one], gamma=1.0) for one in range(features.shape[1])]
+        kernels = [
+            rbf_kernel(features[:, column], self.features[:, column], gamma=1.0) for column in range(features.shape[1])
+        ]
         apart = self.likeness.similarity_scale * (view.similarity[:, None] - self.view.similarity)
-        return [*found, np.exp(-np.square(apart)), np.outer(view.same_task, self.view.same_task)]
+        return [*kernels, np.exp(-np.square(apart)), np.outer(view.same_task, self.view.same_task)]
 
     def kernel(self, view: View) -> Numbers:
         """The kernel of n rows with the m landmarks, (n, m); at most 1, for a row with itself."""
-        found = np.zeros((len(view.states), len(self.view.states)))
-        for first in range(0, len(found), _ROWS_AT_ONCE):
+        kernel = np.zeros((len(view.states), len(self.view.states)))
+        for first in range(0, len(kernel), _ROWS_AT_ONCE):
             rows = slice(first, first + _ROWS_AT_ONCE)
             block = view.take(rows)
             signs = np.outer(block.sides, self.view.sides)
             for part, (common, contrast) in zip(self.parts(block), self.shares, strict=True):
                 if common or contrast:
-                    found[rows] += (common + contrast * signs) * part
-        return found
+                    kernel[rows] += (common + contrast * signs) * part
+        return kernel
 
     def basis(self) -> Numbers:
         """(m, r): kernel @ basis are features whose products are the (Nystrom) kernel."""
         values, vectors = np.linalg.eigh(self.kernel(self.view))
-        kept = values > 1e-9 * values[-1]
-        return vectors[:, kept] / np.sqrt(values[kept])
+        large = values > 1e-9 * values[-1]
+        return vectors[:, large] / np.sqrt(values[large])
 
     def arrays(self) -> Arrays:
         """What `from_arrays` needs, besides the likeness."""
@@ -189,8 +191,8 @@ def likeliest_shares(parts: list[Numbers], sides: Numbers, values: Numbers, weig
 
     start = np.full(len(terms) + 1, _USUAL_SIZE)
     bounds = [_LEAST_AND_MOST] * len(start)
-    found = minimize(misfit, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _SHARE_STEPS})
-    sizes = np.exp(found.x[:-1]).reshape(-1, 2)
+    optimum = minimize(misfit, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _SHARE_STEPS})
+    sizes = np.exp(optimum.x[:-1]).reshape(-1, 2)
     return np.asarray(sizes / sizes.sum())
 
 
@@ -229,8 +231,10 @@ class Ridge:
         errors = [
             _held_out_error(turned, moment / (values + noise), values + noise, target, members) for noise in _NOISES
         ]
-        found = vectors @ (moment / (values + _NOISES[int(np.argmin(errors))]))
-        return cls(landmarks, np.array([mean + found[0], found[1]]), np.sqrt(2) * (basis @ found[2:]))
+        coefficients = vectors @ (moment / (values + _NOISES[int(np.argmin(errors))]))
+        return cls(
+            landmarks, np.array([mean + coefficients[0], coefficients[1]]), np.sqrt(2) * (basis @ coefficients[2:])
+        )
 
     def predict(self, view: View) -> Numbers:
         """Logits, (n,)."""
@@ -288,7 +292,7 @@ class Logistic:
     ) -> Logistic:
         """Learn from n rows: `smooth` is their kernel with the landmarks @ basis, possibly scaled row by row as the
         named features are; labels in [0, 1]."""
-        found, evidences, iterations = [], [], 0
+        fits, evidences, iterations = [], [], 0
         for variance in variances:
             design = np.column_stack([named.values, np.sqrt(variance) * smooth]) if variance else named.values
             precision = np.concatenate([named.spread**-2.0, np.ones(design.shape[1] - len(named.spread))])
@@ -299,17 +303,17 @@ class Logistic:
             evidence = -np.sum(weights * (np.logaddexp(0, logits) - labels * logits))
             evidence += 0.5 * (np.log(precision).sum() - precision @ coefficients**2) - np.log(np.diag(lower)).sum()
             evidences.append(evidence)
-            found.append((variance, coefficients, np.linalg.inv(lower).T))
+            fits.append((variance, coefficients, np.linalg.inv(lower).T))
         shares = np.exp(np.array(evidences) - max(evidences))
         shares /= shares.sum()
-        kept = shares >= _LEAST_SHARE
-        shares = shares / shares[kept].sum()
-        posteriors = [Posterior(float(s), *one) for s, one, keep in zip(shares, found, kept, strict=True) if keep]
+        likely = shares >= _LEAST_SHARE
+        shares = shares / shares[likely].sum()
+        posteriors = [Posterior(float(s), *fit) for s, fit, keep in zip(shares, fits, likely, strict=True) if keep]
         return cls(landmarks, basis, posteriors, iterations)
 
     def likeliest_variance(self) -> float:
         """The variance most believed in."""
-        return max(self.posteriors, key=lambda one: one.share).variance
+        return max(self.posteriors, key=lambda posterior: posterior.share).variance
 
     def predict(self, view: View, named: Named) -> Numbers:
         """Probabilities of change, (n,)."""
@@ -318,22 +322,26 @@ class Logistic:
     def predict_smooth(self, smooth: Numbers, named: Named) -> Numbers:
         """As `predict`, from the smooth features."""
         total = np.zeros(len(smooth))
-        for one in self.posteriors:
-            design = np.column_stack([named.values, np.sqrt(one.variance) * smooth]) if one.variance else named.values
-            variance = np.sum((design @ one.root) ** 2, axis=1)
+        for posterior in self.posteriors:
+            design = (
+                np.column_stack([named.values, np.sqrt(posterior.variance) * smooth])
+                if posterior.variance
+                else named.values
+            )
+            variance = np.sum((design @ posterior.root) ** 2, axis=1)
             # MacKay's approximation of the mean of a sigmoid under a normal distribution.
-            logits = (named.offset + design @ one.coefficients) / np.sqrt(1 + np.pi * variance / 8)
-            total += one.share * expit(logits)
+            logits = (named.offset + design @ posterior.coefficients) / np.sqrt(1 + np.pi * variance / 8)
+            total += posterior.share * expit(logits)
         return total
 
     def arrays(self) -> Arrays:
         """What `from_arrays` needs, besides the likeness."""
-        found: Arrays = {**self.landmarks.arrays(), "basis": self.basis}
-        found["shares"] = np.array([one.share for one in self.posteriors])
-        found["variances"] = np.array([one.variance for one in self.posteriors])
+        arrays: Arrays = {**self.landmarks.arrays(), "basis": self.basis}
+        arrays["shares"] = np.array([posterior.share for posterior in self.posteriors])
+        arrays["variances"] = np.array([posterior.variance for posterior in self.posteriors])
         for number, one in enumerate(self.posteriors):
-            found[f"coefficients-{number}"], found[f"root-{number}"] = one.coefficients, one.root
-        return found
+            arrays[f"coefficients-{number}"], arrays[f"root-{number}"] = one.coefficients, one.root
+        return arrays
 
     @classmethod
     def from_arrays(cls, likeness: Likeness, arrays: dict[str, NDArray], iterations: int) -> Self:

@@ -75,36 +75,38 @@ class StateReader:
         """
         fingerprint = self.fingerprint()
         names = [_name_of(fingerprint, pair) for pair in pairs]
-        found = _memory.get_all(names)
+        states = _memory.get_all(names)
         folder = os.environ.get("HUNCH_EMBEDDINGS_CACHE")
         shelf = _Shelf(Path(folder) / "states", names) if folder else None
-        if shelf and len(found) < len(set(names)):
-            found |= shelf.read()
-        missing = [number for number, name in enumerate(names) if name not in found]
+        if shelf and len(states) < len(set(names)):
+            states |= shelf.read()
+        missing = [number for number, name in enumerate(names) if name not in states]
         tokens = self.tokenizer.tokenise([pairs[number] for number in missing])
-        for done, (number, one) in enumerate(zip(missing, tokens, strict=True), start=1):
-            found[names[number]] = self._states([one])[0]
+        for done, (number, sequence) in enumerate(zip(missing, tokens, strict=True), start=1):
+            states[names[number]] = self._states([sequence])[0]
             if done % _PAIRS_BETWEEN_REPORTS == 0 or done == len(missing):
                 report(progress, done, len(missing), f"read {done} of {len(missing)} pairs")
         if missing and shelf:
-            shelf.write(found)
-        _memory.put_all({name: found[name] for name in names})
-        return np.stack([found[name] for name in names])
+            shelf.write(states)
+        _memory.put_all({name: states[name] for name in names})
+        return np.stack([states[name] for name in names])
 
     def read(self, pairs: Sequence[Pair], token_budget: int | None, progress: Progress | None) -> States:
         """States of n pairs in batches of like length, up to `token_budget` tokens; nothing is kept."""
         tokens = self.tokenizer.tokenise(pairs)
-        found: States | None = None
+        all_states: States | None = None
         done = 0
         for rows in self.tokenizer.by_length(tokens, tokens_at_once(token_budget, self.device)):
             states = self._states([tokens[row] for row in rows])
-            found = np.empty((len(pairs), *states.shape[1:]), dtype=np.float32) if found is None else found
-            found[rows] = states
+            all_states = (
+                np.empty((len(pairs), *states.shape[1:]), dtype=np.float32) if all_states is None else all_states
+            )
+            all_states[rows] = states
             done += len(rows)
             report(progress, done, len(pairs), f"scored {done} of {len(pairs)} pairs")
-        if found is None:
+        if all_states is None:
             raise PredictorError("pairs: there are none to read.")
-        return found
+        return all_states
 
     def _states(self, tokens: Sequence[TokenRow]) -> States:
         """States of pairs that are sorted by falling length."""

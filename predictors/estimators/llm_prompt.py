@@ -111,17 +111,17 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
             timeout=settings.timeout,
         )
         keys = [self._key(endpoint, settings, pair) for pair in pairs]
-        found = {key: self._answers[key] for key in keys if key in self._answers}
-        todo = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in found}
+        answers = {key: self._answers[key] for key in keys if key in self._answers}
+        todo = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in answers}
         order = list(todo)
 
         def keep(index: int, probability: float) -> None:
-            found[order[index]] = self._answers[order[index]] = probability
+            answers[order[index]] = self._answers[order[index]] = probability
             if len(self._answers) > _REMEMBERED:
                 self._answers.popitem(last=False)
 
         _Asking(endpoint, settings, self.model_, self.examples_, list(todo.values()), keep, progress).run()
-        changed = np.array([found[key] for key in keys])
+        changed = np.array([answers[key] for key in keys])
         return both_classes(changed)
 
     def save_files(self, folder: Path) -> None:
@@ -326,14 +326,14 @@ def changed_probability(reply: ChatReply) -> float | None:
         return None
     listed = [math.exp(logprob) for _, logprob in first]
     unlisted = max(0.0, min(*listed, 1 - sum(listed)))
-    kept, changed = (likelihoods[answer] or unlisted for answer in ("0", "1"))
-    return min(max(changed / (kept + changed), _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY)
+    unchanged, changed = (likelihoods[answer] or unlisted for answer in ("0", "1"))
+    return min(max(changed / (unchanged + changed), _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY)
 
 
 def parse_reply(text: str) -> int | None:
     """0 or 1 where a reply is that digit, perhaps marked or after "Answer:"; None where it says anything else."""
-    found = _READABLE.fullmatch(text)
-    return int(found[1]) if found else None
+    match = _READABLE.fullmatch(text)
+    return int(match[1]) if match else None
 
 
 def _choose_examples(data: TrainingData, shots: int, rng: np.random.Generator) -> list[Example]:
@@ -391,8 +391,8 @@ def _shortened(text: str, max_characters: int) -> str:
     """The text, without its middle where it is too long: what is asked often stands at its end."""
     if len(text) <= max_characters:
         return text
-    kept = max_characters - len(_CUT)
-    return text[: kept - kept // 3] + _CUT + text[len(text) - kept // 3 :]
+    length = max_characters - len(_CUT)
+    return text[: length - length // 3] + _CUT + text[len(text) - length // 3 :]
 
 
 def _about(pair: Pair) -> str:

@@ -61,8 +61,8 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
             if isinstance(data.rows[0], Features):
                 raise PredictorError("columns: are read beside pairs of the belief update alone; leave them out.")
             weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-            given = {name: np.asarray(column)[weights > 0] for name, column in (columns or {}).items()}
-            self.hardness_, more = Hardness.learn(beside, data.rows, data.weights, given)
+            weighted_columns = {name: np.asarray(column)[weights > 0] for name, column in (columns or {}).items()}
+            self.hardness_, more = Hardness.learn(beside, data.rows, data.weights, weighted_columns)
             values = np.hstack([values, more])
         coefficients, self.n_iter_ = _fitted(values, data.labels, data.weights)
         self.names_ = tuple(names)

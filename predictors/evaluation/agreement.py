@@ -47,14 +47,14 @@ def agreement(
     cells = Counter(zip(first, second, strict=True))
     ones, others = zip(*cells, strict=True)
     count = np.array(list(cells.values()), dtype=np.int64)
-    same = np.array([one == other for one, other in cells], dtype=bool)
+    same = np.array([first_code == other for first_code, other in cells], dtype=bool)
     agree = float(count[same].sum() / count.sum())
     if len({*ones, *others}) < 2:
         return CoderAgreement(n=len(first), agree=agree, kappa=None, interval=None)
 
     kappa = float(cohen_kappa_score(ones, others, sample_weight=count))
     codes = sorted({*ones, *others})
-    by_first = np.array([[one == code for code in codes] for one in ones], dtype=np.float64)
+    by_first = np.array([[first_code == code for code in codes] for first_code in ones], dtype=np.float64)
     by_second = np.array([[other == code for code in codes] for other in others], dtype=np.float64)
     drawn = rng.multinomial(count.sum(), count / count.sum(), size=samples)
     # All resamples at once; where all codes of one are the same, it has no kappa.
@@ -125,15 +125,15 @@ def krippendorff_alpha(
     def of(weights: np.ndarray) -> np.ndarray:
         return alphas(counts, weights, level=level, scale=scale)
 
-    found = Alpha(units=len(counts), codes=int(counts.sum()), alpha=None, interval=None)
+    alpha = Alpha(units=len(counts), codes=int(counts.sum()), alpha=None, interval=None)
     if (counts.sum(axis=0) > 0).sum() < 2:
-        return found
-    found["alpha"] = float(of(np.ones((1, len(counts))))[0])
+        return alpha
+    alpha["alpha"] = float(of(np.ones((1, len(counts))))[0])
     share, block = np.full(len(counts), 1 / len(counts)), max(1, CELLS // max(counts.shape))
     sizes = [min(block, samples - start) for start in range(0, samples, block)]
     drawn = np.concatenate([of(rng.multinomial(len(counts), share, size=size)) for size in sizes])
-    found["interval"] = _ends(drawn, confidence)
-    return found
+    alpha["interval"] = _ends(drawn, confidence)
+    return alpha
 
 
 def alphas(counts: np.ndarray, weights: np.ndarray, *, level: Level, scale: np.ndarray | None = None) -> np.ndarray:
@@ -181,16 +181,16 @@ def _values_in_order(
 ) -> list[str | float]:
     if level not in LEVELS:
         raise PredictorError(f"level: {level!r} is not one of {', '.join(LEVELS)}.")
-    given = {value for coder in coders for value in coder.values()}
-    texts = {value for value in given if isinstance(value, str)}
+    values = {value for coder in coders for value in coder.values()}
+    texts = {value for value in values if isinstance(value, str)}
     if level == "interval" and texts:
         raise PredictorError(f"codes: {min(texts)!r} is no number; the level interval needs numbers.")
-    if odd := [value for value in given - texts if not np.isfinite(float(value))]:
+    if odd := [value for value in values - texts if not np.isfinite(float(value))]:
         raise PredictorError(f"codes: {odd[0]!r} is no finite number; leave out what is missing.")
     if order is None:
-        if texts and texts != given:
+        if texts and texts != values:
             raise PredictorError("codes: some are texts and some are numbers; give all of one kind.")
-        return sorted(given)
-    if unknown := given - set(order):
+        return sorted(values)
+    if unknown := values - set(order):
         raise PredictorError(f"codes: {sorted(map(str, unknown))[0]} is not in the order of the values; add it there.")
     return list(order)

@@ -82,7 +82,7 @@ def auc_by_group(
     members: dict[Hashable, list[int]] = {}
     for index in np.flatnonzero(rows.weights).tolist():
         members.setdefault(groups[index], []).append(index)
-    found: dict[Hashable, GroupArea] = {}
+    areas: dict[Hashable, GroupArea] = {}
     too_small = one_class = 0
     for group, inside in members.items():
         if len(inside) < least:
@@ -92,8 +92,8 @@ def auc_by_group(
         if auc is None:
             one_class += 1
         else:
-            found[group] = GroupArea(n=len(inside), auc=auc)
-    best_first = sorted(found.items(), key=lambda item: (-item[1]["auc"], -item[1]["n"], str(item[0])))
+            areas[group] = GroupArea(n=len(inside), auc=auc)
+    best_first = sorted(areas.items(), key=lambda item: (-item[1]["auc"], -item[1]["n"], str(item[0])))
     return GroupAreas(groups=dict(best_first), too_small=too_small, one_class=one_class)
 
 
@@ -110,7 +110,7 @@ def calibration(
     """
     y, p, w = checked(labels, probabilities, sample_weight)
     sets = _by_rank(p, w, bins, "bins")
-    found = [
+    curve_bins = [
         Bin(
             n=len(inside),
             predicted=float(np.average(p[inside], weights=w[inside])),
@@ -119,11 +119,11 @@ def calibration(
         )
         for inside in sets
     ]
-    if not found:
+    if not curve_bins:
         return Calibration(bins=[], expected_calibration_error=None)
-    gaps = [abs(one["observed"] - one["predicted"]) for one in found]
+    gaps = [abs(entry["observed"] - entry["predicted"]) for entry in curve_bins]
     error = float(np.average(gaps, weights=[w[inside].sum() for inside in sets]))
-    return Calibration(bins=found, expected_calibration_error=error)
+    return Calibration(bins=curve_bins, expected_calibration_error=error)
 
 
 def rank_curve(
@@ -137,11 +137,11 @@ def rank_curve(
         PredictorError: lengths differ, values out of range, or points below 1.
     """
     y, p, w = checked(labels, probabilities, sample_weight)
-    found = []
+    curve = []
     below = 0.0
     for inside in rows_by_rank(p, w, points):
         share = float(w[inside].sum() / w.sum())
-        found.append(
+        curve.append(
             RankPoint(
                 n=len(inside),
                 rank=below + share / 2,
@@ -150,7 +150,7 @@ def rank_curve(
             )
         )
         below += share
-    return found
+    return curve
 
 
 def roc_curve(labels: ArrayLike, probabilities: ArrayLike, *, sample_weight: ArrayLike | None = None) -> RocCurve:
@@ -186,14 +186,14 @@ def _by_rank(p: NDArray[np.float64], w: NDArray[np.float64], count: int, name: s
     """Rows with weight in at most `count` sets of about equal weight, by rising prediction; ties stay together."""
     if count < 1:
         raise PredictorError(f"{name}: {count} is not 1 or more.")
-    kept = np.flatnonzero(w)
-    if not len(kept):
+    weighted = np.flatnonzero(w)
+    if not len(weighted):
         return []
-    _, group = np.unique(p[kept], return_inverse=True)
-    weight_at = np.bincount(group, weights=w[kept])
+    _, group = np.unique(p[weighted], return_inverse=True)
+    weight_at = np.bincount(group, weights=w[weighted])
     middle = (np.cumsum(weight_at) - weight_at / 2) / weight_at.sum()
     bin_of_row = np.minimum((middle * count).astype(np.int64), count - 1)[group]
-    return [kept[bin_of_row == index] for index in np.unique(bin_of_row)]
+    return [weighted[bin_of_row == index] for index in np.unique(bin_of_row)]
 
 
 def _wilson(y: NDArray[np.float64], w: NDArray[np.float64], level: float = 0.95) -> list[float]:

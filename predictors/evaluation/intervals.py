@@ -78,19 +78,19 @@ def evaluate_with_intervals(
     Raises:
         PredictorError: as `evaluate`; a cluster of another length; samples below 1 or level outside (0, 1).
     """
-    found = evaluate(labels, probabilities, parts, sample_weight)
+    scores = evaluate(labels, probabilities, parts, sample_weight)
     resampled = _resampled(labels, [probabilities], parts, sample_weight, cluster, rng, samples, level)
     intervals: dict[Metric, dict[str, Interval]] = {
         metric: {
             part: None if value is None else _ends(resampled[metric][part][0], level)
-            for part, value in found[metric].items()
+            for part, value in scores[metric].items()
         }
         for metric in METRICS
     }
     return PartMetricsWithIntervals(
-        n=found["n"],
-        nll=found["nll"],
-        auc=found["auc"],
+        n=scores["n"],
+        nll=scores["nll"],
+        auc=scores["auc"],
         intervals=Intervals(nll=intervals["nll"], auc=intervals["auc"]),
     )
 
@@ -116,12 +116,12 @@ def paired_difference(
     Raises:
         PredictorError: as `evaluate_with_intervals`.
     """
-    one, other = (evaluate(labels, column, parts, sample_weight) for column in (first, second))
+    first_scores, other = (evaluate(labels, column, parts, sample_weight) for column in (first, second))
     resampled = _resampled(labels, [first, second], parts, sample_weight, cluster, rng, samples, level)
     table: dict[Metric, dict[str, Difference]] = {}
     for metric in METRICS:
         table[metric] = {}
-        for part, a in one[metric].items():
+        for part, a in first_scores[metric].items():
             b = other[metric][part]
             if a is None or b is None:
                 table[metric][part] = Difference(difference=None, interval=None, p=None)
@@ -149,25 +149,28 @@ def _resampled(
     n = len(rows[0].labels)
     codes = _codes(cluster, n)
     masks = checked_parts(parts, n)
-    kept = np.flatnonzero(rows[0].weights)  # A row without weight must not take part in the draw either.
+    weighted = np.flatnonzero(rows[0].weights)  # A row without weight must not take part in the draw either.
     cells = {
-        part: [_Cell(row.labels[kept], row.predictions[kept], row.weights[kept], mask[kept]) for row in rows]
+        part: [
+            _Cell(row.labels[weighted], row.predictions[weighted], row.weights[weighted], mask[weighted])
+            for row in rows
+        ]
         for part, mask in masks.items()
     }
-    found: dict[Metric, dict[str, NDArray[np.float64]]] = {
+    resampled: dict[Metric, dict[str, NDArray[np.float64]]] = {
         metric: {part: np.full((len(columns), samples), np.nan) for part in masks} for metric in METRICS
     }
-    if not len(kept):
-        return found
+    if not len(weighted):
+        return resampled
     done = 0
-    for counts in _counts([_renumbered(code[kept]) for code in codes], len(kept), rng, samples):
+    for counts in _counts([_renumbered(code[weighted]) for code in codes], len(weighted), rng, samples):
         block = slice(done, done + len(counts))
         for part, measured in cells.items():
             for index, cell in enumerate(measured):
                 for metric, values in cell.measured(counts).items():
-                    found[metric][part][index, block] = values
+                    resampled[metric][part][index, block] = values
         done += len(counts)
-    return found
+    return resampled
 
 
 class _Cell:

@@ -150,12 +150,12 @@ def log_scores_by_group(
     labels = np.asarray(groups)
     if labels.shape != q.shape:
         raise PredictorError(f"groups: shape {labels.shape} for {q.size} probabilities; give one label each.")
-    found: dict[Any, LogScore] = {}
+    scores: dict[Any, LogScore] = {}
     for label in np.unique(labels):
         inside = (labels == label) & (w > 0)
         if inside.any() and (score := log_score(q[inside], w[inside], floor=floor)) is not None:
-            found[label.item()] = score
-    return found
+            scores[label.item()] = score
+    return scores
 
 
 def log_score_interval(
@@ -183,17 +183,17 @@ def log_score_interval(
         return None
     q, w = checked_probabilities(probabilities, sample_weight)
     q = q if floor is None else np.maximum(q, floor)
-    kept = w > 0
-    possible = q[kept] > 0
-    losses = np.where(possible, -np.log(np.where(possible, q[kept], 1.0)), 0.0)
+    weighted = w > 0
+    possible = q[weighted] > 0
+    losses = np.where(possible, -np.log(np.where(possible, q[weighted], 1.0)), 0.0)
     clusters: Cluster | None
     if isinstance(cluster, tuple):
-        clusters = tuple(np.asarray(one)[kept] for one in cluster)
+        clusters = tuple(np.asarray(column)[weighted] for column in cluster)
     else:
-        clusters = None if cluster is None else np.asarray(cluster)[kept]
+        clusters = None if cluster is None else np.asarray(cluster)[weighted]
     parts = []
-    for counts in resampled_counts(clusters, int(kept.sum()), rng, samples, level):
-        weights = counts * w[kept]
+    for counts in resampled_counts(clusters, int(weighted.sum()), rng, samples, level):
+        weights = counts * w[weighted]
         total = weights.sum(axis=1)
         means = np.divide(weights @ losses, total, out=np.full(len(counts), np.nan), where=total > 0)
         means[(weights[:, ~possible] > 0).any(axis=1)] = np.inf
@@ -276,8 +276,8 @@ class TextScore:
         """
         if vocabulary < 1:
             raise PredictorError(f"vocabulary: {vocabulary!r} is not 1 or more.")
-        found = self.perplexity_per_token
-        return None if found is None else found / vocabulary
+        perplexity = self.perplexity_per_token
+        return None if perplexity is None else perplexity / vocabulary
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; infinite ones are null, and `infinite` says how many tokens made them so."""
@@ -362,14 +362,14 @@ def text_intervals(
     if not names or lengths.pop() < 2:
         nothing: dict[str, tuple[float, float] | None] = dict.fromkeys(names)
         return ModelIntervals(nothing, dict.fromkeys(names[1:]))
-    characters = np.array([[one.characters for one in scores[name]] for name in names], dtype=np.float64)
-    nats = np.array([[one.nats_of_finite for one in scores[name]] for name in names])
-    endless = np.array([[one.infinite for one in scores[name]] for name in names], dtype=np.float64)
+    characters = np.array([[score.characters for score in scores[name]] for name in names], dtype=np.float64)
+    nats = np.array([[score.nats_of_finite for score in scores[name]] for name in names])
+    endless = np.array([[score.infinite for score in scores[name]] for name in names], dtype=np.float64)
     drawn: list[Floats] = []
     for counts in resampled_counts(None, nats.shape[1], rng, samples, level):
-        found = counts @ nats.T / np.maximum(counts @ characters.T, 1) / LN2
-        found[(counts @ endless.T) > 0] = np.inf
-        drawn.append(found)
+        bits = counts @ nats.T / np.maximum(counts @ characters.T, 1) / LN2
+        bits[(counts @ endless.T) > 0] = np.inf
+        drawn.append(bits)
     table = np.concatenate(drawn)
     of_model = {name: percentile_interval(table[:, place], level, method="nearest") for place, name in enumerate(names)}
     differences: dict[str, tuple[float, float] | None] = {}

@@ -77,12 +77,12 @@ class PromptTokenizer:
         for first in range(0, len(pairs), _TOKENISED_AT_ONCE):
             part = pairs[first : first + _TOKENISED_AT_ONCE]
             texts = [change_prompt(pair.evidence_text, pair.target_text, pair.outcome) for pair in part]
-            kept, changed = (self.tokenizer.encode_batch([text + answer for text in texts]) for answer in ANSWERS)
-            prompts += [self._parted(*both) for both in zip(kept, changed, strict=True)]
+            unchanged, changed = (self.tokenizer.encode_batch([text + answer for text in texts]) for answer in ANSWERS)
+            prompts += [self._parted(*both) for both in zip(unchanged, changed, strict=True)]
         return prompts
 
-    def _parted(self, kept: Encoding, changed: Encoding) -> TokenPrompt:
-        first, second = _without_end(kept), _without_end(changed)
+    def _parted(self, unchanged: Encoding, changed: Encoding) -> TokenPrompt:
+        first, second = _without_end(unchanged), _without_end(changed)
         same = 0
         while same < min(len(first), len(second)) and first[same] == second[same]:
             same += 1
@@ -179,10 +179,10 @@ class CausalNetwork:
         wanted, columns = np.unique(places, return_inverse=True) if self.picks_places else (None, np.array(places))
         options = {} if wanted is None else {"logits_to_keep": self._moved(wanted)}
         with torch.autocast(self.device.type, dtype=self.dtype, enabled=self.dtype != torch.float32):
-            found = self.model(
+            logits = self.model(
                 input_ids=self._moved(ids), attention_mask=self._moved(mask), use_cache=False, **options
             ).logits
-        return found[self._moved(rows), self._moved(columns)]
+        return logits[self._moved(rows), self._moved(columns)]
 
     def _moved(self, values: Any) -> torch.Tensor:
         return torch.as_tensor(values, dtype=torch.int64, device=self.device)
@@ -249,12 +249,12 @@ def without_bars() -> Iterator[None]:
     """Keep transformers from drawing progress bars between those of the caller."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    bars_shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if bars_shown:
             logging.enable_progress_bar()
 
 

@@ -113,11 +113,11 @@ class Dropout:
             draws = torch.randint(256, values.shape, dtype=torch.uint8, device=values.device)
             return (draws >= self.threshold).to(values.dtype).mul_(self.scale)
         words = self.generator.integers(0, 2**64, size=-(-values.numel() // 8), dtype=np.uint64)
-        kept = words.view(np.uint8)[: values.numel()] >= np.uint8(self.threshold)
+        staying = words.view(np.uint8)[: values.numel()] >= np.uint8(self.threshold)
         # A kept value's factor is written as bits: torch converts truth values ten times slower than numpy multiplies.
         whole = _WHOLE_NUMBERS[values.element_size()]
         bits = torch.tensor(self.scale, dtype=values.dtype).view(whole[0]).item()
-        factors = np.multiply(kept, np.array(bits, dtype=whole[1]), dtype=whole[1])
+        factors = np.multiply(staying, np.array(bits, dtype=whole[1]), dtype=whole[1])
         return torch.from_numpy(factors).view(values.dtype).view(values.shape)
 
 

@@ -143,13 +143,13 @@ class _Below:
     def states(self, rows: NDArray[np.int64]) -> torch.Tensor:
         """Hidden states of `rows`, which are sorted by falling length, one after another: (T, hidden)."""
         missing = [int(row) for row in rows if int(row) not in self.kept]
-        found = {}
+        new_states = {}
         if missing:
             batch = self.network.batch([self.tokens[row] for row in missing])
             lengths = [self.network.tokenizer.length(self.tokens[row]) for row in missing]
-            found = dict(zip(missing, self.network.encoder.below(batch).split(lengths), strict=True))
-        states = torch.cat([found[row] if row in found else self.kept[row] for row in map(int, rows)])
-        for row, state in found.items():
+            new_states = dict(zip(missing, self.network.encoder.below(batch).split(lengths), strict=True))
+        states = torch.cat([new_states[row] if row in new_states else self.kept[row] for row in map(int, rows)])
+        for row, state in new_states.items():
             size = state.numel() * state.element_size()
             if size <= self.room:
                 self.kept[row] = state.clone()

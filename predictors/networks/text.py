@@ -211,18 +211,18 @@ def _trimmed(texts: Sequence[Ids], room: int) -> tuple[Ids, ...]:
 
 def fair_lengths(lengths: Sequence[int], room: int) -> list[int]:
     """How much of each length to keep in `room`: the longest are cut down to the others, then all alike."""
-    kept = list(lengths)
-    if sum(kept) <= room:
-        return kept
-    shortest_first = sorted(range(len(kept)), key=lambda place: kept[place])
+    shortened = list(lengths)
+    if sum(shortened) <= room:
+        return shortened
+    shortest_first = sorted(range(len(shortened)), key=lambda place: shortened[place])
     left = room
     for done, place in enumerate(shortest_first):
         longer = sorted(shortest_first[done:])
         share, over = divmod(left, len(longer))
-        if kept[place] > share:
+        if shortened[place] > share:
             # What does not divide evenly goes to the texts that stand first.
             for number, other in enumerate(longer):
-                kept[other] = share + (number < over)
+                shortened[other] = share + (number < over)
             break
-        left -= kept[place]
-    return kept
+        left -= shortened[place]
+    return shortened

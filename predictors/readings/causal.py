@@ -122,8 +122,8 @@ class CausalReader:
         changed[0, -1] = 0
         with torch.inference_mode():
             before, after = (
-                self._model(input_ids=one, use_cache=False).logits[0, : length // 2].float()
-                for one in (tokens, changed)
+                self._model(input_ids=sequence, use_cache=False).logits[0, : length // 2].float()
+                for sequence in (tokens, changed)
             )
         if float((before - after).abs().max()) > _ROUNDING * float(before.abs().max()):
             raise CheckpointError(
@@ -150,7 +150,7 @@ class CausalReader:
     def unknown_tokens(self, texts: Sequence[Text]) -> list[NDArray[np.bool_]]:
         """As in `TextReader`: the tokenizer's own token for what it has no other for."""
         skipped = 0 if self._begin is None else 1
-        return [cut.ids[skipped:] == self._unknown for cut in self._cut([one.text for one in texts])]
+        return [cut.ids[skipped:] == self._unknown for cut in self._cut([text.text for text in texts])]
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
@@ -165,7 +165,7 @@ class CausalReader:
                 report(progress, done, len(texts), "texts read")
 
     def _block(self, texts: Sequence[Text], detail: Detail, rng: torch.Generator) -> Iterator[tuple[int, TextReading]]:
-        cuts = self._cut([one.text for one in texts])
+        cuts = self._cut([text.text for text in texts])
         pieces = [
             _Piece(number, window)
             for number, cut in enumerate(cuts)
@@ -250,11 +250,11 @@ class CausalReader:
         """The tokens that begin a word or end a text; None where no token carries the space before it."""
         if self._beginnings is None:
             size = int(self._model.config.get_text_config().vocab_size)
-            found = [
+            beginnings = [
                 place for token, place in self._tokenizer.get_vocab().items() if token[:1] in _SPACES and place < size
             ]
             ends = [token for token in self._ends if 0 <= token < size]
-            self._beginnings = torch.tensor(sorted({*found, *ends}) if found else [], dtype=torch.long)
+            self._beginnings = torch.tensor(sorted({*beginnings, *ends}) if beginnings else [], dtype=torch.long)
         return self._beginnings.to(self.device) if len(self._beginnings) else None
 
     def _string(self, token: int) -> str:
@@ -304,18 +304,18 @@ class _Head:
             wanted = plain.states(tried)
             try:
                 states = apart.states(tried)
-                found = torch.nn.functional.linear(states, layer.weight, layer.bias)
+                logits = torch.nn.functional.linear(states, layer.weight, layer.bias)
             except (AttributeError, RuntimeError, TypeError):
                 return plain
-            return apart if wanted.shape == found.shape and torch.equal(wanted, found) else plain
+            return apart if wanted.shape == logits.shape and torch.equal(wanted, logits) else plain
 
     def states(self, inputs: torch.Tensor) -> torch.Tensor:
         """What `log_probabilities` needs of each place (rows, width, k): its last state, or its logits."""
         if self._weight is None:
             logits: torch.Tensor = self._model(input_ids=inputs, use_cache=False).logits.float()
             return logits
-        found: torch.Tensor = self._model.base_model(input_ids=inputs, use_cache=False).last_hidden_state
-        return found
+        states: torch.Tensor = self._model.base_model(input_ids=inputs, use_cache=False).last_hidden_state
+        return states
 
     def log_probabilities(self, states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """Of one token (n,) at each of n places (n, k)."""
@@ -323,10 +323,10 @@ class _Head:
         for first in range(0, len(states), self._rows):
             part = states[first : first + self._rows]
             logits = self._logits(part)
-            given = logits.gather(1, tokens[first : first + self._rows, None])[:, 0]
+            chosen = logits.gather(1, tokens[first : first + self._rows, None])[:, 0]
             highest = logits.amax(dim=1, keepdim=True)
             total = logits.sub_(highest).exp_().sum(dim=1).log_().add_(highest[:, 0])
-            parts.append(given - total)
+            parts.append(chosen - total)
         return torch.cat(parts)
 
     def distribution(self, states: torch.Tensor) -> torch.Tensor:
@@ -375,16 +375,16 @@ class _Expected:
             log_probabilities = torch.full_like(log_probabilities, -math.inf).index_copy_(1, allowed, inside)
         if detail.top:
             values, tokens = log_probabilities.topk(min(detail.top, log_probabilities.shape[-1]), dim=-1)
-            for place, (row, found) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True), start=first):
-                self._top[place] = [(string(token), value) for token, value in zip(found, row, strict=True)]
-                self._top_ids[place] = found
+            for place, (row, token_row) in enumerate(zip(values.tolist(), tokens.tolist(), strict=True), start=first):
+                self._top[place] = [(string(token), value) for token, value in zip(token_row, row, strict=True)]
+                self._top_ids[place] = token_row
         if detail.samples:
             drawn = torch.multinomial(probabilities.cpu(), detail.samples, replacement=True, generator=rng)
             drawn = drawn if allowed is None else allowed.cpu()[drawn]
-            given = log_probabilities.cpu().gather(1, drawn).double().tolist()
-            for place, (found, row) in enumerate(zip(drawn.tolist(), given, strict=True), start=first):
-                self._samples[place] = [string(token) for token in found]
-                self._drawn[place] = list(zip(found, row, strict=True))
+            drawn_values = log_probabilities.cpu().gather(1, drawn).double().tolist()
+            for place, (token_row, row) in enumerate(zip(drawn.tolist(), drawn_values, strict=True), start=first):
+                self._samples[place] = [string(token) for token in token_row]
+                self._drawn[place] = list(zip(token_row, row, strict=True))
 
     def from_place(self, first: int) -> Distributions:
         boundary = None if self._boundary is None else self._boundary[first:]
@@ -401,12 +401,12 @@ class _Expected:
 
 def _gguf_file(checkpoint: str, folder: Path) -> str | None:
     """The one GGUF file of a folder that has no other weights."""
-    found = sorted(path.name for path in folder.glob("*.gguf"))
-    if not found or any(folder.glob("*.safetensors")):
+    files = sorted(path.name for path in folder.glob("*.gguf"))
+    if not files or any(folder.glob("*.safetensors")):
         return None
-    if len(found) > 1:
-        raise CheckpointError(f"model: {checkpoint} holds {len(found)} GGUF files; leave one of them in the folder.")
-    return found[0]
+    if len(files) > 1:
+        raise CheckpointError(f"model: {checkpoint} holds {len(files)} GGUF files; leave one of them in the folder.")
+    return files[0]
 
 
 def _loaded(checkpoint: str, folder: Path, gguf: str | None) -> tuple[Any, Any]:
@@ -487,5 +487,5 @@ def _begin_of_text(tokenizer: Any, *, known: int) -> int | None:
 
 def surprisals(reading: TextReading) -> NDArray[np.float64]:
     """Surprisal of each token in bits (n,); NaN where it was not read, infinite where it had probability 0."""
-    found: NDArray[np.float64] = -reading.tokens["logprob"] / math.log(2)
-    return found
+    surprisals: NDArray[np.float64] = -reading.tokens["logprob"] / math.log(2)
+    return surprisals

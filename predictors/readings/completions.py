@@ -56,26 +56,29 @@ class CompletionReader:
                 "can be drawn from it; leave --samples out, or take a model on disk: local:FOLDER."
             )
         answers = self._endpoint.prompt_tokens(
-            model=self.model, texts=[one.text for one in texts], top=max(1, detail.top), progress=progress
+            model=self.model, texts=[text.text for text in texts], top=max(1, detail.top), progress=progress
         )
         with closing(answers):
-            for number, found in answers:
-                if isinstance(found, EndpointError):
-                    if "log-probabilities of the prompt" in str(found):
-                        raise EndpointError(f"model: {self.model}: {_NO_LISTING}.", permanent=True) from found
+            for number, answer in answers:
+                if isinstance(answer, EndpointError):
+                    if "log-probabilities of the prompt" in str(answer):
+                        raise EndpointError(f"model: {self.model}: {_NO_LISTING}.", permanent=True) from answer
                     raise EndpointError(
-                        f"model: {self.model}, text {texts[number].id}: {found}",
-                        permanent=found.permanent,
-                        status=found.status,
+                        f"model: {self.model}, text {texts[number].id}: {answer}",
+                        permanent=answer.permanent,
+                        status=answer.status,
                     )
-                yield number, self._reading(texts[number], found, top=detail.top)
+                yield number, self._reading(texts[number], answer, top=detail.top)
 
     def _reading(self, text: Text, listed: PromptTokens, *, top: int) -> TextReading:
         places = places_of(text.text, listed.strings)
         if places is None:
             raise EndpointError(f"model: {self.model}, text {text.id}: {_NO_LISTING}.", permanent=True)
         first, spans = places
-        values = [math.nan if one is None else one for one in listed.log_probabilities[first : first + len(spans)]]
+        values = [
+            math.nan if log_probability is None else log_probability
+            for log_probability in listed.log_probabilities[first : first + len(spans)]
+        ]
         if any(math.isnan(value) for value in values[1:]):
             raise EndpointError(
                 f"model: {self.model}, text {text.id}: the server gives none for a token inside the text.",
@@ -125,22 +128,22 @@ def _spelled(text: str, strings: Sequence[str]) -> list[tuple[int, int]] | None:
             break
         partial = token.startswith("bytes:") or "\N{REPLACEMENT CHARACTER}" in token or not token
         if text.startswith(token, reached) and token:
-            found = reached
+            start = reached
         elif partial:
             spans.append((reached, reached))
             unread += 1
             continue
         elif unread:
-            found = text.find(token, reached + 1, reached + unread + len(token))
+            start = text.find(token, reached + 1, reached + unread + len(token))
         else:
-            found = -1
-        if found < 0:
+            start = -1
+        if start < 0:
             return None
         if unread:
-            spans[-unread:] = [(reached, found)] * unread
+            spans[-unread:] = [(reached, start)] * unread
             unread = 0
-        reached = found + len(token)
-        spans.append((found, reached))
+        reached = start + len(token)
+        spans.append((start, reached))
     if unread:
         spans[-unread:] = [(reached, len(text))] * unread
         reached = len(text)

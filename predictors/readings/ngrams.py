@@ -100,7 +100,7 @@ class NgramReader:
         self.cut_by = cut_by
         self.order, self.unit, self.smoothing = order, unit, smoothing
         self.vocabulary = list(vocabulary)
-        self._number = {one: place for place, one in enumerate(self.vocabulary)}
+        self._number = {unit: place for place, unit in enumerate(self.vocabulary)}
         self._levels: list[_Level] = []
         self._tables: dict[tuple[int, bool], _Table] = {}
 
@@ -124,7 +124,7 @@ class NgramReader:
         _check(order, unit, smoothing)
         _check_tokenizer(unit, cut_by)
         cut = [units_of(text, unit, cut_by)[0] for text in texts]
-        known = sorted({one for units in cut for one in units})
+        known = sorted({unit for units in cut for unit in units})
         if not known:
             raise PredictorError(f"texts: hold no {unit}; give at least one text that is not empty.")
         model = cls(order=order, unit=unit, smoothing=smoothing, vocabulary=[*_SPECIAL, *known], cut_by=cut_by)
@@ -156,7 +156,7 @@ class NgramReader:
     def _numbers(self, units: Sequence[str]) -> Ints:
         """The units by number, between the beginnings and END."""
         # "END" in a text is a word like any other, which has the place after the special ones.
-        known = [self._number_of(one) for one in units]
+        known = [self._number_of(unit) for unit in units]
         return np.array([*[BEGIN] * (self.order - 1), *known, END], dtype=np.int64)
 
     def _number_of(self, unit: str) -> int:
@@ -209,24 +209,24 @@ class NgramReader:
         return self._log_probabilities(self._numbers(units), order or self.order)
 
     def _log_probabilities(self, units: Ints, order: int) -> Floats:
-        shown = slice(self.order - 1, None)
+        scored = slice(self.order - 1, None)
         if self.smoothing == "none":
             *_shorter, (number, context) = self._places(units, order)
             table = self._table(order, adjusted=False)
-            found = np.where(number >= 0, table.counts[number], 0.0)
+            counts = np.where(number >= 0, table.counts[number], 0.0)
             total = np.where(context >= 0, table.total[context], 0.0)
-            share = np.divide(found, total, out=np.zeros(len(units)), where=total > 0)
-            return self._paid(units, share)[shown]
+            share = np.divide(counts, total, out=np.zeros(len(units)), where=total > 0)
+            return self._paid(units, share)[scored]
         share = np.full(len(units), 1 / self.predicted_size)
         for k, (number, context) in enumerate(self._places(units, order), start=1):
             table = self._table(k, adjusted=k < order)
             total = np.where(context >= 0, table.total[context], 0.0)
             seen = total > 0
-            kept = np.where(number >= 0, table.discounted[number], 0.0)
+            discounted = np.where(number >= 0, table.discounted[number], 0.0)
             left = np.where(context >= 0, table.left[context], 0.0)
             safe = np.where(seen, total, 1.0)
-            share = np.where(seen, kept / safe + left / safe * share, share)
-        return self._paid(units, share)[shown]
+            share = np.where(seen, discounted / safe + left / safe * share, share)
+        return self._paid(units, share)[scored]
 
     def _paid(self, units: Ints, share: Floats) -> Floats:
         """The logarithms of the shares of units, that of <unk> divided by how many units it may stand for."""
@@ -237,7 +237,7 @@ class NgramReader:
         """How many units <unk> may stand for; 1 over words, where nobody knows."""
         if self.unit == "word":
             return 1
-        everything = _CODE_POINTS if self.cut_by is None else sum(bool(one) for one in self.cut_by.vocabulary)
+        everything = _CODE_POINTS if self.cut_by is None else sum(bool(unit) for unit in self.cut_by.vocabulary)
         return max(1, everything - (len(self.vocabulary) - len(_SPECIAL)))
 
     def _distributions(self, before: Mapping[int, Ints], places: Sequence[int]) -> Iterator[Floats]:
@@ -255,11 +255,11 @@ class NgramReader:
                 if (context := int(contexts[place])) < 0:
                     continue
                 way = (*way, k, context)
-                if (found := known.get(way)) is None:
-                    found = self._narrowed(share, k, context, adjusted=smooth and k < self.order)
+                if (distribution := known.get(way)) is None:
+                    distribution = self._narrowed(share, k, context, adjusted=smooth and k < self.order)
                     if len(known) * len(self.vocabulary) < _KEPT:
-                        known[way] = found
-                share = found
+                        known[way] = distribution
+                share = distribution
             yield share
 
     def _narrowed(self, share: Floats, k: int, context: int, *, adjusted: bool) -> Floats:
@@ -272,12 +272,12 @@ class NgramReader:
         low, high = np.searchsorted(keys, [context * len(self.vocabulary), (context + 1) * len(self.vocabulary)])
         following = keys[low:high] % len(self.vocabulary)
         if self.smoothing == "none":
-            found = share.copy()
-            found[following] = table.counts[low:high] / total
-            return found
-        found = table.left[context] / total * share
-        found[following] += table.discounted[low:high] / total
-        return found
+            distribution = share.copy()
+            distribution[following] = table.counts[low:high] / total
+            return distribution
+        distribution = table.left[context] / total * share
+        distribution[following] += table.discounted[low:high] / total
+        return distribution
 
     def _expected(self, units: Ints, detail: Detail, rng: np.random.Generator) -> Distributions:
         """What was expected at each place of a text and at its end. <unk> and END are never among the likeliest or the
@@ -302,21 +302,21 @@ class NgramReader:
             total = float(inside.sum())
             mass[place] = np.log(total) if total > 0 else -np.inf
             first = _largest(inside, detail.top)
-            top[place] = [(self._string(one), float(np.log(inside[one]))) for one in first.tolist()]
+            top[place] = [(self._string(index), float(np.log(inside[index]))) for index in first.tolist()]
             top_ids[place] = names[first].tolist()
             wanted = detail.samples if total > 0 else 0
-            found = rng.choice(len(inside), size=wanted, p=inside / total).tolist() if wanted else []
-            samples[place] = [self._string(one) for one in found]
-            drawn[place] = [(int(names[one]), float(np.log(inside[one]))) for one in found]
+            sample = rng.choice(len(inside), size=wanted, p=inside / total).tolist() if wanted else []
+            samples[place] = [self._string(index) for index in sample]
+            drawn[place] = [(int(names[index]), float(np.log(inside[index]))) for index in sample]
         return Distributions(entropy, top, samples, top_ids=top_ids, drawn=drawn, mass=mass)
 
     @cached_property
     def _ids(self) -> Ints:
         """The id of each unit by its tokenizer (V,), of words their number; -1 for what is no text."""
-        found: Ints = np.full(len(self.vocabulary), -1, dtype=np.int64)
+        ids: Ints = np.full(len(self.vocabulary), -1, dtype=np.int64)
         for number, unit in enumerate(self.vocabulary[BEGIN + 1 :], start=BEGIN + 1):
-            found[number] = int(unit) if self.unit == "token" else ord(unit) if self.unit == "character" else number
-        return found
+            ids[number] = int(unit) if self.unit == "token" else ord(unit) if self.unit == "character" else number
+        return ids
 
     def _string(self, number: int) -> str:
         unit = self.vocabulary[number]
@@ -374,11 +374,11 @@ class NgramReader:
     @property
     def source(self) -> str:
         """SHA-256 of all that its readings depend on."""
-        found = hashlib.sha256(json.dumps(self._facts(), sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps(self._facts(), sort_keys=True).encode())
         for level in self._levels:
             for column in level:
-                found.update(column.astype("<i8").tobytes())
-        return found.hexdigest()
+                digest.update(column.astype("<i8").tobytes())
+        return digest.hexdigest()
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: Progress | None = None
@@ -388,9 +388,9 @@ class NgramReader:
             raise PredictorError("boundary: an n-gram model does not say where a word begins; leave it out.")
         tokenizer = self.tokenizer
         rng = np.random.default_rng(detail.seed)
-        for number, one in enumerate(texts):
-            units, starts, ends = units_of(one.text, self.unit, self.cut_by)
-            length = len(one.text)
+        for number, text in enumerate(texts):
+            units, starts, ends = units_of(text.text, self.unit, self.cut_by)
+            length = len(text.text)
             starts, ends = without_gaps(starts, ends, length)
             numbers = self._numbers(units)
             values = np.minimum(self._log_probabilities(numbers, self.order), 0.0)
@@ -401,8 +401,8 @@ class NgramReader:
 
     def unknown_tokens(self, texts: Sequence[Text]) -> list[NDArray[np.bool_]]:
         """As in `TextReader`: words that training lacked. Characters and tokens are told apart."""
-        numbers = [[self._number_of(one) for one in units_of(text.text, self.unit, self.cut_by)[0]] for text in texts]
-        return [np.array([one == UNK and self.unit == "word" for one in row], dtype=np.bool_) for row in numbers]
+        numbers = [[self._number_of(unit) for unit in units_of(text.text, self.unit, self.cut_by)[0]] for text in texts]
+        return [np.array([number == UNK and self.unit == "word" for number in row], dtype=np.bool_) for row in numbers]
 
     def score(self, texts: Sequence[str], *, order: int | None = None) -> TextScore:
         """What texts cost at an order, END counted as a token of each."""
@@ -416,11 +416,11 @@ class NgramReader:
         return added(
             [
                 TextScore.of(
-                    np.minimum(self._log_probabilities(one.units, order), 0.0),
-                    words=one.words,
-                    characters=one.characters,
+                    np.minimum(self._log_probabilities(text.units, order), 0.0),
+                    words=text.words,
+                    characters=text.characters,
                 )
-                for one in cut
+                for text in cut
             ]
         )
 
@@ -511,15 +511,15 @@ def units_of(text: str, unit: str, cut_by: PairTokenizer | None = None) -> tuple
     ends."""
     if cut_by is not None:
         cut = cut_by.cut(text)
-        return [str(one) for one in cut["id"].tolist()], cut["start"].astype(np.int64), cut["end"].astype(np.int64)
+        return [str(unit) for unit in cut["id"].tolist()], cut["start"].astype(np.int64), cut["end"].astype(np.int64)
     if unit == "character":
         places = np.arange(len(text), dtype=np.int64)
         return list(text), places, places + 1
-    found = list(_WORD.finditer(text))
+    words = list(_WORD.finditer(text))
     return (
-        [one[0] for one in found],
-        np.array([one.start() for one in found], dtype=np.int64),
-        np.array([one.end() for one in found], dtype=np.int64),
+        [word[0] for word in words],
+        np.array([word.start() for word in words], dtype=np.int64),
+        np.array([word.end() for word in words], dtype=np.int64),
     )
 
 
@@ -534,19 +534,23 @@ def _discounts(counts: Ints) -> tuple[float, float, float]:
     if not (ones and twos and threes and fours):
         return _FALLBACK
     y = ones / (ones + 2 * twos)
-    found = (1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes)
-    return found if all(0 < one <= most for one, most in zip(found, (1, 2, 3), strict=True)) else _FALLBACK
+    discounts = (1 - 2 * y * twos / ones, 2 - 3 * y * threes / twos, 3 - 4 * y * fours / threes)
+    return (
+        discounts
+        if all(0 < discount <= most for discount, most in zip(discounts, (1, 2, 3), strict=True))
+        else _FALLBACK
+    )
 
 
 def _largest(shares: Floats, count: int) -> Ints:
     """The places of the `count` largest shares above 0, the largest first; of equal ones the first."""
     if count <= 0:
         return np.empty(0, dtype=np.int64)
-    found = np.flatnonzero(shares > 0)
-    if count < len(found):
-        above = shares[found]
-        found = found[above >= np.partition(above, -count)[-count]]
-    ordered: Ints = found[np.argsort(-shares[found], kind="stable")][:count]
+    positive = np.flatnonzero(shares > 0)
+    if count < len(positive):
+        above = shares[positive]
+        positive = positive[above >= np.partition(above, -count)[-count]]
+    ordered: Ints = positive[np.argsort(-shares[positive], kind="stable")][:count]
     return ordered
 
 

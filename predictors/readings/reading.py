@@ -90,8 +90,8 @@ class TextReading:
     @property
     def log_probabilities(self) -> NDArray[np.float64]:
         """Those of the tokens of the text, without its end: natural logarithms (n,), NaN where not read."""
-        found: NDArray[np.float64] = self.of_text["logprob"]
-        return found
+        log_probabilities: NDArray[np.float64] = self.of_text["logprob"]
+        return log_probabilities
 
     @property
     def of_text(self) -> NDArray[np.void]:
@@ -165,8 +165,8 @@ def common_begin(readings: Sequence[TextReading], length: int) -> int:
     begin, before = max((one.unread_until for one in readings), default=0), -1
     while begin != before:
         before = begin
-        for one in readings:
-            tokens = one.of_text
+        for reading in readings:
+            tokens = reading.of_text
             cut = tokens[(tokens["start"] < begin) & (tokens["end"] > begin)]
             begin = int(cut["end"].max()) if len(cut) else begin
     return min(begin, length)

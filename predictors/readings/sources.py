@@ -38,13 +38,13 @@ def parse_source(text: str) -> Source:
         name, rest = "", text
     scheme, colon, target = rest.strip().partition(":")
     if not colon or scheme not in SCHEMES:
-        known = "; ".join(f"{one}: {words}" for one, words in SCHEMES.items())
+        known = "; ".join(f"{scheme}: {words}" for scheme, words in SCHEMES.items())
         raise PredictorError(f"model: {text[:80]!r} does not say what reads. Write SCHEME:TARGET. {known}.")
     if not target.strip():
         raise PredictorError(f"model: {text!r} names nothing after {scheme}:; give {SCHEMES[scheme]}.")
     if len(target) > LONGEST:
         raise PredictorError(f"model: has more than {LONGEST} characters.")
-    shown = name.strip() or f"{scheme}:{target.strip()}"
-    if len(shown) > 120:
-        raise PredictorError(f"model: {shown[:60]!r}... is too long for a table; name it: NAME={scheme}:...")
-    return Source(scheme, target.strip(), shown)
+    label = name.strip() or f"{scheme}:{target.strip()}"
+    if len(label) > 120:
+        raise PredictorError(f"model: {label[:60]!r}... is too long for a table; name it: NAME={scheme}:...")
+    return Source(scheme, target.strip(), label)

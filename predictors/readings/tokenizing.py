@@ -56,7 +56,9 @@ class TextTokenizer(Protocol):
 
 def can_be_typed(token: str) -> bool:
     """Whether a person can type a token: it holds no line break or other control character, and no part of one."""
-    return bool(token) and not any(one == NO_CHARACTER or unicodedata.category(one) in _NOT_TYPED for one in token)
+    return bool(token) and not any(
+        character == NO_CHARACTER or unicodedata.category(character) in _NOT_TYPED for character in token
+    )
 
 
 _NOT_TYPED = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
@@ -71,7 +73,9 @@ def check_survives(tokenizer: TextTokenizer, text: str) -> NDArray[np.void]:
     cut = tokenizer.cut(text)
     back = tokenizer.joined(cut["id"].tolist())
     if back != text:
-        place = next((at for at, (one, other) in enumerate(zip(text, back, strict=False)) if one != other), len(back))
+        place = next(
+            (at for at, (character, other) in enumerate(zip(text, back, strict=False)) if character != other), len(back)
+        )
         raise PredictorError(
             f"text: does not survive the tokenizer: from character {place + 1} on, {text[place : place + 20]!r} comes "
             f"back as {back[place : place + 20]!r}; write it otherwise, or take another tokenizer."
@@ -91,7 +95,7 @@ class PairTokenizer:
 
     def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
         self.merges = [(int(first), int(second)) for first, second in merges]
-        self._pieces = [bytes([one]) for one in range(256)]
+        self._pieces = [bytes([byte]) for byte in range(256)]
         for first, second in self.merges:
             if not (0 <= first < len(self._pieces) and 0 <= second < len(self._pieces)):
                 raise PredictorError("tokenizer: joins tokens that it does not have; train it again.")
@@ -159,21 +163,21 @@ class PairTokenizer:
         ids: list[int] = []
         for run in _RUN.findall(text):
             ids += self._of_run(run)
-        found = np.empty(len(ids), dtype=CUT)
-        found["id"] = ids
+        cuts = np.empty(len(ids), dtype=CUT)
+        cuts["id"] = ids
         # The character that each byte belongs to.
         of_byte = np.arange(len(text), dtype=np.int64)
         if not text.isascii():
-            of_byte = np.repeat(of_byte, [len(one.encode()) for one in text])
-        widths = self._widths[found["id"]]
+            of_byte = np.repeat(of_byte, [len(character.encode()) for character in text])
+        widths = self._widths[cuts["id"]]
         ends = np.cumsum(widths)
         starts = ends - widths
         if ids:
-            found["start"], found["end"] = of_byte[starts], of_byte[ends - 1] + 1
-        return found
+            cuts["start"], cuts["end"] = of_byte[starts], of_byte[ends - 1] + 1
+        return cuts
 
     def joined(self, ids: Sequence[int]) -> str:
-        return b"".join(self._pieces[one] for one in ids).decode("utf-8", "replace")
+        return b"".join(self._pieces[number] for number in ids).decode("utf-8", "replace")
 
     def _of_run(self, run: str) -> list[int]:
         known = self._known.get(run)
@@ -182,7 +186,7 @@ class PairTokenizer:
         ids = list(run.encode())
         while len(ids) > 1:
             # Each pair has a rank of its own, so that no two are first.
-            pair = min(itertools.pairwise(ids), key=lambda one: self._rank.get(one, len(self._rank)))
+            pair = min(itertools.pairwise(ids), key=lambda candidate: self._rank.get(candidate, len(self._rank)))
             rank = self._rank.get(pair)
             if rank is None:
                 break
@@ -214,16 +218,16 @@ class PairTokenizer:
 
 
 def _join(ids: Sequence[int], pair: tuple[int, int], new: int) -> list[int]:
-    found: list[int] = []
+    joined: list[int] = []
     place = 0
     while place < len(ids):
         if place + 1 < len(ids) and (ids[place], ids[place + 1]) == pair:
-            found.append(new)
+            joined.append(new)
             place += 2
         else:
-            found.append(ids[place])
+            joined.append(ids[place])
             place += 1
-    return found
+    return joined
 
 
 class CharacterTokenizer:
@@ -238,15 +242,15 @@ class CharacterTokenizer:
     @cached_property
     def vocabulary(self) -> Sequence[str]:
         known = set(self._characters)
-        size = 1 + max((ord(one) for one in known), default=0)
-        return [chr(one) if chr(one) in known else "" for one in range(size)]
+        size = 1 + max((ord(character) for character in known), default=0)
+        return [chr(code) if chr(code) in known else "" for code in range(size)]
 
     def cut(self, text: str) -> NDArray[np.void]:
-        found = np.empty(len(text), dtype=CUT)
-        found["id"] = [ord(one) for one in text]
-        found["start"] = np.arange(len(text))
-        found["end"] = found["start"] + 1
-        return found
+        cuts = np.empty(len(text), dtype=CUT)
+        cuts["id"] = [ord(character) for character in text]
+        cuts["start"] = np.arange(len(text))
+        cuts["end"] = cuts["start"] + 1
+        return cuts
 
     def joined(self, ids: Sequence[int]) -> str:
         return "".join(map(chr, ids))
@@ -267,7 +271,7 @@ class FileTokenizer:
             raise CheckpointError(f"tokenizer: {folder} is no folder; give that of a model with a fast tokenizer.")
         from transformers import AutoTokenizer
 
-        gguf = sorted(one.name for one in path.glob("*.gguf"))
+        gguf = sorted(file.name for file in path.glob("*.gguf"))
         options = {"gguf_file": gguf[0]} if len(gguf) == 1 and not (path / "tokenizer.json").exists() else {}
         try:
             own = AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=True, **options)
@@ -289,8 +293,8 @@ class FileTokenizer:
     @cached_property
     def vocabulary(self) -> Sequence[str]:
         size = 1 + max(self._own.get_vocab(with_added_tokens=True).values(), default=-1)
-        special = {place for place, one in self._own.get_added_tokens_decoder().items() if one.special}
-        return ["" if one in special else self._alone(one) for one in range(size)]
+        special = {place for place, token in self._own.get_added_tokens_decoder().items() if token.special}
+        return ["" if number in special else self._alone(number) for number in range(size)]
 
     def _alone(self, token: int) -> str:
         """The text of a token within a text. Some tokenizers drop the space before the first token of a text."""
@@ -301,10 +305,10 @@ class FileTokenizer:
     def cut(self, text: str) -> NDArray[np.void]:
         encoding = self._own.encode(text, add_special_tokens=False)
         places = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
-        found = np.empty(len(encoding.ids), dtype=CUT)
-        found["id"] = encoding.ids
-        found["start"], found["end"] = without_gaps(places[:, 0], places[:, 1], len(text))
-        return found
+        cuts = np.empty(len(encoding.ids), dtype=CUT)
+        cuts["id"] = encoding.ids
+        cuts["start"], cuts["end"] = without_gaps(places[:, 0], places[:, 1], len(text))
+        return cuts
 
     def joined(self, ids: Sequence[int]) -> str:
         return str(self._own.decode(list(ids), skip_special_tokens=False))

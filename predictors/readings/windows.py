@@ -27,11 +27,11 @@ def windows_of(length: int, longest: int) -> list[Window]:
     if longest < 2:
         raise PredictorError(f"longest: {longest!r} places leave no context; a window needs 2 or more.")
     stride = max(1, longest // 2)
-    found: list[Window] = []
+    windows: list[Window] = []
     start, first = 0, 1
     while first < length:
         stop = min(start + longest, length)
-        found.append(Window(start, stop, first))
+        windows.append(Window(start, stop, first))
         first = stop
         start += stride
-    return found
+    return windows

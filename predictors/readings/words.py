@@ -37,8 +37,8 @@ def word_values(
     Raises:
         PredictorError: a token covers parts of two words, or the tokens do not cover the text.
     """
-    found = list(_WORD.finditer(text))
-    values = np.full(len(found), np.nan, dtype=VALUES)
+    matches = list(_WORD.finditer(text))
+    values = np.full(len(matches), np.nan, dtype=VALUES)
     likeliest: list[list[tuple[str, float]]] = []
     tokens, said = reading.of_text, reading.distributions
     starts, ends = tokens["start"].astype(np.int64), tokens["end"].astype(np.int64)
@@ -47,7 +47,7 @@ def word_values(
             f"tokens: they end at character {int(ends.max())} of a text of {len(text)}; it is of another text."
         )
     before = 0
-    for number, word in enumerate(found):
+    for number, word in enumerate(matches):
         end = word.end()
         while end > word.start() + 1 and is_outer(text[end - 1]):
             end -= 1
@@ -81,9 +81,9 @@ def word_values(
 
 def _words(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """The likeliest tokens that hold a letter, with their chances; a token may be the beginning of a longer word."""
-    found: dict[str, float] = {}
+    words: dict[str, float] = {}
     for token, log_probability in top:
         word = token.strip()
         if any(character.isalpha() for character in word):
-            found[word] = found.get(word, 0.0) + math.exp(log_probability)
-    return list(found.items())[:LIKELIEST]
+            words[word] = words.get(word, 0.0) + math.exp(log_probability)
+    return list(words.items())[:LIKELIEST]

@@ -123,8 +123,8 @@ class BankUploadPages(ReadOnlyAdmin):
                 problems = [f"{sent.name}: file: {reader.too_large(sent.size)}"]
             else:
                 try:
-                    kept = uploads.keep(user=request.user, name=sent.name, content=sent.read(), now=timezone.now())
-                    return HttpResponseRedirect(reverse("admin:survey_bank_look", args=[kept.pk]))
+                    upload = uploads.keep(user=request.user, name=sent.name, content=sent.read(), now=timezone.now())
+                    return HttpResponseRedirect(reverse("admin:survey_bank_look", args=[upload.pk]))
                 except FileErrors as exc:
                     problems = shown(exc.problems)
         return self._bank_page(request, "send.html", title="New bank", form=form, problems=problems)
@@ -134,24 +134,24 @@ class BankUploadPages(ReadOnlyAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         try:
-            kept = uploads.find(pk, user=request.user, now=timezone.now())
+            upload = uploads.find(pk, user=request.user, now=timezone.now())
         except NotFound as exc:
             raise Http404(exc.message) from exc
         if "discard" in request.POST:
-            uploads.forget(kept)
+            uploads.forget(upload)
             messages.success(request, "The file was deleted; nothing was stored.")
             return HttpResponseRedirect(reverse("admin:survey_bank_add"))
-        content, wrong = bytes(kept.content), []
+        content, wrong = bytes(upload.content), []
         reading, choice = _reading(request.POST), _choice(request.POST)
         try:
-            proposal = uploads.propose(content, kept.name, reading=reading, choice=choice)
+            proposal = uploads.propose(content, upload.name, reading=reading, choice=choice)
             if choice and not set(choice.columns.values()) <= set(proposal.table.header):
                 wrong = ["Read in this way the file has other columns. Look at the choice below."]
-                proposal = uploads.propose(content, kept.name, reading=reading)
+                proposal = uploads.propose(content, upload.name, reading=reading)
         except FileErrors as exc:  # The reading that was chosen does not fit; the one that was found does.
             wrong = shown(exc.problems)
-            proposal = uploads.propose(content, kept.name)
-        initial = _initial(proposal, kept.name)
+            proposal = uploads.propose(content, upload.name)
+        initial = _initial(proposal, upload.name)
         posted = request.POST if request.method == "POST" and not wrong else None
         if wrong:  # The page shows what `proposal` holds, and so do its fields.
             initial["bank"] = request.POST.get("bank", "")
@@ -162,7 +162,7 @@ class BankUploadPages(ReadOnlyAdmin):
                 was_seen = request.POST.get("seen") == proposal.seen
                 if "store" in request.POST and was_seen and not proposal.problems:
                     bank = uploads.store(proposal, bank_name=form.cleaned_data["bank"], by=request.user)
-                    uploads.forget(kept)
+                    uploads.forget(upload)
                     messages.success(request, f"Stored {bank.question_count:,} questions as {bank}.")
                     return HttpResponseRedirect(reverse("admin:survey_bank_change", args=[bank.pk]))
                 if "store" in request.POST and not was_seen:
@@ -172,8 +172,8 @@ class BankUploadPages(ReadOnlyAdmin):
         return self._bank_page(
             request,
             "look.html",
-            title=f"New bank from {kept.name}",
-            kept=kept,
+            title=f"New bank from {upload.name}",
+            kept=upload,
             form=form,
             proposal=proposal,
             wrong=wrong,
@@ -188,8 +188,8 @@ def shown(problems: Any) -> list[str]:
 
 
 def _reading(posted: Any) -> TableReading | None:
-    given = {name: posted.get(name, "") for name in ("encoding", "delimiter", "sheet")}
-    return TableReading(**given) if any(given.values()) else None
+    values = {name: posted.get(name, "") for name in ("encoding", "delimiter", "sheet")}
+    return TableReading(**values) if any(values.values()) else None
 
 
 def _choice(posted: Any) -> ColumnChoice | None:
@@ -215,7 +215,7 @@ def _initial(proposal: uploads.BankProposal, name: str) -> dict[str, Any]:
         "numbered": proposal.choice.numbered,
         "task": proposal.choice.task,
         "tags": {True: "html", False: "letters", None: ""}[proposal.choice.html],
-        **{f"column_{column}": given for column, given in proposal.choice.columns.items()},
+        **{f"column_{column}": header for column, header in proposal.choice.columns.items()},
     }
 
 

@@ -83,7 +83,10 @@ class BankAdmin(BankUploadPages):
             "wrong": wrong,
         }
         if again is not None:
-            lines = [str(replace(one, studies=_seen_by(request.user, one.studies))) for one in again.differences]
+            lines = [
+                str(replace(difference, studies=_seen_by(request.user, difference.studies)))
+                for difference in again.differences
+            ]
             lines += [line for scores in again.scores.values() for line in scores.differences]
             context |= {
                 "changed": sum(not difference.studies for difference in again.differences),

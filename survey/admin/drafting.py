@@ -103,7 +103,7 @@ class Outlook:
 
     @property
     def stops(self) -> int:
-        return sum(bool(one.problem) and one.stops for one in self.checks)
+        return sum(bool(check.problem) and check.stops for check in self.checks)
 
 
 def outlook_of(stage: Stage, *, places: int, reward: int) -> Outlook:
@@ -171,18 +171,20 @@ class DraftingPages(PostingPages):
     def draft_view(self, request: HttpRequest, study: int) -> HttpResponse:
         """The first button says what would happen; only the second one makes the draft. Nobody sees it at the panel
         until somebody who may spend publishes it."""
-        found = self._study(request, study)
-        if why := _without_a_panel(found):
-            return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
-        first = self._next_stage(found)
-        panel = found.config.panel
+        visible_study = self._study(request, study)
+        if why := _without_a_panel(visible_study):
+            return self._page(
+                request, "no_panel.html", title=f"{visible_study.slug} is not posted", study=visible_study, why=why
+            )
+        first = self._next_stage(visible_study)
+        panel = visible_study.config.panel
         initial = {
             "stage": first.index if first else None,
             "places": postings.places_of(first) if first else None,
             "reward": panel.reward,
             "root": public_root(),
         }
-        form = DraftForm(found, request.POST if request.method == "POST" else None, initial=initial)
+        form = DraftForm(visible_study, request.POST if request.method == "POST" else None, initial=initial)
         outlook, problem = None, ""
         if request.method == "POST" and form.is_valid():
             places, reward = form.cleaned_data["places"], form.cleaned_data["reward"]
@@ -207,28 +209,30 @@ class DraftingPages(PostingPages):
         return self._page(
             request,
             "draft.html",
-            title=f"Draft a posting of {found.slug}",
-            study=found,
+            title=f"Draft a posting of {visible_study.slug}",
+            study=visible_study,
             form=form,
             outlook=outlook,
             problem=problem,
             currency=panel.currency,
-            panel=panels.of_study(found),
+            panel=panels.of_study(visible_study),
             can_be_asked=can_ask(panel.kind),
             is_over=first is None,
-            may_adopt=rights.may(request.user, Right.SPEND, found.pk),
+            may_adopt=rights.may(request.user, Right.SPEND, visible_study.pk),
         )
 
     def adopt_view(self, request: HttpRequest, study: int) -> HttpResponse:
         """Take up a study that somebody made on the panel's own pages."""
-        found = self._study(request, study)
+        visible_study = self._study(request, study)
         # It may be anybody's study of the account, with money in it, and can then be stopped from here.
-        rights.require(request.user, Right.SPEND, found.pk)
-        if why := _without_a_panel(found):
-            return self._page(request, "no_panel.html", title=f"{found.slug} is not posted", study=found, why=why)
-        first = self._next_stage(found)
+        rights.require(request.user, Right.SPEND, visible_study.pk)
+        if why := _without_a_panel(visible_study):
+            return self._page(
+                request, "no_panel.html", title=f"{visible_study.slug} is not posted", study=visible_study, why=why
+            )
+        first = self._next_stage(visible_study)
         initial = {"stage": first.index if first else None}
-        form = AdoptForm(found, request.POST if request.method == "POST" else None, initial=initial)
+        form = AdoptForm(visible_study, request.POST if request.method == "POST" else None, initial=initial)
         if request.method == "POST" and form.is_valid():
             try:
                 made = postings.adopt(form.chosen, form.cleaned_data["external_id"], by=request.user, via="admin")
@@ -240,41 +244,43 @@ class DraftingPages(PostingPages):
         return self._page(
             request,
             "adopt.html",
-            title=f"Take up a study of the panel for {found.slug}",
-            study=found,
+            title=f"Take up a study of the panel for {visible_study.slug}",
+            study=visible_study,
             form=form,
-            panel=panels.of_study(found),
-            can_be_asked=can_ask(found.config.panel.kind),
+            panel=panels.of_study(visible_study),
+            can_be_asked=can_ask(visible_study.config.panel.kind),
             is_over=first is None,
         )
 
     def rehearse_view(self, request: HttpRequest, study: int) -> HttpResponse:
         """The whole life once at the panel, by a test participant and without money. GET shows how far it is."""
-        found = self._study(request, study)
-        if why := _without_a_panel(found):
-            return self._page(request, "no_panel.html", title=f"{found.slug} is not rehearsed", study=found, why=why)
-        client = panels.of_study(found).client
-        begun, problem = rehearsals.newest(found), ""
+        visible_study = self._study(request, study)
+        if why := _without_a_panel(visible_study):
+            return self._page(
+                request, "no_panel.html", title=f"{visible_study.slug} is not rehearsed", study=visible_study, why=why
+            )
+        client = panels.of_study(visible_study).client
+        begun, problem = rehearsals.newest(visible_study), ""
         if request.method == "POST":
             try:
                 if begun is None or "begin" in request.POST:
                     root = request.build_absolute_uri("/").rstrip("/")
-                    begun = rehearsals.begin(found, root=root, by=request.user, via="admin")
+                    begun = rehearsals.begin(visible_study, root=root, by=request.user, via="admin")
                 rehearsals.look(begun, by=request.user, via="admin")
             except HunchError as exc:
                 problem = exc.message
             else:
-                return HttpResponseRedirect(reverse("admin:survey_posting_rehearse", args=[found.pk]))
+                return HttpResponseRedirect(reverse("admin:survey_posting_rehearse", args=[visible_study.pk]))
         return self._page(
             request,
             "rehearse.html",
-            title=f"Rehearse {found.slug}",
-            study=found,
+            title=f"Rehearse {visible_study.slug}",
+            study=visible_study,
             begun=begun,
             steps=rehearsals.steps_of(begun) if begun is not None else (),
             problem=problem,
-            panel=panels.of_study(found),
-            can_be_asked=can_ask(found.config.panel.kind) and client is not None and client.can("rehearse"),
+            panel=panels.of_study(visible_study),
+            can_be_asked=can_ask(visible_study.config.panel.kind) and client is not None and client.can("rehearse"),
         )
 
     def places_view(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -333,11 +339,11 @@ class DraftingPages(PostingPages):
         )
 
     def _study(self, request: HttpRequest, pk: int) -> Study:
-        found = rights.visible(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
-        if found is None:
+        visible_study = rights.visible(request.user, Study.objects.select_related("bank")).filter(pk=pk).first()
+        if visible_study is None:
             raise Http404
-        rights.require(request.user, Right.RECRUIT, found.pk)
-        return found
+        rights.require(request.user, Right.RECRUIT, visible_study.pk)
+        return visible_study
 
     @staticmethod
     def _next_stage(study: Study) -> Stage | None:

@@ -28,7 +28,7 @@ def context(
         return {"problem": problem}
     own = estimating.own_divisions(study)
     questions = [*people_questions(study, own).values()] if may_see_people else []
-    shown: dict[str, Any] = {
+    values: dict[str, Any] = {
         "divisions": own,
         "questions": questions,
         "by": [*dict.fromkeys(by)],
@@ -37,16 +37,16 @@ def context(
     }
     if not may_see_people and set(by) & {*people_questions(study, own)}:
         problem = "Figures by people's answers are for members who may export: ask an owner for the role of an analyst."
-        return {**shown, "problem": problem}
+        return {**values, "problem": problem}
     try:
-        stored = stored_estimates.shown_estimates(study, by=shown["by"], condition=shown["condition"])
+        stored = stored_estimates.shown_estimates(study, by=values["by"], condition=values["condition"])
     except HunchError as exc:
-        return {**shown, "problem": exc.message}
+        return {**values, "problem": exc.message}
     return {
-        **shown,
+        **values,
         "stored": stored,
         "report": stored.report,
-        "as_files": _query([name for name in shown["by"] if name in own], shown["condition"]),
+        "as_files": _query([name for name in values["by"] if name in own], values["condition"]),
         "tables": [(table, rendering.sheets_of(table)) for table in tables_of(stored.report)],
     }
 

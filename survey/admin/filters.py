@@ -46,9 +46,11 @@ def study_filter(field: str = "study") -> type[KnownValueFilter]:
             return [(slug, slug) for _pk, slug, original in rows if original is None or slug == chosen]
 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            found = super().queryset(request, queryset)
+            filtered = super().queryset(request, queryset)
             # By their keys: a list of answers would otherwise join the studies of all of them.
-            return found.exclude(**{f"{field}__in": self.copies}) if found is queryset and self.copies else found
+            return (
+                filtered.exclude(**{f"{field}__in": self.copies}) if filtered is queryset and self.copies else filtered
+            )
 
     return StudyFilter
 
@@ -105,7 +107,7 @@ def level_filter(*paths: str) -> type[admin.SimpleListFilter]:
                 for condition in shown_conditions(study)
                 for level in condition.levels
             }
-            return [(one, one) for one in known]
+            return [(level, level) for level in known]
 
         def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
             value = self.value()

@@ -83,8 +83,13 @@ class JobAdmin(ReadOnlyAdmin):
         rows = jobs.jobs_of(request.user).defer("study__source_text", "study__stored_config").order_by("-pk")
         slug = request.GET.get("study", "")
         page = Paginator(rows.filter(study__slug=slug) if slug else rows, ON_A_PAGE).get_page(request.GET.get("p"))
-        shown = [_shown(job, request.user) for job in page.object_list]
-        context = {"shown": shown, "page": page, "slug": slug, "is_waiting": any(one.job.is_waiting for one in shown)}
+        shown_jobs = [_shown(job, request.user) for job in page.object_list]
+        context = {
+            "shown": shown_jobs,
+            "page": page,
+            "slug": slug,
+            "is_waiting": any(shown_job.job.is_waiting for shown_job in shown_jobs),
+        }
         template = "table.html" if "HX-Request" in request.headers else "list.html"
         return self._page(request, template, title="Jobs", **context)
 
@@ -95,27 +100,27 @@ class JobAdmin(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         job = self._job(request, int(object_id) if object_id.isascii() and object_id.isdigit() else 0)
-        shown = _shown(job, request.user)
-        context = {"shown": [shown], "is_waiting": job.is_waiting}
+        shown_job = _shown(job, request.user)
+        context = {"shown": [shown_job], "is_waiting": job.is_waiting}
         template = "table.html" if "HX-Request" in request.headers else "list.html"
-        return self._page(request, template, title=f"{shown.title} of {job.study}", one=job, **context)
+        return self._page(request, template, title=f"{shown_job.title} of {job.study}", one=job, **context)
 
     def ask_view(self, request: HttpRequest, study: int, kind: str) -> HttpResponse:
         """GET shows the arguments, POST asks."""
-        found = rights.visible(request.user, Study.objects.all()).filter(pk=study).first()
+        visible_study = rights.visible(request.user, Study.objects.all()).filter(pk=study).first()
         try:
             wanted = job_kinds.find_kind(kind)
         except NotFound as exc:
             raise Http404(exc.message) from exc
-        if found is None:
+        if visible_study is None:
             raise Http404
-        rights.require(request.user, wanted.right, found.pk)
-        given = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
+        rights.require(request.user, wanted.right, visible_study.pk)
+        arguments = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
         problem = ""
         errors: dict[str, list[str]] = {}
         if request.method == "POST":
             try:
-                job, is_new = jobs.ask(found, kind, given, by=request.user, via="admin")
+                job, is_new = jobs.ask(visible_study, kind, arguments, by=request.user, via="admin")
             except HunchError as exc:
                 errors = getattr(exc, "errors", {})
                 problem = exc.message
@@ -126,10 +131,10 @@ class JobAdmin(ReadOnlyAdmin):
         return self._page(
             request,
             "ask.html",
-            title=f"{wanted.title} of {found}",
-            study=found,
+            title=f"{wanted.title} of {visible_study}",
+            study=visible_study,
             kind=wanted,
-            fields=_fields(wanted, found, given if request.method == "POST" else {}, errors),
+            fields=_fields(wanted, visible_study, arguments if request.method == "POST" else {}, errors),
             problem=problem,
         )
 
@@ -205,12 +210,12 @@ def in_words(left: timedelta) -> str:
     return f"about {minutes} minutes left" if minutes < 90 else f"about {round(minutes / 60)} hours left"
 
 
-def _fields(kind: JobKind, study: Study, given: Any, errors: Any) -> list[JobField]:
+def _fields(kind: JobKind, study: Study, arguments: Any, errors: Any) -> list[JobField]:
     fields = []
     for argument in kind.arguments:
         choices = argument.choices_in(study)
         if not choices and argument.choices is not None:  # An argument whose list of choices is empty is not shown.
             continue
-        chosen = given.get(argument.name) or ([argument.default] if argument.default else [])
+        chosen = arguments.get(argument.name) or ([argument.default] if argument.default else [])
         fields.append(JobField(argument, choices, chosen, errors.get(argument.name, ())))
     return fields

@@ -96,7 +96,7 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
     @admin.display(description="reply as it came")
     def reply_as_it_came(self, answer: ModelAnswer) -> SafeString | str:
         replies = answer.replies or ([answer.response] if answer.response else [])
-        return format_html_join("", '<pre class="hunch-text">{}</pre>', [(one,) for one in replies]) or "–"
+        return format_html_join("", '<pre class="hunch-text">{}</pre>', [(reply,) for reply in replies]) or "–"
 
 
 @admin.register(Reading)
@@ -120,8 +120,8 @@ class ReadingAdmin(ReadOnlyAdmin):
     @admin.display(description="bits a character")
     def log_score(self, reading: Reading) -> str:
         tokens = reading.token_array
-        found = TextReading(tokens, reading.tokenizer_sha256, reading.reads_end)
-        score = TextScore.of(found.log_probabilities, words=0, characters=reading.characters)
+        text_reading = TextReading(tokens, reading.tokenizer_sha256, reading.reads_end)
+        score = TextScore.of(text_reading.log_probabilities, words=0, characters=reading.characters)
         return in_words(score.bits_per_character, 3)
 
 
@@ -171,9 +171,9 @@ class CollectionForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if not self.errors:
-            given = {**cleaned, **{name: once for name, once in ASKED_ONCE.items() if cleaned.get(name) is None}}
+            values = {**cleaned, **{name: once for name, once in ASKED_ONCE.items() if cleaned.get(name) is None}}
             try:
-                self.instance = collecting.create_collection(**given, by=self.user, via="admin")
+                self.instance = collecting.create_collection(**values, by=self.user, via="admin")
             except HunchError as exc:
                 raise ValidationError(exc.message) from exc
         return cleaned

@@ -90,28 +90,28 @@ class MemberPages(ReceiverPages):
     def member_view(self, request: HttpRequest, pk: int, member: int) -> HttpResponse:
         """Change a member's role, or remove them. Members may leave by themselves."""
         study = self._study(request, pk)
-        found = study.memberships.select_related("user").filter(pk=member).first()
-        if found is None:
+        membership = study.memberships.select_related("user").filter(pk=member).first()
+        if membership is None:
             raise Http404
         manages = rights.may(request.user, Right.MANAGE_MEMBERS, pk)
-        leaves = found.user_id == request.user.pk
+        leaves = membership.user_id == request.user.pk
         if not leaves:
             rights.require(request.user, Right.MANAGE_MEMBERS, pk)
         form = RoleForm(
             request.POST if request.method == "POST" and "remove" not in request.POST else None,
-            initial={"role": found.role, "may_spend": found.may_spend},
+            initial={"role": membership.role, "may_spend": membership.may_spend},
         )
         try:
             if "remove" in request.POST:
-                members.remove_member(found, by=request.user, via="admin")
-                messages.success(request, f"{found.user} is no member of {study.slug} any more.")
+                members.remove_member(membership, by=request.user, via="admin")
+                messages.success(request, f"{membership.user} is no member of {study.slug} any more.")
                 still = rights.studies_with(request.user, Right.SEE)
                 to = "admin:survey_study_changelist" if leaves and still is not None else "admin:survey_study_members"
                 return HttpResponseRedirect(reverse(to, args=[] if to.endswith("changelist") else [pk]))
             if request.method == "POST" and form.is_valid():
                 rights.require(request.user, Right.MANAGE_MEMBERS, pk)
-                members.set_member(study, user=found.user, **form.cleaned_data, by=request.user, via="admin")
-                messages.success(request, f"{found.user}: {form.cleaned_data['role']}.")
+                members.set_member(study, user=membership.user, **form.cleaned_data, by=request.user, via="admin")
+                messages.success(request, f"{membership.user}: {form.cleaned_data['role']}.")
                 return HttpResponseRedirect(reverse("admin:survey_study_members", args=[pk]))
         except HunchError as exc:
             messages.error(request, exc.message)
@@ -119,20 +119,20 @@ class MemberPages(ReceiverPages):
         return self._page(
             request,
             "member.html",
-            title=f"{found.user} in {study.slug}",
+            title=f"{membership.user} in {study.slug}",
             study=study,
             form=form if manages else None,
             label="Change",
-            member=found,
+            member=membership,
             leaves=leaves,
         )
 
     def revoke_view(self, request: HttpRequest, pk: int, invitation: int) -> HttpResponse:
         study = self._study(request, pk, Right.MANAGE_MEMBERS)
-        found = study.invitations.filter(pk=invitation).first()
-        if found is None or request.method != "POST":
+        own_invitation = study.invitations.filter(pk=invitation).first()
+        if own_invitation is None or request.method != "POST":
             raise Http404
-        if members.revoke_invitation(found, now=timezone.now(), by=request.user):
+        if members.revoke_invitation(own_invitation, now=timezone.now(), by=request.user):
             messages.success(request, "The link lets nobody in any more.")
         else:
             messages.error(request, "It was accepted or revoked before.")
@@ -142,22 +142,24 @@ class MemberPages(ReceiverPages):
         """GET says what it is for, POST accepts: opening a link must not use it up."""
         now = timezone.now()
         try:
-            found = members.find_invitation(request.GET.get("secret", ""), now)
+            invitation = members.find_invitation(request.GET.get("secret", ""), now)
             if request.method == "POST":
-                members.accept(found, user=request.user, now=now)
-                messages.success(request, f"You are a member of {found.study} now: {found.get_role_display()}.")
-                return self._first_page(found.study)
+                members.accept(invitation, user=request.user, now=now)
+                messages.success(
+                    request, f"You are a member of {invitation.study} now: {invitation.get_role_display()}."
+                )
+                return self._first_page(invitation.study)
         except NotFound as exc:
             return self._page(request, "invitation.html", status=404, title="Invitation", problem=exc.message)
         except HunchError as exc:
             messages.error(request, exc.message)
-            return self._first_page(found.study)
+            return self._first_page(invitation.study)
         return self._page(
             request,
             "invitation.html",
-            title=f"Invitation to {found.study}",
-            invitation=found,
-            role=dict(ROLES)[found.role],
+            title=f"Invitation to {invitation.study}",
+            invitation=invitation,
+            role=dict(ROLES)[invitation.role],
             cannot_see=not request.user.has_perm("survey.view_study"),
         )
 

@@ -151,9 +151,9 @@ ACTIONS = (
         "top.",
         Right.SPEND,
         "approve",
-        lambda _posting, found: bool(found.to(Action.APPROVE)),
+        lambda _posting, reconciled: bool(reconciled.to(Action.APPROVE)),
         _approve,
-        costs=lambda posting, found: reconciliation.cost_of_approving(found),
+        costs=lambda posting, reconciled: reconciliation.cost_of_approving(reconciled),
     ),
     PostingAction(
         "ask-back",
@@ -161,7 +161,7 @@ ACTIONS = (
         "Everybody who handed in without finishing is asked to return the submission, each person once.",
         Right.RECRUIT,
         "ask_to_return",
-        lambda _posting, found: bool(found.to(Action.ASK_BACK)),
+        lambda _posting, reconciled: bool(reconciled.to(Action.ASK_BACK)),
         _ask_back,
     ),
     PostingAction(
@@ -171,9 +171,9 @@ ACTIONS = (
         "top.",
         Right.PAY,
         "pay_bonuses",
-        lambda _posting, found: found.owed_cents > 0,
+        lambda _posting, reconciled: reconciled.owed_cents > 0,
         _pay,
-        costs=lambda _posting, found: found.owed_cents,
+        costs=lambda _posting, reconciled: reconciled.owed_cents,
     ),
 )
 ACTION_BY_NAME = {action.name: action for action in ACTIONS}
@@ -219,17 +219,19 @@ class PostingAdmin(DraftingPages):
         posting = self._posting(request, object_id)
         if not self.has_view_permission(request, posting) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        found = reconciliation.reconcile(posting)
+        reconciled = reconciliation.reconcile(posting)
         batches = posting.payment_batches.annotate(cents=Sum("payments__amount"), people=Count("payments"))
         return self._page(
             request,
             "page.html",
             title=str(posting),
             posting=posting,
-            found=found,
-            waiting=len(found.to(Action.WAIT)),
-            differences=[one for one in found.differences if one.judgement.action != Action.WAIT],
-            owed=[one for finding in found.findings for one in finding.owed],
+            found=reconciled,
+            waiting=len(reconciled.to(Action.WAIT)),
+            differences=[
+                difference for difference in reconciled.differences if difference.judgement.action != Action.WAIT
+            ],
+            owed=[debt for finding in reconciled.findings for debt in finding.owed],
             batches=batches,
             committed=money.committed(posting.study),
             cap=posting.study.config.panel.spending_cap,
@@ -242,7 +244,7 @@ class PostingAdmin(DraftingPages):
             may_schedule=self._may_schedule(request, posting),
             may_draft_again=not posting.external_id and may_draft(request.user, posting.study),
             leads_to_a_closed_door=postings.leads_to_a_closed_door(posting),
-            actions=[action for action in ACTIONS if self._may(request, action, posting, found)],
+            actions=[action for action in ACTIONS if self._may(request, action, posting, reconciled)],
             may_recruit=rights.may(request.user, Right.RECRUIT, posting.study_id),
             outcomes=OUTCOMES if rights.may(request.user, Right.PAY, posting.study_id) else {},
         )
@@ -253,11 +255,11 @@ class PostingAdmin(DraftingPages):
         if action is None:
             raise Http404
         self._require(request, action.right, posting)
-        found, cents, error = None, None, ""
+        reconciled, cents, error = None, None, ""
         if action.costs is not None or request.method != "POST":
-            found = reconciliation.reconcile(posting)
-        if action.costs is not None and found is not None:
-            cents = action.costs(posting, found)
+            reconciled = reconciliation.reconcile(posting)
+        if action.costs is not None and reconciled is not None:
+            cents = action.costs(posting, reconciled)
         if request.method == "POST":
             error = "" if cents is None else sum_error(request, cents, posting.currency)
             if not error:
@@ -268,7 +270,7 @@ class PostingAdmin(DraftingPages):
             title=f"{action.label}: {posting}?",
             posting=posting,
             action=action,
-            found=found,
+            found=reconciled,
             cents=cents,
             error=error,
         )
@@ -294,18 +296,18 @@ class PostingAdmin(DraftingPages):
         """Store what somebody saw at the panel about a payment whose outcome is unknown. GET asks first: what was not
         paid is owed again, and then paid again."""
         posting = self._posting(request, pk)
-        found = PaymentBatch.objects.filter(posting=posting, pk=batch).first()
-        if found is None:
+        payment_batch = PaymentBatch.objects.filter(posting=posting, pk=batch).first()
+        if payment_batch is None:
             raise Http404
         self._require(request, Right.PAY, posting)
         said = (request.POST if request.method == "POST" else request.GET).get("said", "")
         if said not in OUTCOMES:
             raise Http404
-        cents = found.payments.aggregate(sum=Sum("amount"))["sum"] or 0
+        cents = payment_batch.payments.aggregate(sum=Sum("amount"))["sum"] or 0
         error = sum_error(request, cents, posting.currency) if request.method == "POST" else ""
 
         def settle() -> str:
-            money.settle(found, was_paid=said == "paid", by=request.user, via="admin")
+            money.settle(payment_batch, was_paid=said == "paid", by=request.user, via="admin")
             return "Written down."
 
         if request.method == "POST" and not error:
@@ -313,9 +315,9 @@ class PostingAdmin(DraftingPages):
         return self._page(
             request,
             "payment.html",
-            title=f"{OUTCOMES[said]}: {found}?",
+            title=f"{OUTCOMES[said]}: {payment_batch}?",
             posting=posting,
-            batch=found,
+            batch=payment_batch,
             said=said,
             label=OUTCOMES[said],
             cents=cents,
@@ -344,7 +346,7 @@ class PostingAdmin(DraftingPages):
             and rights.may(request.user, Right.SPEND, posting.study_id)
         )
 
-    def _may(self, request: HttpRequest, action: PostingAction, posting: Posting, found: Reconciliation) -> bool:
+    def _may(self, request: HttpRequest, action: PostingAction, posting: Posting, reconciled: Reconciliation) -> bool:
         client = panels.find(posting.panel).client
         return (
             bool(posting.external_id)
@@ -352,7 +354,7 @@ class PostingAdmin(DraftingPages):
             and can_ask(posting.panel)
             and client.can(action.needs)
             and rights.may(request.user, action.right, posting.study_id)
-            and action.is_offered(posting, found)
+            and action.is_offered(posting, reconciled)
         )
 
 

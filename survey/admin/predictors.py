@@ -17,16 +17,16 @@ from survey.services.stages.leaderboard import LEVELS, all_answers, known_metric
 from .filters import deferred_study, stage_filter, study_filter
 
 
-def metric_column(shown: Metric) -> Callable[[Evaluation], str]:
+def metric_column(metric: Metric) -> Callable[[Evaluation], str]:
     """A column with this metric over all answers; a dash where the study's instrument does not have it."""
 
-    @admin.display(description=shown.head)
+    @admin.display(description=metric.head)
     def column(evaluation: Evaluation) -> str:
         learning = learning_of(evaluation.stage.study)
-        value = None if learning is None else leading(evaluation.metrics, shown.name, all_answers(learning))
+        value = None if learning is None else leading(evaluation.metrics, metric.name, all_answers(learning))
         return number(value, 3)
 
-    column.__name__ = shown.name
+    column.__name__ = metric.name
     return column
 
 
@@ -99,10 +99,10 @@ class EvaluationAdmin(ReadOnlyAdmin):
 
     @admin.display(description="metrics")
     def figures(self, evaluation: Evaluation) -> SafeString:
-        found = evaluation.metrics
+        metrics = evaluation.metrics
         if evaluation.stage.study.is_blind:
-            found = {name: figures for name, figures in found.items() if name != LEVELS}
-        return pretty_json(found)
+            metrics = {name: figures for name, figures in metrics.items() if name != LEVELS}
+        return pretty_json(metrics)
 
 
 @admin.register(JobStep)

@@ -75,23 +75,23 @@ class ReceiverPages(StudyFilePages):
         )
 
     def receiver_view(self, request: HttpRequest, pk: int, receiver: int) -> HttpResponse:
-        found = self._receiver(request, pk, receiver)
+        own_receiver = self._receiver(request, pk, receiver)
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return self._page(
             request,
             "receiver.html",
-            title=str(found),
-            study=found.study,
-            receiver=found,
-            causes=[receivers.Cause(cause).label for cause in found.causes],
-            rows=found.deliveries.all()[:SHOWN],
+            title=str(own_receiver),
+            study=own_receiver.study,
+            receiver=own_receiver,
+            causes=[receivers.Cause(cause).label for cause in own_receiver.causes],
+            rows=own_receiver.deliveries.all()[:SHOWN],
             most=SHOWN,
         )
 
     def receiver_action(self, request: HttpRequest, pk: int, receiver: int, name: str) -> HttpResponse:
         """By POST: send a test event, switch it on or off, remove it."""
-        found = self._receiver(request, pk, receiver)
+        own_receiver = self._receiver(request, pk, receiver)
         if name not in ("test", "on", "off", "remove"):
             raise Http404
         if request.method != "POST":
@@ -99,13 +99,13 @@ class ReceiverPages(StudyFilePages):
         by: dict[str, Any] = {"by": request.user, "via": "admin"}
         try:
             if name == "remove":
-                receivers.remove(found, **by)
-                messages.success(request, f"{found} is removed, with the list of what it was sent.")
+                receivers.remove(own_receiver, **by)
+                messages.success(request, f"{own_receiver} is removed, with the list of what it was sent.")
                 return HttpResponseRedirect(reverse("admin:survey_study_receivers", args=[pk]))
             if name == "test":
-                deliveries.send_test(found, **by)
+                deliveries.send_test(own_receiver, **by)
                 messages.success(request, "A test event is sent within some seconds. Reload this page to see it.")
-            elif receivers.switch(found, on=name == "on", why="by a person", **by):
+            elif receivers.switch(own_receiver, on=name == "on", why="by a person", **by):
                 messages.success(request, f"It is switched {name}.")
         except HunchError as exc:
             messages.error(request, exc.message)
@@ -113,7 +113,7 @@ class ReceiverPages(StudyFilePages):
 
     def _receiver(self, request: HttpRequest, pk: int, receiver: int) -> Receiver:
         study = self._study(request, pk, Right.RUN)
-        found = study.receivers.select_related("study").filter(pk=receiver).first()
-        if found is None:
+        own_receiver = study.receivers.select_related("study").filter(pk=receiver).first()
+        if own_receiver is None:
             raise Http404
-        return found
+        return own_receiver

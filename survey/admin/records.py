@@ -101,11 +101,11 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     change_list_template = "admin/survey/auditentry/list.html"
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        found = super().get_changelist_instance(request)
+        changelist = super().get_changelist_instance(request)
         names = _names_of_users(request)
-        for entry in found.result_list:
+        for entry in changelist.result_list:
             entry.username = names.get(entry.actor, "")
-        return found
+        return changelist
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         entry = super().get_object(request, object_id, from_field)

@@ -70,8 +70,8 @@ def _reject(row: Submission, request: HttpRequest, cents: int | None) -> str:
     return "The submission is rejected."
 
 
-def _waits(found: Participation) -> bool:
-    return found.status == Status.AWAITING_REVIEW
+def _waits(participation: Participation) -> bool:
+    return participation.status == Status.AWAITING_REVIEW
 
 
 ACTIONS = (
@@ -81,9 +81,9 @@ ACTIONS = (
         "The person finished here, and gets the reward.",
         Right.SPEND,
         "approve",
-        lambda found: found.judgement.action == Action.APPROVE,
+        lambda participation: participation.judgement.action == Action.APPROVE,
         _approve,
-        costs=lambda found: found.submission.posting.reward if found.submission else 0,
+        costs=lambda participation: participation.submission.posting.reward if participation.submission else 0,
     ),
     PersonAction(
         "pay",
@@ -91,9 +91,9 @@ ACTIONS = (
         "A bonus beside the reward. It is sent once, and cannot be taken back.",
         Right.PAY,
         "pay_bonuses",
-        lambda found: bool(found.owed),
+        lambda participation: bool(participation.owed),
         _pay,
-        costs=lambda found: sum(one.amount for one in found.owed),
+        costs=lambda participation: sum(payment.amount for payment in participation.owed),
     ),
     PersonAction(
         "ask-back",
@@ -101,7 +101,7 @@ ACTIONS = (
         "The panel asks the person to return the submission. They need not, and nothing is held against them.",
         Right.RECRUIT,
         "ask_to_return",
-        lambda found: found.judgement.action == Action.ASK_BACK,
+        lambda participation: participation.judgement.action == Action.ASK_BACK,
         _ask_back,
     ),
     PersonAction(
@@ -132,7 +132,7 @@ class ReplayPages(FlaggedSittings):
     def replay_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         sitting = self._sitting(request, pk)
         problem = instruments.problem_with(sitting.stage.study.instrument)
-        found = self._participation(request, sitting)
+        participation = self._participation(request, sitting)
         return self._page(
             request,
             "replay.html",
@@ -140,9 +140,11 @@ class ReplayPages(FlaggedSittings):
             sitting=sitting,
             problem=problem,
             replay=None if problem else replay(sitting),
-            found=found,
+            found=participation,
             listed=self._listed(request, sitting),
-            actions=[action for action in ACTIONS if found is not None and self._may(request, action, found)],
+            actions=[
+                action for action in ACTIONS if participation is not None and self._may(request, action, participation)
+            ],
         )
 
     def person_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
@@ -151,15 +153,15 @@ class ReplayPages(FlaggedSittings):
         if action is None:
             raise Http404
         rights.require(request.user, action.right, sitting.stage.study_id)
-        found = self._participation(request, sitting)
-        if found is None or found.submission is None:
+        participation = self._participation(request, sitting)
+        if participation is None or participation.submission is None:
             raise Http404
-        row, error = found.submission, ""
-        cents = action.costs(found) if action.costs is not None else None
+        row, error = participation.submission, ""
+        cents = action.costs(participation) if action.costs is not None else None
         client = panels.find(row.posting.panel).client
         if request.method == "POST":
             error = "" if cents is None else sum_error(request, cents, row.posting.currency)
-            if not error and not self._may(request, action, found):
+            if not error and not self._may(request, action, participation):
                 error = "It cannot be done now: the panel says something else than before."
             if not error:
                 try:
@@ -174,7 +176,7 @@ class ReplayPages(FlaggedSittings):
             title=f"{action.label}: {sitting.respondent.pseudonym}?",
             sitting=sitting,
             action=action,
-            found=found,
+            found=participation,
             cents=cents,
             error=error,
             categories=client.rejection_categories if client is not None else (),
@@ -209,8 +211,8 @@ class ReplayPages(FlaggedSittings):
         cents = owed_list.owed_for(study, sitting, points)
         return words.money(cents, study.config.panel.currency)
 
-    def _may(self, request: HttpRequest, action: PersonAction, found: Participation) -> bool:
-        row = found.submission
+    def _may(self, request: HttpRequest, action: PersonAction, participation: Participation) -> bool:
+        row = participation.submission
         if row is None or not row.posting.external_id or not can_ask(row.posting.panel):
             return False
         client: type[PanelClient] | None = panels.find(row.posting.panel).client
@@ -218,7 +220,7 @@ class ReplayPages(FlaggedSittings):
             client is not None
             and client.can(action.needs)
             and rights.may(request.user, action.right, row.posting.study_id)
-            and action.is_offered(found)
+            and action.is_offered(participation)
         )
 
     def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:

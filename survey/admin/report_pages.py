@@ -111,17 +111,17 @@ class ReportPages(MemberPages):
     def _report_page(self, request: HttpRequest, study: Study, name: str, *, refused: str = "") -> HttpResponse:
         may_export = rights.may(request.user, Right.EXPORT, study.pk)
         entry, report = _found(study, name)
-        found, fields, problem = None, [], ""
+        findings, fields, problem = None, [], ""
         try:
-            given = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
-            fields = _fields(study, entry, report, given, request.user)
-            found = reports.make_for_web(study, name, given, reader=request.user)
+            arguments = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
+            fields = _fields(study, entry, report, arguments, request.user)
+            findings = reports.make_for_web(study, name, arguments, reader=request.user)
         except HunchError as exc:
             problem = exc.message
         return self._page(
             request,
             "report.html",
-            title=found.title if found else f"{entry.title}: {study.title}",
+            title=findings.title if findings else f"{entry.title}: {study.title}",
             study=study,
             entry=entry,
             fields=fields,
@@ -131,7 +131,7 @@ class ReportPages(MemberPages):
             status=422 if refused else 200,
             query=request.GET.urlencode(),
             may_export=may_export,
-            **(_shown(found, study, name, may_export=may_export) if found else {}),
+            **(_shown(findings, study, name, may_export=may_export) if findings else {}),
         )
 
     def report_file_view(self, request: HttpRequest, pk: int, name: str, file: str) -> HttpResponse:
@@ -142,12 +142,12 @@ class ReportPages(MemberPages):
             return HttpResponseNotAllowed(["POST"])
         entry, report = _found(study, name)
         try:
-            given = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
-            found = reports.make_for_web(study, name, given, reader=request.user)
+            arguments = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
+            findings = reports.make_for_web(study, name, arguments, reader=request.user)
         except HunchError as exc:
             raise Http404(exc.message) from exc
-        writer = reports.file_of(found, file)
-        if writer is None or any(one.heavy and f"{one.name}.svg" == file for one in found.pictures):
+        writer = reports.file_of(findings, file)
+        if writer is None or any(picture.heavy and f"{picture.name}.svg" == file for picture in findings.pictures):
             raise Http404
         content, is_guarded = _content(writer), downloads.is_guarded(request, file)
         response = HttpResponse(guarded(content.decode()) if is_guarded else content, content_type=kind_of(file))
@@ -173,13 +173,13 @@ def _given(request: HttpRequest) -> dict[str, Sequence[str]]:
 
 
 def _fields(
-    study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]], reader: Any
+    study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]], reader: Any
 ) -> list[Field]:
     return [
         Field(
             argument,
             choices,
-            given.get(argument.name) or ([argument.default] if argument.default else []),
+            arguments.get(argument.name) or ([argument.default] if argument.default else []),
         )
         for argument in report.arguments
         # An argument whose list of choices is empty is not shown.
@@ -187,14 +187,14 @@ def _fields(
     ]
 
 
-def _shown(found: Findings, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
+def _shown(findings: Findings, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
     command = f"hunch report {study.slug} {name} --out DIR"
     return {
-        "lines": found.lines,
-        "notes": found.notes,
-        "tables": [_table(table, may_export=may_export) for table in found.tables],
-        "pictures": [_picture(picture, command) for picture in found.pictures],
-        "files": [file.name for file in found.files],
+        "lines": findings.lines,
+        "notes": findings.notes,
+        "tables": [_table(table, may_export=may_export) for table in findings.tables],
+        "pictures": [_picture(picture, command) for picture in findings.pictures],
+        "files": [file.name for file in findings.files],
     }
 
 

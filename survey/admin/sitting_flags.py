@@ -35,11 +35,11 @@ class FlagFilter(admin.SimpleListFilter):
             return queryset.filter(exclusion__isnull=False)
         if value not in (*FLAGS, ANY, NONE):
             return queryset
-        found = flags_of(queryset.order_by().values_list("pk", flat=True))
+        flags_by_sitting = flags_of(queryset.order_by().values_list("pk", flat=True))
         if value in (ANY, NONE):
-            wanted = [pk for pk, flags in found.items() if bool(flags) == (value == ANY)]
+            wanted = [pk for pk, flags in flags_by_sitting.items() if bool(flags) == (value == ANY)]
         else:
-            wanted = [pk for pk, flags in found.items() if value in flags]
+            wanted = [pk for pk, flags in flags_by_sitting.items() if value in flags]
         return queryset.filter(pk__in=wanted)
 
 
@@ -55,9 +55,9 @@ class FlaggedSittings(ReadOnlyAdmin):
         studies = {row.stage.study_id: row.stage.study for row in rows}
         for pk, study in studies.items():
             own = [row for row in rows if row.stage.study_id == pk]
-            found = marks_of(study, [row.pk for row in own])
+            marks = marks_of(study, [row.pk for row in own])
             for row in own:
-                row.known_flags = found.get(row.pk, ())
+                row.known_flags = marks.get(row.pk, ())
         changelist.result_list = rows  # Django only iterates over it.
         return changelist
 

@@ -255,7 +255,7 @@ class StudyAdmin(StudyMakingPages, WavePages):
         may_run = rights.may(request.user, Right.RUN, study.pk)
         root = request.build_absolute_uri("/").rstrip("/")
         context = self._live(request, study, may_wait=False)
-        found = context["look"]
+        look = context["look"]
         return self._page(
             request,
             "page.html",
@@ -264,7 +264,7 @@ class StudyAdmin(StudyMakingPages, WavePages):
             addresses=study_page.addresses(study, root),
             codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
             may_run=may_run,
-            reports=found.quick.reports if found else [],
+            reports=look.quick.reports if look else [],
             earlier=study_page.earlier_stages(context["live"]),
             **context,
             may_draft=may_draft(request.user, study),
@@ -285,16 +285,16 @@ class StudyAdmin(StudyMakingPages, WavePages):
         if not object_id.isdecimal():
             return None
         rows = Study.objects.select_related("bank", "created_by").annotate(withdrawn=Count("respondents__withdrawal"))
-        found: Study | None = self.visible_to(request.user, rows).filter(pk=int(object_id)).first()
-        return found
+        study: Study | None = self.visible_to(request.user, rows).filter(pk=int(object_id)).first()
+        return study
 
     def _live(self, request: HttpRequest, study: Study, *, may_wait: bool) -> dict[str, Any]:
         """What the part of the page shows that refreshes by itself, and what its stages' sections need."""
-        found, sections = study_page.shown(study, may_wait=may_wait)
+        look, sections = study_page.shown(study, may_wait=may_wait)
         may_run = rights.may(request.user, Right.RUN, study.pk)
         return {
-            "look": found,
-            "live": study_page.live(study, request.user, found, sections) if found else None,
+            "look": look,
+            "live": study_page.live(study, request.user, look, sections) if look else None,
             "sections": [(section, _offered(section, sections) if may_run else []) for section in sections],
             "outcome": next((section.outcomes.name for section in sections if section.outcomes.name), ""),
             "instrument_problem": instruments.problem_with(study.instrument),
@@ -366,8 +366,8 @@ class StudyAdmin(StudyMakingPages, WavePages):
         is_guarded = downloads.is_guarded(request, name)
         auditing.record("export_answers", study, by=request.user, via="admin", form=name, guarded=is_guarded)
         kind = "text/markdown" if name.endswith(".md") else "text/csv"
-        shown = map(csv_lines.guarded, lines) if is_guarded else lines
-        response = StreamingHttpResponse(written_patiently(shown), content_type=f"{kind}; charset=utf-8")
+        guarded_lines = map(csv_lines.guarded, lines) if is_guarded else lines
+        response = StreamingHttpResponse(written_patiently(guarded_lines), content_type=f"{kind}; charset=utf-8")
         response["Content-Disposition"] = downloads.save_as(study, name, guarded=is_guarded)
         return response
 

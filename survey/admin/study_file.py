@@ -202,7 +202,7 @@ def _proposed(study: Study, text: str, name: str, user: Any) -> amending.Proposa
 def _since(study: Study, sha256: str) -> list[Any]:
     """What was changed since the file with that hash was in force: who, when and why, and the lines."""
     made = list(study.amendments.select_related("actor").order_by("pk"))
-    start = next((place for place, one in enumerate(made) if one.old_sha256 == sha256), None)
+    start = next((place for place, change in enumerate(made) if change.old_sha256 == sha256), None)
     if start is None:
         return []
     lines = file_texts.diff_lines(made[start].old_text, study.source_text)

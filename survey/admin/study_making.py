@@ -165,9 +165,9 @@ class StudyMakingPages(StudyFilePages):
         text = file_texts.starting_text(name)
         file = tomllib.loads(text)
         kind = file.get("instrument", {}).get("kind", "")
-        shown = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
-        if shown is not None:
-            import_string(shown.load_bank)()  # With all that the study needs beside it, unless it is stored.
+        demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
+        if demonstration is not None:
+            import_string(demonstration.load_bank)()  # With all that the study needs beside it, unless it is stored.
         return text
 
     def _sent(self, request: HttpRequest) -> HttpResponse:
@@ -185,13 +185,13 @@ class StudyMakingPages(StudyFilePages):
 
     def _editor(self, request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
         form = form or TextForm(initial={"text": text})
-        given = form.cleaned_data["text"] if form.is_bound and form.is_valid() else text
+        edited = form.cleaned_data["text"] if form.is_bound and form.is_valid() else text
         return self._page(
             request,
             "text.html",
             title="New study",
             form=form,
-            check=checked_by(request.user, given) if given else None,
+            check=checked_by(request.user, edited) if edited else None,
             button="Make the study",
         )
 

@@ -74,38 +74,38 @@ class Live:
 
 def shown(study: Study, *, may_wait: bool = True) -> tuple[StudyLook | None, list[StageSection]]:
     """The snapshot, and its stages with their rows as they are now; without a snapshot, none of them."""
-    found = snapshots.look(study, may_wait=may_wait)
-    if found is None:
+    look = snapshots.look(study, may_wait=may_wait)
+    if look is None:
         return None, []
     stages = {stage.index: stage for stage in study.stages.order_by("index")}
     for stage in stages.values():
         stage.study = study
-    return found, [replace(one, stage=stages[one.index]) for one in found.quick.stages if one.index in stages]
+    return look, [replace(stage, stage=stages[stage.index]) for stage in look.quick.stages if stage.index in stages]
 
 
-def live(study: Study, user: Any, found: StudyLook, sections: Sequence[StageSection]) -> Live:
+def live(study: Study, user: Any, look: StudyLook, sections: Sequence[StageSection]) -> Live:
     now = timezone.now()
     sees_money = rights.may(user, Right.SEE_POSTINGS, study.pk)
-    if not sees_money and found.slow is not None:  # What is owed and what panels say is not for everybody.
-        paying = replace(found.slow.paying, spent=None, debts=(), postings=(), differences=())
-        found = replace(found, slow=replace(found.slow, paying=paying))
+    if not sees_money and look.slow is not None:  # What is owed and what panels say is not for everybody.
+        paying = replace(look.slow.paying, spent=None, debts=(), postings=(), differences=())
+        look = replace(look, slow=replace(look.slow, paying=paying))
     problem = panels.of_study(study).problem or instruments.problem_with(study.instrument) or ""
     stages = [section.stage for section in sections if section.stage is not None]
-    wanted = next_action(study, stages, found, now, problem=problem)
-    newest = max((funnel.stage for funnel in found.quick.funnels), default=0)
-    screens = found.slow.screens if found.slow is not None else ()
+    wanted = next_action(study, stages, look, now, problem=problem)
+    newest = max((funnel.stage for funnel in look.quick.funnels), default=0)
+    screens = look.slow.screens if look.slow is not None else ()
     return Live(
-        look=found,
-        age=found.age(now),
+        look=look,
+        age=look.age(now),
         next=Addressed(wanted, _address(study, user, wanted)),
         newest=newest,
-        funnel=next((funnel for funnel in found.quick.funnels if funnel.stage == newest), None),
-        screens=[one for one in screens if one.stage == newest],
-        checks=[one for one in found.quick.checks if one.stage == newest],
-        balance=_balance(study, found, newest),
-        remarks=_remarks(found) if rights.may(user, Right.READ_ANSWERS, study.pk) else [],
-        arrivals=_arrivals(found),
-        curve=_curve(found),
+        funnel=next((funnel for funnel in look.quick.funnels if funnel.stage == newest), None),
+        screens=[screen for screen in screens if screen.stage == newest],
+        checks=[check for check in look.quick.checks if check.stage == newest],
+        balance=_balance(study, look, newest),
+        remarks=_remarks(look) if rights.may(user, Right.READ_ANSWERS, study.pk) else [],
+        arrivals=_arrivals(look),
+        curve=_curve(look),
     )
 
 
@@ -121,41 +121,46 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
     return "#addresses" if wanted.invites == "address" else ""
 
 
-def _balance(study: Study, found: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
+def _balance(study: Study, look: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
     """By factor: its levels with how many were given it and how many of these are complete. Of a blind study only how
     large the groups are, the largest first, without names."""
     factors: dict[str, list[tuple[str, int, int]]] = {}
-    for one in found.quick.balance:
-        if one.stage == stage:
-            factors.setdefault(f"{one.factor} (of each {one.per})", []).append((one.level, one.given, one.complete))
+    for cell in look.quick.balance:
+        if cell.stage == stage:
+            factors.setdefault(f"{cell.factor} (of each {cell.per})", []).append(
+                (cell.level, cell.given, cell.complete)
+            )
     if study.is_blind:
-        sizes = [sorted(((given, complete) for _l, given, complete in one), reverse=True) for one in factors.values()]
+        sizes = [
+            sorted(((assigned, complete) for _l, assigned, complete in factor), reverse=True)
+            for factor in factors.values()
+        ]
         return [
-            (f"factor {number}", [(HIDDEN, given, complete) for given, complete in levels])
+            (f"factor {number}", [(HIDDEN, assigned, complete) for assigned, complete in levels])
             for number, levels in enumerate(sizes, start=1)
         ]
     return list(factors.items())
 
 
-def _remarks(found: StudyLook) -> list[ShownRemark]:
-    if not found.quick.remarks:
+def _remarks(look: StudyLook) -> list[ShownRemark]:
+    if not look.quick.remarks:
         return []
-    rows = QuestionReport.objects.in_bulk([remark.pk for remark in found.quick.remarks])
+    rows = QuestionReport.objects.in_bulk([remark.pk for remark in look.quick.remarks])
     return [
-        ShownRemark(one, rows[one.pk].text, rows[one.pk].at)
-        for one in found.quick.remarks
-        if one.pk in rows  # A person who withdraws takes their remarks along.
+        ShownRemark(remark, rows[remark.pk].text, rows[remark.pk].at)
+        for remark in look.quick.remarks
+        if remark.pk in rows  # A person who withdraws takes their remarks along.
     ]
 
 
-def _arrivals(found: StudyLook) -> SafeString | str:
-    hours = found.quick.arrivals
+def _arrivals(look: StudyLook) -> SafeString | str:
+    hours = look.quick.arrivals
     if not hours:
         return ""
-    local = [timezone.localtime(one.at) for one in hours]
+    local = [timezone.localtime(hour.at) for hour in hours]
     every = math.ceil(len(hours) / MOST_TICKS)
     ticks = [(float(place), f"{at:%d %b %H:00}") for place, at in enumerate(local) if place % every == 0]
-    points = [(float(place), float(one.arrivals)) for place, one in enumerate(hours)]
+    points = [(float(place), float(hour.arrivals)) for place, hour in enumerate(hours)]
     chart = LineChart(
         title="People who arrived, by the hour",
         x=Axis("hour", ticks=ticks),
@@ -165,22 +170,22 @@ def _arrivals(found: StudyLook) -> SafeString | str:
     return inline(chart.svg("arrivals"))
 
 
-def _curve(found: StudyLook) -> SafeString | str:
-    points = found.quick.curve
+def _curve(look: StudyLook) -> SafeString | str:
+    points = look.quick.curve
     if not points:
         return ""
     line = Line(
         "the study's predictor",
-        [(float(one.examples), one.value) for one in points],
-        [(one.low, one.high) for one in points if one.low is not None and one.high is not None]
-        if all(one.low is not None for one in points)
+        [(float(point.examples), point.value) for point in points],
+        [(point.low, point.high) for point in points if point.low is not None and point.high is not None]
+        if all(point.low is not None for point in points)
         else (),
     )
     ticks = [(float(one.examples), f"{one.examples} (stage {one.stage})") for one in points]
     chart = LineChart(
-        title=f"{found.quick.metric_title} on the answers of the stage after",
+        title=f"{look.quick.metric_title} on the answers of the stage after",
         x=Axis("answers that it had learnt from", ticks=ticks),
-        y=Axis(found.quick.metric),
+        y=Axis(look.quick.metric),
         lines=[line],
     )
     return inline(chart.svg("curve"))
@@ -195,19 +200,19 @@ class Earlier:
     checks: Sequence[CheckCount]
 
 
-def earlier_stages(found: Live | None) -> dict[int, Earlier]:
+def earlier_stages(live_part: Live | None) -> dict[int, Earlier]:
     """By the number of the stage: every stage that people have begun, but the newest."""
-    if found is None:
+    if live_part is None:
         return {}
-    quick, slow = found.look.quick, found.look.slow
+    quick, slow = live_part.look.quick, live_part.look.slow
     return {
         funnel.stage: Earlier(
             funnel,
-            [one for one in (slow.screens if slow is not None else ()) if one.stage == funnel.stage],
-            [one for one in quick.checks if one.stage == funnel.stage],
+            [screen for screen in (slow.screens if slow is not None else ()) if screen.stage == funnel.stage],
+            [check for check in quick.checks if check.stage == funnel.stage],
         )
         for funnel in quick.funnels
-        if funnel.stage != found.newest
+        if funnel.stage != live_part.newest
     }
 
 
@@ -218,12 +223,12 @@ def addresses(study: Study, root: str) -> list[tuple[str, str]]:
     """The study's public addresses, with what each is for. `root` is scheme and host, without a slash."""
     survey = root + study.get_absolute_url()
     panel = panels.of_study(study)
-    given = panel.address(study.config, survey)
+    address = panel.address(study.config, survey)
     label = "Survey"
-    if given != survey:
-        label = f"Study address for {panel.title}" + (", each ... filled in by it" if "..." in given else "")
+    if address != survey:
+        label = f"Study address for {panel.title}" + (", each ... filled in by it" if "..." in address else "")
     return [
-        (label, given),
+        (label, address),
         ("Answers by API (JSON)", root + reverse("api:answers", args=[study.slug])),
         ("Answers by API (CSV)", root + reverse("api:answers-csv", args=[study.slug])),
     ]

@@ -162,7 +162,9 @@ def _shown_dry_run(study: Study, copy: Study | None) -> ShownDryRun | None:
     if job is None:
         return None
     key = copy.pk if copy is not None and copy.pk == job.result.get("copy") else None
-    lines = [(one["title"], _address_of(one, key) if key else "", one["why"]) for one in job.result.get("filled", ())]
+    lines = [
+        (entry["title"], _address_of(entry, key) if key else "", entry["why"]) for entry in job.result.get("filled", ())
+    ]
     return ShownDryRun(job, lines)
 
 

@@ -31,8 +31,8 @@ MARKS = ("is_active", "is_staff", "is_superuser")
 
 def _permissions(owner: Any) -> set[str]:
     """Those given to a user or group itself."""
-    given = owner.user_permissions if isinstance(owner, User) else owner.permissions
-    return {f"{app}.{name}" for app, name in given.values_list("content_type__app_label", "codename")}
+    permissions = owner.user_permissions if isinstance(owner, User) else owner.permissions
+    return {f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename")}
 
 
 def rights_of(user: Any) -> set[str]:
@@ -43,7 +43,7 @@ def rights_of(user: Any) -> set[str]:
 
 def _has_more_than(user: Any, other: Any) -> bool:
     """Whether a user has a permission that the other lacks. Inactive users are as strong as they could be again."""
-    has = [Permission.objects.filter(Q(user=one) | Q(group__user=one)) for one in (user, other)]
+    has = [Permission.objects.filter(Q(user=account) | Q(group__user=account)) for account in (user, other)]
     return has[0].exclude(pk__in=has[1].values("pk")).exists()
 
 
@@ -111,8 +111,8 @@ class KeptUserAdmin(RecordsRights, RecordsEdits, UserAdmin):
         return [*fields, "last_login", "date_joined", *(name for name in RIGHTS if mine or name != "is_active")]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        shown = super().get_fieldsets(request, obj)
-        return shown if obj is None else [*shown, ("Audit", {"fields": ["audit_name"]})]
+        fieldsets = super().get_fieldsets(request, obj)
+        return fieldsets if obj is None else [*fieldsets, ("Audit", {"fields": ["audit_name"]})]
 
     @admin.display(description="audit name")
     def audit_name(self, user: Any) -> str:

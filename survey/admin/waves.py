@@ -34,15 +34,15 @@ class WavePages(TestCopyPages):
         if request.method == "POST":
             try:
                 root = request.build_absolute_uri("/").rstrip("/")
-                found = inviting.invite(study, wave, root=root, by=request.user, via="admin")
+                invited = inviting.invite(study, wave, root=root, by=request.user, via="admin")
             except HunchError as exc:
                 messages.error(request, exc.message)
                 return HttpResponseRedirect(reverse("admin:survey_study_wave", args=[pk, wave]))
-            if found.links:
-                response = HttpResponse("".join(inviting.lines_of(found)), content_type="text/csv; charset=utf-8")
+            if invited.links:
+                response = HttpResponse("".join(inviting.lines_of(invited)), content_type="text/csv; charset=utf-8")
                 response["Content-Disposition"] = f'attachment; filename="{study.slug}-wave-{wave}-links.csv"'
                 return response
-            messages.success(request, found.sentence)
+            messages.success(request, invited.sentence)
             return HttpResponseRedirect(reverse("admin:survey_study_wave", args=[pk, wave]))
         now = timezone.now()
         due = waves.due_for(study, wave, now=now)
@@ -55,7 +55,7 @@ class WavePages(TestCopyPages):
             wave=wave,
             config=study.config.waves[wave - 2],
             due=len(due),
-            ready=sum(one.window.opens <= now for one in due),
+            ready=sum(candidate.window.opens <= now for candidate in due),
             came=Sitting.objects.filter(respondent__study=study, wave=wave).count(),
             by_links=panel.invites_by_links,
             panel=panel.title,

@@ -37,5 +37,5 @@ def _written(renderer: type[BaseRenderer]) -> bytes | str:
 @cache
 def _document() -> dict[str, Any]:
     with translation.override(settings.LANGUAGE_CODE):
-        found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
-    return found
+        document: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return document

@@ -39,8 +39,8 @@ def _part(value: str | int) -> Json:
 
 
 def _screen(name: str, title: str, parts: Json, words: Json, *fields: Json) -> Json:
-    shown = {part: _part(value) for part, value in parts.items()}
-    return {"name": name, "title": title, "parts": shown, "words": words, "fields": list(fields)}
+    shown_parts = {part: _part(value) for part, value in parts.items()}
+    return {"name": name, "title": title, "parts": shown_parts, "words": words, "fields": list(fields)}
 
 
 _SETTING = "answerer=model; models=different; evidence=hypothetical; language=en; edition=2"

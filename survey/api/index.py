@@ -26,14 +26,14 @@ class Index(APIView):
     )
     def get(self, request: Request) -> Response:
         """Every address, who uses it, and what each method does."""
-        found = {
+        index = {
             "name": "Hunch",
             "version": "1",
             "schema": request.build_absolute_uri(reverse("schema")),
             "documentation": request.build_absolute_uri(reverse("docs")),
             "addresses": addresses(),
         }
-        return Response(IndexSerializer(found).data)
+        return Response(IndexSerializer(index).data)
 
 
 @cache

@@ -14,8 +14,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """404 without HUNCH_METRICS_TOKEN, 401 without it in the header `Authorization: Bearer TOKEN`."""
     if not settings.HUNCH_METRICS_TOKEN:
         raise Http404
-    given = request.headers.get("Authorization", "").encode()
-    if not hmac.compare_digest(given, b"Bearer " + settings.HUNCH_METRICS_TOKEN.encode()):
+    header = request.headers.get("Authorization", "").encode()
+    if not hmac.compare_digest(header, b"Bearer " + settings.HUNCH_METRICS_TOKEN.encode()):
         return HttpResponse("Wrong token.\n", status=401, headers={"WWW-Authenticate": "Bearer"})
     from survey.operation.metrics import CONTENT_TYPE_LATEST, exposition  # Loaded where somebody reads them.
 

@@ -81,27 +81,27 @@ class ReadingList(ResearcherView):
     )
     def get(self, request: Request) -> Response:
         """Readings of one text, the newest first, at most 200: of texts in the banks of your studies."""
-        given = request.query_params
-        if unusable := [name for name in given if "\0" in given[name]]:
+        query = request.query_params
+        if unusable := [name for name in query if "\0" in query[name]]:
             raise ValidationError({name: [_("Holds a character that no text has.")] for name in unusable})
         rows = rights.visible(request.user, Reading.objects.select_related("language_model"))
-        if "text_id" in given:
-            texts = rights.visible(request.user, QuestionText.objects.filter(question__external_id=given["text_id"]))
-            name, at, version = given.get("bank", "").partition("@")
+        if "text_id" in query:
+            texts = rights.visible(request.user, QuestionText.objects.filter(question__external_id=query["text_id"]))
+            name, at, version = query.get("bank", "").partition("@")
             if name:
                 texts = texts.filter(question__bank__name=name)
             if at:
                 is_number = version.isdecimal() and version.isascii() and len(version) < 9
                 texts = texts.filter(question__bank__version=int(version)) if is_number else texts.none()
             rows = rows.filter(text_sha256__in=texts.order_by().values("text_sha256"))
-        elif "bank" in given:
+        elif "bank" in query:
             raise ValidationError({"bank": [_("Needs text_id: the id of a text in that bank.")]})
-        elif "text_sha256" not in given:
+        elif "text_sha256" not in query:
             raise ValidationError({"text_id": [_("Say which text: give text_id or text_sha256.")]})
-        if "text_sha256" in given:
-            rows = rows.filter(text_sha256=given["text_sha256"])
-        if "language_model" in given:
-            rows = rows.filter(language_model__name=given["language_model"])
+        if "text_sha256" in query:
+            rows = rows.filter(text_sha256=query["text_sha256"])
+        if "language_model" in query:
+            rows = rows.filter(language_model__name=query["language_model"])
         return Response([_as_json(row) for row in rows.order_by("-pk")[:MOST]])
 
 

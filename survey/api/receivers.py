@@ -30,7 +30,7 @@ class ReceiverList(ResearcherView):
         """Webhooks by their host alone, e-mail addresses, and which alerts each gets. It needs the right to run the
         study."""
         rows = self.study(slug, Right.RUN).receivers.select_related("created_by").order_by("pk")
-        return Response(ReceiverSerializer([_as_json(one) for one in rows], many=True).data)
+        return Response(ReceiverSerializer([_as_json(row) for row in rows], many=True).data)
 
     @extend_schema(
         operation_id="receiver_add",
@@ -58,8 +58,8 @@ class ReceiverOne(ResearcherView):
     )
     def get(self, request: Request, slug: str, receiver: int) -> Response:
         """With its newest events and the last answer to each."""
-        found = _found(self.study(slug, Right.RUN), receiver)
-        return Response(ReceiverSerializer(_as_json(found, with_events=True)).data)
+        own_receiver = _found(self.study(slug, Right.RUN), receiver)
+        return Response(ReceiverSerializer(_as_json(own_receiver, with_events=True)).data)
 
     @extend_schema(
         operation_id="receiver_switch",
@@ -72,10 +72,12 @@ class ReceiverOne(ResearcherView):
     def patch(self, request: Request, slug: str, receiver: int) -> Response:
         """What happens while it is off is not sent later. The same again changes nothing."""
         study = self.study(slug, Right.RUN)
-        found = _found(study, receiver)
+        own_receiver = _found(study, receiver)
         body = ReceiverSwitchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        receivers.switch(found, on=body.validated_data["is_active"], why="by a person", by=request.user, via="api")
+        receivers.switch(
+            own_receiver, on=body.validated_data["is_active"], why="by a person", by=request.user, via="api"
+        )
         return Response(ReceiverSerializer(_as_json(_found(study, receiver), with_events=True)).data)
 
     @extend_schema(
@@ -102,28 +104,28 @@ class ReceiverTest(ResearcherView):
     )
     def post(self, request: Request, slug: str, receiver: int) -> Response:
         """A worker sends it within some seconds; reading the receiver shows the answer."""
-        found = _found(self.study(slug, Right.RUN), receiver)
-        deliveries.send_test(found, by=request.user, via="api")
-        return Response(ReceiverSerializer(_as_json(found, with_events=True)).data, status=202)
+        own_receiver = _found(self.study(slug, Right.RUN), receiver)
+        deliveries.send_test(own_receiver, by=request.user, via="api")
+        return Response(ReceiverSerializer(_as_json(own_receiver, with_events=True)).data, status=202)
 
 
 def _found(study: Study, number: int) -> Receiver:
-    found = study.receivers.select_related("study", "created_by").filter(pk=number).first()
-    if found is None:
+    own_receiver = study.receivers.select_related("study", "created_by").filter(pk=number).first()
+    if own_receiver is None:
         raise NotFound(f"{study.slug} has no receiver {number}")
-    return found
+    return own_receiver
 
 
 def _as_json(receiver: Receiver, *, with_events: bool = False) -> dict[str, Any]:
     events = [
         {
-            "event": one.event,
-            "state": one.state,
-            "tries": one.tries,
-            "answer": one.answer,
-            "created_at": one.created_at,
+            "event": delivery.event,
+            "state": delivery.state,
+            "tries": delivery.tries,
+            "answer": delivery.answer,
+            "created_at": delivery.created_at,
         }
-        for one in (receiver.deliveries.all()[:NEWEST] if with_events else ())
+        for delivery in (receiver.deliveries.all()[:NEWEST] if with_events else ())
     ]
     return {
         "number": receiver.pk,

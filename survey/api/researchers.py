@@ -279,12 +279,12 @@ class EstimatesOfStudy(ResearcherView):
         The figures are stored. Where `is_current` is false, something that they rest on has changed since, and a worker
         computes them anew. 409 with the code `being_computed`: there are none at the moment.
         """
-        shown = stored_estimates.shown_estimates(
+        estimates = stored_estimates.shown_estimates(
             self.study(slug),
             by=request.query_params.getlist("by"),
             condition=request.query_params.getlist("condition"),
         )
-        return Response(EstimatesSerializer(shown.as_json()).data)
+        return Response(EstimatesSerializer(estimates.as_json()).data)
 
 
 class ReportList(ResearcherView):
@@ -325,10 +325,10 @@ class ReportOfStudy(ResearcherView):
     def get(self, request: Request, slug: str, name: str) -> Response:
         """One report of a study: its tables, what a reader should know, and all of it as `data`."""
         study = self.study(slug)
-        given = {argument: request.query_params.getlist(argument) for argument in request.query_params}
-        found = reports.make_for_web(study, name, given, reader=request.user)
-        reports.record_reading(study, name, given, by=request.user, via="api")
-        return Response(FindingsSerializer(reports.as_json(study, name, found)).data)
+        arguments = {argument: request.query_params.getlist(argument) for argument in request.query_params}
+        findings = reports.make_for_web(study, name, arguments, reader=request.user)
+        reports.record_reading(study, name, arguments, by=request.user, via="api")
+        return Response(FindingsSerializer(reports.as_json(study, name, findings)).data)
 
 
 class ReportFiles(ResearcherView):
@@ -447,12 +447,12 @@ class AnswerFile(ResearcherView):
 
 
 def _stage(request: Request) -> int | None:
-    given = request.query_params.get("stage")
-    if given is None:
+    text = request.query_params.get("stage")
+    if text is None:
         return None
-    if not re.fullmatch(r"[0-9]{1,6}", given, re.ASCII):
+    if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII):
         raise ValidationError({"stage": [_("Give the stage's number, from 1.")]})
-    return int(given)
+    return int(text)
 
 
 def _noted(levels: Mapping[str, str]) -> dict[str, Any]:
@@ -470,11 +470,11 @@ def _cursor_signer(
 
 def _after(request: Request, signer: signing.TimestampSigner) -> tuple[int, int]:
     """The stage and the number of the slot after which a page begins."""
-    given = request.query_params.get("cursor")
-    if given is None:
+    cursor = request.query_params.get("cursor")
+    if cursor is None:
         return (0, 0)
     try:
-        stage, number = signer.unsign(given, max_age=CURSOR_HOLDS).split("-")
+        stage, number = signer.unsign(cursor, max_age=CURSOR_HOLDS).split("-")
     except signing.BadSignature as exc:
         raise ValidationError(
             {

@@ -141,12 +141,12 @@ class SittingBegin(RespondentView):
     def _begin(self, request: Request, study: Study, language: str) -> Response:
         body = BeginSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        given = body.validated_data
+        data = body.validated_data
         is_open = panels.of_study(study).is_open
-        if not given["consent"] and is_open:
+        if not data["consent"] and is_open:
             raise _without_consent()
-        visitor = _person(request, study, given)
-        if not given["consent"]:
+        visitor = _person(request, study, data)
+        if not data["consent"]:
             refusal = _without_consent()
             if enrolment.find_sitting(study, visitor.ids) is None:
                 refusal.details = _ending(study, CompletionCode.Outcome.NO_CONSENT, visitor.ids)
@@ -232,12 +232,12 @@ class LeftScreens(RespondentView):
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
         body = LeftSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        given = body.validated_data
-        if opened := given.get("opened"):
-            if not record_opening(sitting_key=sitting.pk, step=str(given["step"]), nonce=opened):
+        data = body.validated_data
+        if opened := data.get("opened"):
+            if not record_opening(sitting_key=sitting.pk, step=str(data["step"]), nonce=opened):
                 raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
             return Response(status=204)
-        record_unfinished(sitting=sitting, step=str(given["step"]), data=given)
+        record_unfinished(sitting=sitting, step=str(data["step"]), data=data)
         return Response(status=204)
 
 
@@ -257,10 +257,10 @@ class QuestionReports(RespondentView):
         sitting = sitting_for(request.headers.get(TOKEN_HEADER))
         body = ReportSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        given = body.validated_data
+        data = body.validated_data
         with translation.override(sitting.language):
             report_question(
-                sitting=sitting, position=given["position"], screen=given["screen"], text=given[comments.FIELD]
+                sitting=sitting, position=data["position"], screen=data["screen"], text=data[comments.FIELD]
             )
         return Response({"noted": True})
 
@@ -301,13 +301,13 @@ def _is_simulated(request: Request) -> bool:
     return entry.is_simulated(request.headers.get(entry.SIMULATED_HEADER))
 
 
-def _person(request: Request, study: Study, given: Mapping[str, Any]) -> Visitor:
+def _person(request: Request, study: Study, data: Mapping[str, Any]) -> Visitor:
     panel = panels.of_study(study)
-    if panel.is_open and "person" in given:
-        return Visitor(PanelIds(panel.name, given["person"]))
+    if panel.is_open and "person" in data:
+        return Visitor(PanelIds(panel.name, data["person"]))
     arrived = entry.arrive(
         study,
-        _as_an_address(given),
+        _as_an_address(data),
         host=request.get_host(),
         address=client_address(request),
         simulated=_is_simulated(request),
@@ -315,10 +315,10 @@ def _person(request: Request, study: Study, given: Mapping[str, Any]) -> Visitor
     return arrived or entry.person_at_the_door(study)
 
 
-def _as_an_address(given: Mapping[str, Any]) -> dict[str, list[str]]:
+def _as_an_address(data: Mapping[str, Any]) -> dict[str, list[str]]:
     """The values of each parameter. An id may stand in the body itself and among `parameters`."""
     sent: dict[str, list[str]] = {}
-    for part in (given, given.get("parameters", {})):
+    for part in (data, data.get("parameters", {})):
         for name, value in part.items():
             if isinstance(value, str):
                 sent.setdefault(name, []).append(value)
@@ -330,14 +330,15 @@ def _nested(body: Any) -> list[str]:
     return [
         name
         for name, value in body.items()
-        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value))
+        if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict | list) for item in value))
     ]
 
 
 def _as_a_form(body: Any) -> dict[str, str | list[str]]:
     """Scalars become the texts that a page would send, and lists become lists of them."""
     return {
-        name: [_text(one) for one in value] if isinstance(value, list) else _text(value) for name, value in body.items()
+        name: [_text(item) for item in value] if isinstance(value, list) else _text(value)
+        for name, value in body.items()
     }
 
 

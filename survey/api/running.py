@@ -79,11 +79,11 @@ class Studies(StudyList):
 
 def _by_key(refused: FileErrors) -> FieldErrors:
     """The problems of a file, each under the key of the file that it is about."""
-    found: dict[str, list[str]] = defaultdict(list)
+    lines: dict[str, list[str]] = defaultdict(list)
     for problem in refused.problems:
         line = f"line {problem.line}: " if problem.line else ""
-        found[problem.field or "file"].append(f"{line}{problem.message}")
-    return FieldErrors(found)
+        lines[problem.field or "file"].append(f"{line}{problem.message}")
+    return FieldErrors(lines)
 
 
 def _overview(request: Request, study: Study) -> Any:
@@ -93,7 +93,7 @@ def _overview(request: Request, study: Study) -> Any:
         states = list(study.stages.order_by("index").values_list("index", "state"))
     else:
         states = [(index, Stage.State.DRAFT.value) for index in range(1, len(config.stages) + 1)]
-    found = {
+    overview = {
         "slug": study.slug,
         "title": study.title,
         "instrument": study.instrument,
@@ -112,7 +112,7 @@ def _overview(request: Request, study: Study) -> Any:
         "addresses": {name: here(reverse(f"api:{name}", args=[study.slug])) for name in SUBJECTS if is_stored},
         "remarks": [] if study.locked_at else [str(note) for note in creating.remarks_on(study)],
     }
-    return OverviewSerializer(found).data
+    return OverviewSerializer(overview).data
 
 
 class Overview(ResearcherView):
@@ -321,8 +321,8 @@ class InviteToWave(ResearcherView):
         the audit has it. Who was invited is not invited again."""
         study = self.study(slug, inviting.right_needed(self.study(slug, Right.SEE)))
         root = request.build_absolute_uri("/").rstrip("/")
-        found = inviting.invite(study, min(wave, LARGEST_INDEX), root=root, by=request.user, via="api")
-        return Response(InvitedSerializer(found).data)
+        invited = inviting.invite(study, min(wave, LARGEST_INDEX), root=root, by=request.user, via="api")
+        return Response(InvitedSerializer(invited).data)
 
 
 class PostingList(ResearcherView):

@@ -126,7 +126,7 @@ def verified(path: Path, passphrase: str) -> tuple[BackupContents, dict[str, Any
     Raises:
         HunchError: see `parts`; or the backup is of a later version, or a part is missing or has changed.
     """
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     contents: BackupContents | None = None
     keys: dict[str, Any] = {}
     for name, content in parts(path, passphrase):
@@ -139,10 +139,10 @@ def verified(path: Path, passphrase: str) -> tuple[BackupContents, dict[str, Any
         else:
             while hashed.read(CHUNK):
                 pass
-        found[name] = hashed.found.hexdigest()
+        hashes[name] = hashed.found.hexdigest()
     if contents is None:
         raise BackupDamaged(f"{path}: the backup has no contents: take another copy")
-    differing = sorted(name for name in {*found, *contents.parts} if found.get(name) != contents.parts.get(name))
+    differing = sorted(name for name in {*hashes, *contents.parts} if hashes.get(name) != contents.parts.get(name))
     if differing:
         raise BackupDamaged(f"{path}: {', '.join(differing[:5])} differ from the backup's contents: take another copy")
     return contents, keys

@@ -246,13 +246,13 @@ def _erase_again(listed: list[ListedErasure]) -> dict[str, int]:
     """Delete what was deleted after the backup. Return of how many people and submissions, by what was deleted."""
     people = {erasures.ref_of(person): person for person in Respondent.objects.select_related("study")}
     sent = {erasures.ref_of(row): row.pk for row in Submission.objects.only("submission_hash")}
-    found = dict.fromkeys(Erasure.What.values, 0)
+    counts = dict.fromkeys(Erasure.What.values, 0)
     with transaction.atomic():
         for entry in listed:
             persons = [people[ref] for ref in sorted(entry.refs) if ref in people]
             if entry.what == Erasure.What.ANSWERS:
                 for person in persons:
-                    found[entry.what] += _withdraw_again(person, entry.at)
+                    counts[entry.what] += _withdraw_again(person, entry.at)
                 continue
             identities = PanelIdentity.objects.filter(respondent__in=persons)
             submissions = Submission.objects.filter(pk__in=[sent[ref] for ref in entry.refs if ref in sent])
@@ -260,9 +260,9 @@ def _erase_again(listed: list[ListedErasure]) -> dict[str, int]:
             if not with_hashes:
                 identities = identities.exclude(ids_encrypted=b"")
                 submissions = submissions.exclude(ids_encrypted=b"")
-            found[entry.what] += identities.count() + submissions.count()
+            counts[entry.what] += identities.count() + submissions.count()
             purging.remove_ids(identities, submissions, with_hashes=with_hashes)
-    return {what: count for what, count in found.items() if count}
+    return {what: count for what, count in counts.items() if count}
 
 
 def _withdraw_again(person: Respondent, at: datetime) -> int:

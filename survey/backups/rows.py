@@ -117,12 +117,12 @@ def go_on_counting(models: Iterable[type[Model]]) -> None:
 def filled(names: Iterable[str]) -> list[str]:
     """Which of these tables have rows."""
     with connection.cursor() as cursor:
-        found = []
+        filled = []
         for name in names:
             cursor.execute(f"SELECT 1 FROM {connection.ops.quote_name(name)} LIMIT 1")  # noqa: S608
             if cursor.fetchone():
-                found.append(name)
-        return found
+                filled.append(name)
+        return filled
 
 
 def drop_tables(names: list[str]) -> None:

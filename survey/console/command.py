@@ -30,19 +30,19 @@ def add_condition(parser: ArgumentParser) -> None:
     )
 
 
-def by_argument(given: Sequence[str]) -> dict[str, list[str]]:
+def by_argument(arguments: Sequence[str]) -> dict[str, list[str]]:
     """ARGUMENT=VALUE, any number of times, as texts by argument.
 
     Raises:
         HunchError: one has no equals sign.
     """
-    found: dict[str, list[str]] = defaultdict(list)
-    for one in given:
-        name, equals, value = one.partition("=")
+    texts: dict[str, list[str]] = defaultdict(list)
+    for text in arguments:
+        name, equals, value = text.partition("=")
         if not equals:
-            raise HunchError(f"{one!r}: write ARGUMENT=VALUE")
-        found[name].append(value)
-    return found
+            raise HunchError(f"{text!r}: write ARGUMENT=VALUE")
+        texts[name].append(value)
+    return texts
 
 
 class HunchCommand(BaseCommand):

@@ -26,12 +26,12 @@ def passphrase_for(file: Path | None, *, new: bool = False) -> str:
     Raises:
         HunchError: there is none, or it is too short for a new backup.
     """
-    found = _read(file) if file else settings.HUNCH_BACKUP_PASSPHRASE or _ask(new)
-    if new and len(found) < SHORTEST:
+    passphrase = _read(file) if file else settings.HUNCH_BACKUP_PASSPHRASE or _ask(new)
+    if new and len(passphrase) < SHORTEST:
         raise HunchError(
-            f"the passphrase has {len(found)} characters: use at least {SHORTEST}, and keep a copy elsewhere"
+            f"the passphrase has {len(passphrase)} characters: use at least {SHORTEST}, and keep a copy elsewhere"
         )
-    return str(found)
+    return str(passphrase)
 
 
 def _read(file: Path) -> str:
@@ -44,7 +44,7 @@ def _read(file: Path) -> str:
 def _ask(new: bool) -> str:
     if not sys.stdin.isatty():
         raise HunchError("there is no passphrase: name a file with --passphrase-file, or set HUNCH_BACKUP_PASSPHRASE")
-    given = getpass.getpass("Passphrase of the backup: ")
-    if new and getpass.getpass("Once more: ") != given:
+    passphrase = getpass.getpass("Passphrase of the backup: ")
+    if new and getpass.getpass("Once more: ") != passphrase:
         raise HunchError("the two passphrases differ; nothing was written")
-    return given
+    return passphrase

@@ -76,25 +76,25 @@ def wait_for_pipeline(
                 warned = True
             time.sleep(LOOK_EVERY)
     finally:
-        for shown in bars.values():
-            shown.close()
+        for bar in bars.values():
+            bar.close()
 
 
 def _show(bars: dict[int, Any], step: JobStep) -> None:
-    shown = bars.get(step.pk)
-    if shown is None:
+    shown_bar = bars.get(step.pk)
+    if shown_bar is None:
         if step.state == JobStep.State.QUEUED:
             return
-        shown = bars[step.pk] = bar(total=max(1, step.progress_total), name=step.title)
-    if shown.disable:  # Closed: the step was done when we last looked.
+        shown_bar = bars[step.pk] = bar(total=max(1, step.progress_total), name=step.title)
+    if shown_bar.disable:  # Closed: the step was done when we last looked.
         return
-    shown.total = max(1, step.progress_total)
-    done = shown.total if step.state == JobStep.State.DONE else min(step.progress_done, shown.total)
-    if done < shown.n:  # A new attempt begins at 0 again.
-        shown.reset(total=shown.total)
-    shown.update(done - shown.n)
+    shown_bar.total = max(1, step.progress_total)
+    done = shown_bar.total if step.state == JobStep.State.DONE else min(step.progress_done, shown_bar.total)
+    if done < shown_bar.n:  # A new attempt begins at 0 again.
+        shown_bar.reset(total=shown_bar.total)
+    shown_bar.update(done - shown_bar.n)
     if step.state == JobStep.State.DONE:
-        shown.close()
+        shown_bar.close()
 
 
 def _why_nothing_moves(stage: Stage, *, own_workers: bool) -> str:

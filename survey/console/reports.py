@@ -17,14 +17,14 @@ from survey.services.studies.finding import find_study
 from .command import HunchCommand
 
 
-def page(found: Findings, *, out: bool = False) -> Iterator[str]:
+def page(findings: Findings, *, out: bool = False) -> Iterator[str]:
     """What people read of a report, a part at a time. `out`: its files are written too."""
-    yield from found.lines
-    for one in found.tables:
+    yield from findings.lines
+    for one in findings.tables:
         yield from rendering.terminal(one)
-    if found.pictures and not out:
+    if findings.pictures and not out:
         yield ""
-        for picture in found.pictures:
+        for picture in findings.pictures:
             yield f"{picture.title}: --out DIR draws {picture.name}.svg"
 
 
@@ -47,40 +47,46 @@ class ReportCommand(HunchCommand):
         self.png = check_png(options)
 
     def show(
-        self, study: Study, name: str, given: Mapping[str, Sequence[str]], *, out: Path | None, as_json: bool = False
+        self,
+        study: Study,
+        name: str,
+        arguments: Mapping[str, Sequence[str]],
+        *,
+        out: Path | None,
+        as_json: bool = False,
     ) -> None:
         """Make the report, print it, and write its files where a folder is given.
 
         Raises:
             HunchError: an argument cannot be used, there is nothing to show, or the folder cannot be written.
         """
-        found = reports.make(study, name, given)
+        findings = reports.make(study, name, arguments)
         if out is not None or as_json:
-            reports.record_reading(study, name, given, by=None, via="command")
+            reports.record_reading(study, name, arguments, by=None, via="command")
         if as_json:
-            self.stdout.write(json.dumps(reports.as_json(study, name, found), ensure_ascii=False, indent=1))
+            self.stdout.write(json.dumps(reports.as_json(study, name, findings), ensure_ascii=False, indent=1))
         else:
-            self.print_page(found, out=out is not None)
+            self.print_page(findings, out=out is not None)
         if out is not None:
-            for path in reports.write(study, name, found, out, png=self.png):
+            for path in reports.write(study, name, findings, out, png=self.png):
                 # A program that reads the JSON from a pipe must find nothing else in it.
                 (self.stderr if as_json else self.stdout).write(f"wrote {path}")
 
-    def show_findings(self, found: Findings, *, out: Path | None) -> None:
+    def show_findings(self, findings: Findings, *, out: Path | None) -> None:
         """The same for findings that are about no study: files have no JSON with all of it.
 
         Raises:
             HunchError: the folder cannot be written.
         """
-        self.print_page(found, out=out is not None)
+        self.print_page(findings, out=out is not None)
         if out is not None:
-            for path in reports.write_files(reports.writers_of(found, png=self.png), out):
+            for path in reports.write_files(reports.writers_of(findings, png=self.png), out):
                 self.stdout.write(f"wrote {path}")
 
-    def print_page(self, found: Findings, *, out: bool) -> None:
-        for note in found.notes:
+    def print_page(self, findings: Findings, *, out: bool) -> None:
+        for note in findings.notes:
             self.stderr.write(f"note: {note}")
-        for part in page(found, out=out):
+        for part in page(findings, out=out):
             self.stdout.write(part)
 
 
@@ -119,10 +125,10 @@ def add_report_arguments(parser: ArgumentParser, report: type[Report]) -> None:
 
 def given_of(report: type[Report], options: Mapping[str, Any], *, lists: Collection[str] = ()) -> dict[str, list[str]]:
     """What was given for the report's arguments; those of `lists` may also hold several values, parted by commas."""
-    found = {argument.name: list(options[argument.name]) for argument in report.arguments}
+    arguments = {argument.name: list(options[argument.name]) for argument in report.arguments}
     for name in lists:
-        found[name] = [part.strip() for text in found[name] for part in text.split(",")]
-    return {name: texts for name, texts in found.items() if texts}
+        arguments[name] = [part.strip() for text in arguments[name] for part in text.split(",")]
+    return {name: texts for name, texts in arguments.items() if texts}
 
 
 class ShortName(ReportCommand):

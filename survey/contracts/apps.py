@@ -75,24 +75,24 @@ def check_migrations(app: AppConfig) -> None:
     if not module_has_submodule(app.module, "migrations"):
         return
     package = f"{app.name}.migrations"
-    found: dict[str, Any] = {}
+    migrations: dict[str, Any] = {}
     for name in _names_in(package):
         try:
-            found[name] = import_module(f"{package}.{name}").Migration
+            migrations[name] = import_module(f"{package}.{name}").Migration
         except Exception as exc:
             raise MigrationBroken(f"{package}.{name} cannot be loaded ({type(exc).__name__}: {exc}); {REPAIR}") from exc
-    replaced = {name for one in found.values() for label, name in one.replaces if label == app.label}
+    replaced = {name for migration in migrations.values() for label, name in migration.replaces if label == app.label}
     followed = set()
-    for name, migration in found.items():
+    for name, migration in migrations.items():
         for label, before in migration.dependencies:
             own = label == app.label
             if own:
                 followed.add(before)
             if before.startswith("__"):  # Its first or latest, whatever that is.
                 continue
-            if before not in ({*found, *replaced} if own else _names_of(label)):
+            if before not in ({*migrations, *replaced} if own else _names_of(label)):
                 raise MigrationBroken(f"{package}.{name} follows {label}.{before}, which is not installed; {REPAIR}")
-    last = sorted(set(found) - followed - replaced)
+    last = sorted(set(migrations) - followed - replaced)
     if len(last) > 1:
         raise MigrationBroken(f"{package} ends in {' and in '.join(last)}; {REPAIR}")
 
@@ -105,7 +105,11 @@ def _names_of(label: str) -> list[str]:
 
 
 def _names_in(package: str) -> list[str]:
-    return [one.name for one in iter_modules(import_module(package).__path__) if one.name[0] not in "_~"]
+    return [
+        iter_module.name
+        for iter_module in iter_modules(import_module(package).__path__)
+        if iter_module.name[0] not in "_~"
+    ]
 
 
 def brought_apps(built_in: Iterable[str]) -> tuple[list[str], dict[str, str]]:

@@ -118,13 +118,13 @@ class Expectations:
             ("said", np.asarray(self.said) if len(self.said) else None, n),
             ("texts", np.asarray(self.items.texts) if len(self.items.texts) else None, k),
             *((f"groups[{name!r}]", part, k) for name, part in self.items.groups.items()),
-            *((f"forecast {one.name!r}", one.chance, n) for one in self.forecasts),
+            *((f"forecast {forecast.name!r}", forecast.chance, n) for forecast in self.forecasts),
         ]
-        for one in self.readers:
+        for reader in self.readers:
             columns += [
-                (f"chance of {one.name!r}", one.chance, k),
-                (f"given of {one.name!r}", one.given, n),
-                (f"counts of {one.name!r}", one.counts, n),
+                (f"chance of {reader.name!r}", reader.chance, k),
+                (f"given of {reader.name!r}", reader.given, n),
+                (f"counts of {reader.name!r}", reader.counts, n),
             ]
         for name, values, length in columns:
             if values is not None and np.shape(values) != (length,):
@@ -134,13 +134,13 @@ class Expectations:
         for name, values in (("weight", self.weight), ("item_weight", self.item_weight)):
             if values is not None and not (np.isfinite(values) & (values > 0)).all():
                 raise ValueError(f"{name}: must be above 0 and finite everywhere")
-        stated = [(f"forecast {one.name!r}", one.chance) for one in self.forecasts]
+        stated = [(f"forecast {forecast.name!r}", forecast.chance) for forecast in self.forecasts]
         for name, values in (("value", self.value), *stated):
             if not ((values >= 0) & (values <= 1)).all():
                 raise ValueError(f"{name}: must lie between 0 and 1 everywhere")
         loose = [("others", self.others)]
-        for one in self.readers:
-            loose += [(f"{part} of {one.name!r}", getattr(one, part)) for part in ("chance", "given", "counts")]
+        for reader in self.readers:
+            loose += [(f"{part} of {reader.name!r}", getattr(reader, part)) for part in ("chance", "given", "counts")]
         for name, values in loose:
             if values is not None and not (np.isnan(values) | ((values >= 0) & (values <= 1))).all():
                 raise ValueError(f"{name}: must lie between 0 and 1, or be NaN where there is none")

@@ -263,10 +263,10 @@ class Learning(ABC):
         Raises:
             PredictorError: they are not one for each row.
         """
-        found = self.inputs(rows=rows, questions=questions)
-        if len(found) != len(rows):
-            raise PredictorError(f"{_place(self)}.inputs gives {len(found)} inputs for {len(rows)} rows; one a row.")
-        return found
+        inputs = self.inputs(rows=rows, questions=questions)
+        if len(inputs) != len(rows):
+            raise PredictorError(f"{_place(self)}.inputs gives {len(inputs)} inputs for {len(rows)} rows; one a row.")
+        return inputs
 
     def checked_examples(self, assignments: Sequence["Assignment"]) -> tuple[Sequence[Any], np.ndarray]:
         """`examples`, as the core takes them.
@@ -274,16 +274,16 @@ class Learning(ABC):
         Raises:
             PredictorError: they are not one input and one label, from 0 to 1, for each learnable assignment.
         """
-        found, labels = self.examples(assignments)
+        examples, labels = self.examples(assignments)
         count = int(np.count_nonzero(self.learnable(assignments)))
-        if len(found) != count or np.shape(labels) != (count,):
+        if len(examples) != count or np.shape(labels) != (count,):
             raise PredictorError(
-                f"{_place(self)}.examples gives {len(found)} inputs and labels of the shape {np.shape(labels)} for "
+                f"{_place(self)}.examples gives {len(examples)} inputs and labels of the shape {np.shape(labels)} for "
                 f"{count} assignments that are learnable; one input and one label for each."
             )
         if count and not ((labels >= 0) & (labels <= 1)).all():
             raise PredictorError(f"{_place(self)}.examples gives a label that is not from 0 to 1.")
-        return found, labels
+        return examples, labels
 
     @abstractmethod
     def evaluate(
@@ -663,13 +663,13 @@ class Instrument(ABC):
         changed: dict[str, Any] = {}
         for condition in config.conditions:
             changed |= condition.options.get(levels.get(condition.factor, ""), {})
-        given = {**self.older_options, **config.instrument.options, **changed}
+        values = {**self.older_options, **config.instrument.options, **changed}
         try:
-            return self.options_model.model_validate(given)
+            return self.options_model.model_validate(values)
         except ValidationError:
             if not self.study.pk:  # A study that is not stored yet is refused.
                 raise
-            return as_far_as_possible(self.options_model, given)  # An earlier version has accepted them.
+            return as_far_as_possible(self.options_model, values)  # An earlier version has accepted them.
 
     def problems(self) -> Iterable[tuple[Place, str]]:
         """Problems of a study that is to be created: the place in the study file, and what to do."""
@@ -836,8 +836,8 @@ class Instrument(ABC):
         relations = self.label_relations()
         read_together = 500  # SQLite takes no more than some hundred keys of related rows in one statement.
         for rows, paths in (
-            (items, [one.removeprefix(of_item) for one in relations if one.startswith(of_item)]),
-            (answers, [one for one in relations if not one.startswith(of_item)]),
+            (items, [relation.removeprefix(of_item) for relation in relations if relation.startswith(of_item)]),
+            (answers, [relation for relation in relations if not relation.startswith(of_item)]),
         ):
             for start in range(0, len(rows), read_together):
                 prefetch_related_objects(rows[start : start + read_together], *paths)
@@ -976,17 +976,19 @@ def names() -> list[str]:
 
 def shipped_banks() -> frozenset[str]:
     """The names of the banks that instruments bring with them."""
-    shown = [kind.demonstration for kind in _kinds.values()]
-    return frozenset(one.bank for one in shown if one is not None and one.bank)
+    demonstrations = [kind.demonstration for kind in _kinds.values()]
+    return frozenset(
+        demonstration.bank for demonstration in demonstrations if demonstration is not None and demonstration.bank
+    )
 
 
 def demonstration_with(bank: str, *, instrument: str = "") -> Demonstration | None:
     """The demonstration that brings this bank; where several do, that of the named instrument, whose study may need
     more than the bank."""
     for name in sorted(_kinds, key=lambda name: (name != instrument, name)):
-        shown = _kinds[name].demonstration
-        if shown is not None and bank and shown.bank == bank:
-            return shown
+        demonstration = _kinds[name].demonstration
+        if demonstration is not None and bank and demonstration.bank == bank:
+            return demonstration
     return None
 
 

@@ -689,10 +689,10 @@ class Panel:
             EntryRefused: a parameter is missing, still a placeholder, or not an id.
         """
         names = self.parameter_names(study.config)
-        given = {what: query.get(name, "").strip() for what, name in names.items()}
-        if not any(given.values()):
+        ids = {what: query.get(name, "").strip() for what, name in names.items()}
+        if not any(ids.values()):
             return None
-        for what, value in given.items():
+        for what, value in ids.items():
             name = names[what]
             # A broken link gives everybody the same word in place of an id, and they would all count as one person.
             unfilled = NOT_FILLED_IN.fullmatch(value) or value.lower() == name.lower()
@@ -706,7 +706,7 @@ class Panel:
                     code="bad_panel_ids",
                     status=400,
                 )
-        return PanelIds(self.name, given["person"], given.get("study", ""), given.get("submission", ""))
+        return PanelIds(self.name, ids["person"], ids.get("study", ""), ids.get("submission", ""))
 
     def how_to_enter(self) -> str:
         """What the page says to people whose address has no parameters."""

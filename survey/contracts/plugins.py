@@ -42,10 +42,10 @@ class Plugins(Generic[Plugin]):
         Raises:
             LookupError: there is none, or it cannot be used. The message says why, and lists the others.
         """
-        found = self._load(name)
-        if isinstance(found, str):
-            raise LookupError(f"{found}; there are: {', '.join(self.names())}")
-        return found
+        plugin = self._load(name)
+        if isinstance(plugin, str):
+            raise LookupError(f"{plugin}; there are: {', '.join(self.names())}")
+        return plugin
 
     def names(self) -> list[str]:
         """The names of those that can be used."""

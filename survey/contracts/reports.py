@@ -110,7 +110,7 @@ class ArgumentErrors(FieldErrors):
 def check_arguments(
     name: str,
     arguments: Sequence[Argument],
-    given: Mapping[str, Sequence[str]],
+    entered: Mapping[str, Sequence[str]],
     *,
     choices_of: Callable[[Argument], Sequence[str]],
 ) -> Given:
@@ -122,11 +122,11 @@ def check_arguments(
     known = {argument.name: argument for argument in arguments}
     there_are = ", ".join(known) or "none"
     problems: dict[str, list[str]] = {
-        unknown: [f"{name} has no such argument; there are: {there_are}"] for unknown in given if unknown not in known
+        unknown: [f"{name} has no such argument; there are: {there_are}"] for unknown in entered if unknown not in known
     }
-    found = Given()
+    checked = Given()
     for argument in arguments:
-        texts = tuple(text for text in given.get(argument.name, ()) if text)
+        texts = tuple(text for text in entered.get(argument.name, ()) if text)
         if any("\x00" in text for text in texts):  # No database can look for it.
             problems.setdefault(argument.name, []).append("holds a character that cannot be used")
         if len(texts) > 1 and not argument.many:
@@ -134,10 +134,10 @@ def check_arguments(
         if not texts and argument.required:
             there = "" if argument.choices is None else f"; there are: {', '.join(choices_of(argument)) or 'none'}"
             problems.setdefault(argument.name, []).append(f"name {argument.help}{there}")
-        found[argument.name] = texts or ((argument.default,) if argument.default else ())
+        checked[argument.name] = texts or ((argument.default,) if argument.default else ())
     if problems:
         raise ArgumentErrors(problems)
-    return found
+    return checked
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class Report(ABC):
         return ""
 
     @abstractmethod
-    def make(self, study: "Study", given: Given) -> Findings:
+    def make(self, study: "Study", arguments: Given) -> Findings:
         """Read the study's answers and say what they show.
 
         Raises:

@@ -32,7 +32,7 @@ def csv_line(values: Iterable[Any]) -> str:
 
 def _line(row: Iterable[Any]) -> str:
     # The commonest kinds of cells are written without a call.
-    return ",".join(["" if one is None else str(one) if type(one) is int else _cell(one) for one in row])
+    return ",".join(["" if cell is None else str(cell) if type(cell) is int else _cell(cell) for cell in row])
 
 
 def _cell(value: Any) -> str:

@@ -80,7 +80,9 @@ def read(content: bytes, file: str, wanted: str, limits: TableLimits) -> ReadShe
         message = f"is no spreadsheet that can be read ({type(exc).__name__}): save it again as .xlsx or CSV"
         raise refused(file, None, message) from exc
     if not sheet.rows:
-        others = f"; the other sheets are {', '.join(one for one in names if one != name)[:200]}" if names[1:] else ""
+        others = (
+            f"; the other sheets are {', '.join(other for other in names if other != name)[:200]}" if names[1:] else ""
+        )
         raise refused(file, 1, f"the sheet {name!r} {EMPTY}{others}")
     return sheet
 
@@ -199,10 +201,12 @@ class _SheetReader:
 
     def _refuse_merged(self, merged: Any) -> None:
         first = self.rows[0][0] if self.rows else 0
-        for one in merged.mergeCell if merged is not None else ():
-            left, top, right, bottom = range_boundaries(one.ref)
+        for cell_range in merged.mergeCell if merged is not None else ():
+            left, top, right, bottom = range_boundaries(cell_range.ref)
             if self.rows and bottom > first and top <= self.rows[-1][0]:
-                message = f"is merged with others ({one.ref}), and it alone holds the text: unmerge them, and fill each"
+                message = (
+                    f"is merged with others ({cell_range.ref}), and it alone holds the text: unmerge and fill each"
+                )
                 for place in range(left - 1, min(right, left + 1)):
                     self._add(self.problems, top, place, message)
 

@@ -30,7 +30,7 @@ class NextAction:
 
 
 def next_action(
-    study: Study, stages: Sequence[Stage], found: StudyLook, now: datetime, *, problem: str = ""
+    study: Study, stages: Sequence[Stage], look: StudyLook, now: datetime, *, problem: str = ""
 ) -> NextAction:
     """The first that applies: what is broken, then people's money, then the stage that is running, then the next one.
 
@@ -40,15 +40,15 @@ def next_action(
     """
     if problem:
         return NextAction(f"Mend this first: {problem}", is_urgent=True)
-    sections = {section.index: section for section in found.quick.stages}
+    sections = {section.index: section for section in look.quick.stages}
     for choose in (_broken, _owed, _running, _waiting):
-        if action := next(choose(study, stages, sections, found, now), None):
+        if action := next(choose(study, stages, sections, look, now), None):
             return action
     return NextAction("Every stage is frozen. Read the estimates and the reports, and export the data.")
 
 
 def _broken(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     for stage in stages:
         section = sections.get(stage.index)
@@ -59,28 +59,28 @@ def _broken(
 
 
 def _owed(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
-    if found.slow is None:
+    if look.slow is None:
         return
-    for posting in found.slow.paying.postings:
+    for posting in look.slow.paying.postings:
         if posting.unsettled:
             words = f"A payment of posting {posting.posting} may have been made or not: look at the panel and say so."
             yield NextAction(words, posting=posting.posting, is_urgent=True)
-    for posting in found.slow.paying.postings:
+    for posting in look.slow.paying.postings:
         if posting.to_review:
             people = "1 person waits" if posting.to_review == 1 else f"{posting.to_review} people wait"
             words = f"{people} to be approved at the panel: read the panel, then approve who finished."
             yield NextAction(words, posting=posting.posting)
-    for debt in found.slow.paying.debts:
+    for debt in look.slow.paying.debts:
         how = "pay them on the posting's page" if debt.posting else "save the list and pay from it"
         yield NextAction(f"{debt}: {how}.", posting=debt.posting)
-    if found.slow.paying.pay is not None and found.slow.paying.pay.is_too_low:
-        yield NextAction(f"Too little is paid: {found.slow.paying.pay.words}.", is_urgent=True)
+    if look.slow.paying.pay is not None and look.slow.paying.pay.is_too_low:
+        yield NextAction(f"Too little is paid: {look.slow.paying.pay.words}.", is_urgent=True)
 
 
 def _running(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     for stage in stages:
         section = sections.get(stage.index)
@@ -90,7 +90,7 @@ def _running(
         if stage.state == State.PAUSED:
             yield NextAction(f"Stage {stage.index} is paused, {so_far}: resume it or close it.", stage.index, "resume")
         if stage.state == State.OPEN:
-            yield _of_open(stage, section, so_far, found, now)
+            yield _of_open(stage, section, so_far, look, now)
         if stage.state == State.CLOSING and not section.is_working:
             words = f"Stage {stage.index} is closing and waits for the {section.live} people who are still inside."
             yield NextAction(words if section.live else f"Stage {stage.index} is closing. Nothing to do now.")
@@ -99,17 +99,17 @@ def _running(
             yield NextAction(f"Stage {stage.index} is being worked on ({step.title}). Nothing to do now.")
 
 
-def _of_open(stage: Stage, section: StageSection, so_far: str, found: StudyLook, now: datetime) -> NextAction:
+def _of_open(stage: Stage, section: StageSection, so_far: str, look: StudyLook, now: datetime) -> NextAction:
     if section.booklets and not section.free_booklets and not section.live:
         return NextAction(f"Stage {stage.index} is full, {so_far}: close it.", stage.index, "close")
     nobody = not section.sittings and not stage.study.is_test
     panel = panels.of_study(stage.study)
-    posted = None if found.slow is None else {posting.stage for posting in found.slow.paying.postings}
+    posted = None if look.slow is None else {posting.stage for posting in look.slow.paying.postings}
     if nobody and panel.client is not None and posted is not None and stage.index not in posted:
         words = f"Stage {stage.index} is open, and nobody knows of it yet: draft a posting at {panel.title}."
         return NextAction(words, invites="posting")
     quiet = timedelta(minutes=settings.HUNCH_NO_ARRIVALS_MINUTES)
-    since = max(filter(None, (found.quick.newest_arrival, stage.opened_at)), default=None)
+    since = max(filter(None, (look.quick.newest_arrival, stage.opened_at)), default=None)
     if quiet and since is not None and now - since >= quiet and section.free_booklets:
         hours, minutes = divmod(int((now - since).total_seconds()) // 60, 60)
         long = f"{hours} h {minutes} min" if hours else f"{minutes} min"
@@ -126,7 +126,7 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, found: StudyLook,
 
 
 def _waiting(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], found: StudyLook, now: datetime
+    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
 ) -> Iterator[NextAction]:
     for stage in stages:
         if stage.state == State.PLANNED or (stage.state == State.DRAFT and stage.plans_on_opening):

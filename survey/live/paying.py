@@ -77,8 +77,8 @@ class Paying:
 
 
 def paying(study: Study, stages: Sequence[Stage]) -> Paying:
-    found = hourly_pay(study)
-    pay = None if found is None else PayByHour(str(found), found.is_too_low)
+    hourly = hourly_pay(study)
+    pay = None if hourly is None else PayByHour(str(hourly), hourly.is_too_low)
     currency, panel = study.config.panel.currency, panels.of_study(study)
     postings = list(study.postings.select_related("stage").order_by("pk"))
     for posting in postings:
@@ -102,8 +102,8 @@ def paying(study: Study, stages: Sequence[Stage]) -> Paying:
 def _debts(posting: Posting) -> Iterator[Debt]:
     owed = money.owed(posting)
     if owed:
-        people = len({one.submission.pk for one in owed})
-        yield Debt(posting.pk, people, sum(one.amount for one in owed), posting.currency)
+        people = len({bonus.submission.pk for bonus in owed})
+        yield Debt(posting.pk, people, sum(bonus.amount for bonus in owed), posting.currency)
 
 
 def _listed(study: Study, currency: str) -> Iterator[Debt]:
@@ -116,11 +116,11 @@ def _listed(study: Study, currency: str) -> Iterator[Debt]:
 
 
 def _submissions(postings: Sequence[Posting]) -> dict[int, list[Submission]]:
-    found: dict[int, list[Submission]] = defaultdict(list)
+    submissions: dict[int, list[Submission]] = defaultdict(list)
     rows = Submission.objects.filter(posting__in=postings).order_by("pk").defer("ids_encrypted", "rejection_message")
     for row in rows if postings else ():
-        found[row.posting_id].append(row)
-    return found
+        submissions[row.posting_id].append(row)
+    return submissions
 
 
 def _at_panel(postings: Sequence[Posting], rows: dict[int, list[Submission]]) -> Iterator[AtPanel]:

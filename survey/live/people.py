@@ -130,10 +130,10 @@ def block_name(block: BlockConfig) -> str:
 def _place(config: StudyConfig, block: int, done: int) -> int:
     """The place among `step_names` of whoever stands at that block with so many items done."""
     place = 0
-    for index, one in enumerate(config.blocks[1:-1], start=1):
-        items = config.sitting.items if one.kind == "items" else 1
+    for index, other_block in enumerate(config.blocks[1:-1], start=1):
+        items = config.sitting.items if other_block.kind == "items" else 1
         if index == block:
-            return place + (min(done, items - 1) if one.kind == "items" else 0)
+            return place + (min(done, items - 1) if other_block.kind == "items" else 0)
         place += items
     return max(place - 1, 0)
 
@@ -156,11 +156,11 @@ def arrivals(stages: Sequence[Stage], now: datetime) -> tuple[Hour, ...]:
     counts = dict(rows.values_list(TruncHour("started_at")).annotate(n=Count("pk")))
     if not counts:
         return ()
-    hour, found = min(counts), []
+    hour, hours = min(counts), []
     while hour <= now:
-        found.append(Hour(hour, counts.get(hour, 0)))
+        hours.append(Hour(hour, counts.get(hour, 0)))
         hour += timedelta(hours=1)
-    return tuple(found)
+    return tuple(hours)
 
 
 def newest_arrival(stages: Sequence[Stage]) -> datetime | None:
@@ -191,15 +191,17 @@ def screen_times(study: Study, stages: Sequence[Stage]) -> tuple[ScreenTimes, ..
     steps = Least(F("server_ms") / Value(STEP_MS), Value(MOST_STEPS), output_field=IntegerField())
     counts: dict[tuple[int, str, str], Counter[int]] = defaultdict(Counter)
     order: dict[tuple[int, str, str], list[tuple[float, int]]] = defaultdict(list)
-    shown = ScreenTiming.objects.filter(sitting__stage__in=stages).order_by().annotate(bin=Cast(steps, IntegerField()))
+    timings = (
+        ScreenTiming.objects.filter(sitting__stage__in=stages).order_by().annotate(bin=Cast(steps, IntegerField()))
+    )
     of_page = ("sitting__stage", "kind", "name", "bin")
-    for stage, kind, name, bin_, n, at in shown.values_list(*of_page).annotate(n=Count("pk"), at=Avg("step")):
+    for stage, kind, name, bin_, n, at in timings.values_list(*of_page).annotate(n=Count("pk"), at=Avg("step")):
         counts[stage, kind, name][bin_] += n
         order[stage, kind, name].append((float(at), n))
-    given = Response.objects.filter(assignment__sitting__stage__in=stages).order_by()
-    given = given.annotate(bin=Cast(steps, IntegerField()))
+    responses = Response.objects.filter(assignment__sitting__stage__in=stages).order_by()
+    responses = responses.annotate(bin=Cast(steps, IntegerField()))
     of_item = ("assignment__sitting__stage", "screen", "bin")
-    for stage, name, bin_, n, at in given.values_list(*of_item).annotate(n=Count("pk"), at=Avg("number")):
+    for stage, name, bin_, n, at in responses.values_list(*of_item).annotate(n=Count("pk"), at=Avg("number")):
         counts[stage, "item", name][bin_] += n
         order[stage, "item", name].append((float(at), n))
     blocks: list[tuple[str, str]] = [(block.kind, block.name or "") for block in study.config.blocks]
@@ -208,7 +210,7 @@ def screen_times(study: Study, stages: Sequence[Stage]) -> tuple[ScreenTimes, ..
     def place_of(key: tuple[int, str, str]) -> tuple[int, int, int, float]:
         stage, kind, name = key
         among_items = kind in ("item", "attention")
-        known = (kind, name) if (kind, name) in blocks else next((one for one in blocks if one[0] == kind), None)
+        known = (kind, name) if (kind, name) in blocks else next((block for block in blocks if block[0] == kind), None)
         place = items if among_items or known is None else blocks.index(known)
         total = sum(n for _at, n in order[key])
         return index_of[stage], place, kind == "attention", sum(at * n for at, n in order[key]) / total
@@ -254,7 +256,7 @@ def balance(study: Study, stages: Sequence[Stage]) -> tuple[LevelCount, ...]:
     done = Count("pk", filter=Q(sitting__state=State.COMPLETE))
     rows = of_sitting.values_list("sitting__stage", "factor", "level").annotate(n=Count("pk"), done=done)
     counts = {(stage, factor, level): (n, complete) for stage, factor, level, n, complete in rows}
-    if any(one.per == "item" for one in study.config.conditions):
+    if any(condition.per == "item" for condition in study.config.conditions):
         of_item = AssignmentCondition.objects.filter(assignment__slot__stage__in=stages).order_by()
         done = Count("pk", filter=Q(assignment__state=Assignment.State.COUNTED))
         per_item = of_item.values_list("assignment__slot__stage", "factor", "level")
@@ -262,11 +264,17 @@ def balance(study: Study, stages: Sequence[Stage]) -> tuple[LevelCount, ...]:
         counts |= {(stage, factor, level): (n, complete) for stage, factor, level, n, complete in items}
     begun = {stage for stage, _factor, _level in counts}
     return tuple(
-        LevelCount(stage.index, one.factor, level, one.per, *counts.get((stage.pk, one.factor, level), (0, 0)))
+        LevelCount(
+            stage.index,
+            condition.factor,
+            level,
+            condition.per,
+            *counts.get((stage.pk, condition.factor, level), (0, 0)),
+        )
         for stage in stages
         if stage.pk in begun
-        for one in study.config.conditions
-        for level in one.levels
+        for condition in study.config.conditions
+        for level in condition.levels
     )
 
 
@@ -309,8 +317,8 @@ def quota_lines(study: Study, stages: Sequence[Stage]) -> tuple[QuotaLine, ...]:
         for quota in study.config.quotas if stage.pk in begun else ():
             for cell, places in quota.places(stage.config.sittings).items():
                 key = stage.pk, quota.name, cell
-                found = (inside[key], complete[key], full.get(key, 0))
-                lines.append(QuotaLine(stage.index, quota.name, cell, places, *found))
+                counts = (inside[key], complete[key], full.get(key, 0))
+                lines.append(QuotaLine(stage.index, quota.name, cell, places, *counts))
             if outside := full.get((stage.pk, quota.name, ""), 0):
                 lines.append(QuotaLine(stage.index, quota.name, "", None, 0, 0, outside))
     return tuple(lines)
@@ -337,23 +345,23 @@ def checks(study: Study, stages: Sequence[Stage]) -> tuple[CheckCount, ...]:
     return tuple(
         sorted(
             [*_comprehension(study, index_of), *_attention(study, index_of)],
-            key=lambda one: (one.stage, one.failed_again is None),
+            key=lambda check: (check.stage, check.failed_again is None),
         )
     )
 
 
 def _comprehension(study: Study, index_of: Mapping[int, int]) -> Iterator[CheckCount]:
-    shown: Counter[tuple[int, str]] = Counter()
+    shown_counts: Counter[tuple[int, str]] = Counter()
     failed: dict[int, Counter[tuple[int, str]]] = {1: Counter(), 2: Counter()}
     attempts = CheckAttempt.objects.filter(sitting__stage__in=index_of).order_by()
     for stage, attempt, answers in attempts.values_list("sitting__stage", "attempt", "answers").iterator(2000):
         for name, chosen in answers.items():
-            shown[stage, name] += attempt == 1
+            shown_counts[stage, name] += attempt == 1
             failed[attempt][stage, name] += chosen != 0  # In the file the right option comes first.
     words = {check.name: str(check.question) for block in study.config.blocks for check in block.checks}
-    for key in shown:
+    for key in shown_counts:
         stage, name = key
-        yield CheckCount(index_of[stage], name, words.get(name, ""), shown[key], failed[1][key], failed[2][key])
+        yield CheckCount(index_of[stage], name, words.get(name, ""), shown_counts[key], failed[1][key], failed[2][key])
 
 
 def _attention(study: Study, index_of: Mapping[int, int]) -> Iterator[CheckCount]:

@@ -70,7 +70,7 @@ def replay(sitting: Sitting) -> Replay:
         levels=shown_levels(study, sitting.levels()),
         flags=marks_of(study, [sitting.pk]).get(sitting.pk, ()),
         excluded=exclusion.flags if exclusion is not None else (),
-        pages=sorted(pages, key=lambda one: (one.at, one.order)),
+        pages=sorted(pages, key=lambda page: (page.at, page.order)),
     )
 
 
@@ -80,8 +80,11 @@ def replay(sitting: Sitting) -> Replay:
 def _pages(sitting: Sitting) -> Iterator[ReplayPage]:
     config = sitting.shown_config
     timings = list(sitting.screen_timings.all())
-    attempts, attention = list(sitting.check_attempts.all()), {one.name: one for one in sitting.attention_answers.all()}
-    forms = {one.block: one for one in sitting.form_answers.all()}
+    attempts, attention = (
+        list(sitting.check_attempts.all()),
+        {attention_answer.name: attention_answer for attention_answer in sitting.attention_answers.all()},
+    )
+    forms = {form_answer.block: form_answer for form_answer in sitting.form_answers.all()}
     practised = list(sitting.practice_answers.all())
     checked = iter(attempts)
     practice = iter(practised)
@@ -89,7 +92,7 @@ def _pages(sitting: Sitting) -> Iterator[ReplayPage]:
         block = _block(config, timing)
         title, texts, answers, failed = f"{timing.kind} {timing.name}".strip(), _texts(sitting, block), [], False
         if timing.kind == "checks" and (attempt := next(checked, None)) is not None:
-            names = {check.name: check for one in config.blocks for check in one.checks}
+            names = {check.name: check for block in config.blocks for check in block.checks}
             answers = [
                 (_question(names, name), _option(names, name, chosen)) for name, chosen in attempt.answers.items()
             ]
@@ -100,10 +103,10 @@ def _pages(sitting: Sitting) -> Iterator[ReplayPage]:
             texts, failed = [words], not given.passed
             answers = [("", _option(checks, timing.name, given.answer))]
         elif timing.kind == "form" and (form := forms.get(timing.name)) is not None:
-            labels = {one.name: str(one.label) for one in block.fields} if block is not None else {}
+            labels = {field.name: str(field.label) for field in block.fields} if block is not None else {}
             answers = [(labels.get(name, name), _as_text(value)) for name, value in form.answers.items()]
-        elif timing.kind == "practice" and (one := next(practice, None)) is not None:
-            answers = [(name, _as_text(value)) for name, value in one.data.items()]
+        elif timing.kind == "practice" and (practice_answer := next(practice, None)) is not None:
+            answers = [(name, _as_text(value)) for name, value in practice_answer.data.items()]
         elif timing.kind == "debriefing" and (choice := getattr(sitting, "data_choice", None)) is not None:
             answers = [("my answers", "may be used" if choice.may_use else "are withdrawn")]
         yield ReplayPage(
@@ -153,11 +156,11 @@ def _items(sitting: Sitting, instrument: Instrument) -> Iterator[ReplayPage]:
     hand_levels(answers)
     for answer in answers:
         answer.sitting.stage = sitting.stage
-        given = list(answer.responses.all())
-        for number, response in enumerate(given):
-            answer.hand_responses(given[:number])
+        responses = list(answer.responses.all())
+        for number, response in enumerate(responses):
+            answer.hand_responses(responses[:number])
             yield _item_page(answer, response, instrument.next_screen(answer), instrument)
-        answer.hand_responses(given)
+        answer.hand_responses(responses)
         if answer.state in Assignment.GIVEN_BACK:
             at = answer.completed_at or sitting.expired_at or sitting.ended_at or sitting.last_seen_at
             yield ReplayPage(at, f"item {answer.position}: {answer.get_state_display()}", order=10**6)

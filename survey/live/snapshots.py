@@ -144,9 +144,9 @@ def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) ->
         _make(row, "quick", now, lambda: _quick(study, slow, timezone.now()))
     if not row.quick:
         return None
-    found: Quick = rebuilt(Quick, row.quick)
+    quick: Quick = rebuilt(Quick, row.quick)
     beside: Slow | None = rebuilt(Slow, row.slow) if row.slow_at is not None else None
-    return StudyLook(found, beside, row.quick_at or row.slow_at or now, row.slow_at)
+    return StudyLook(quick, beside, row.quick_at or row.slow_at or now, row.slow_at)
 
 
 def forget(study: Study) -> None:
@@ -191,20 +191,20 @@ def _make(row: LiveSnapshot, half: str, now: datetime, make: Callable[[], Any]) 
     mine = LiveSnapshot.objects.filter(pk=row.pk, **{f"{half}_attempt": attempt + 1})
     begun, at = time.monotonic(), timezone.now()
     try:
-        found = plain(make())
+        content = plain(make())
     except BaseException:
         if not transaction.get_connection().needs_rollback:
             mine.update(**{until: None})
         raise
-    made = {half: found, f"{half}_at": at, f"{half}_seconds": time.monotonic() - begun, until: None}
+    made = {half: content, f"{half}_at": at, f"{half}_seconds": time.monotonic() - begun, until: None}
     if mine.update(**made):
         for name, value in made.items():
             setattr(row, name, value)
 
 
-def plain(found: Any) -> Any:
+def plain(content: Any) -> Any:
     """The data class as plain JSON."""
-    return json.loads(json.dumps(asdict(found), cls=DjangoJSONEncoder))
+    return json.loads(json.dumps(asdict(content), cls=DjangoJSONEncoder))
 
 
 # Making it
@@ -269,9 +269,14 @@ def _stages(study: Study) -> list[Stage]:
 
 def _curve(sections: Sequence[StageSection]) -> tuple[CurvePoint, ...]:
     return tuple(
-        CurvePoint(one.index, one.judged.run.example_count, one.judged.leading, *(one.judged.interval or (None, None)))
-        for one in sections
-        if one.judged is not None and one.judged.leading is not None
+        CurvePoint(
+            section.index,
+            section.judged.run.example_count,
+            section.judged.leading,
+            *(section.judged.interval or (None, None)),
+        )
+        for section in sections
+        if section.judged is not None and section.judged.leading is not None
     )
 
 

@@ -253,11 +253,13 @@ def sections(
     run_by_pk = {run.pk: run for lines in runs.values() for run in lines}
     evaluations = list(Evaluation.objects.filter(stage__in=stages).order_by("stage__index"))
     candidates = {
-        found.stage_id: CandidateFacts(found.pk, found.size, found.universe_size, found.get_kind_display())
-        for found in CandidateSet.objects.filter(stage__in=stages)
+        candidate_set.stage_id: CandidateFacts(
+            candidate_set.pk, candidate_set.size, candidate_set.universe_size, candidate_set.get_kind_display()
+        )
+        for candidate_set in CandidateSet.objects.filter(stage__in=stages)
     }
     drawn = _counts(Slot.objects.filter(stage__in=stages), "stage", "stratum")
-    given = _counts(in_time(stages), "slot__stage", "slot__stratum")
+    answered = _counts(in_time(stages), "slot__stage", "slot__stratum")
     counted = _counts(counting(stages), "slot__stage", "slot__stratum")
     late = _counts(
         Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.LATE, completed_at__isnull=False),
@@ -282,7 +284,7 @@ def sections(
             index=stage.index,
             stage=stage,
             slots=_total(drawn, stage.pk),
-            in_time=_total(given, stage.pk),
+            in_time=_total(answered, stage.pk),
             counted=_total(counted, stage.pk),
             late=_total(late, stage.pk),
             sittings={key[1]: count for key, count in sittings.items() if key[0] == stage.pk},
@@ -291,7 +293,7 @@ def sections(
             make_up_booklets=booklets.get(stage.pk, {}).get("make_up", 0),
             outcomes=replace(outcomes.get(stage.pk, Outcomes()), by_stratum=()),
             strata=tuple(
-                _stratum_lines(stage, strata[stage.pk], drawn, given, counted, outcomes.get(stage.pk, Outcomes()))
+                _stratum_lines(stage, strata[stage.pk], drawn, answered, counted, outcomes.get(stage.pk, Outcomes()))
             ),
             candidates=candidates.get(stage.pk),
             runs=tuple(_run_line(run, evaluations, by_pk) for run in runs[stage.pk]),
@@ -303,11 +305,11 @@ def sections(
 
 
 def _grouped(rows: Iterable[Any], stages: Mapping[int, Stage]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = defaultdict(list)
+    groups: dict[int, list[Any]] = defaultdict(list)
     for row in rows:
         row.stage = stages[row.stage_id]
-        found[row.stage_id].append(row)
-    return found
+        groups[row.stage_id].append(row)
+    return groups
 
 
 def _counts(rows: Any, *names: str) -> dict[tuple[Any, ...], int]:
@@ -322,7 +324,7 @@ def _stratum_lines(
     stage: Stage,
     strata: Sequence[Stratum],
     drawn: Mapping[tuple[Any, ...], int],
-    given: Mapping[tuple[Any, ...], int],
+    answered: Mapping[tuple[Any, ...], int],
     counted: Mapping[tuple[Any, ...], int],
     outcomes: Outcomes,
 ) -> list[StratumRow]:
@@ -331,7 +333,7 @@ def _stratum_lines(
             name=stratum.name,
             candidates=stratum.size,
             drawn=drawn.get((stage.pk, stratum.pk), 0),
-            in_time=given.get((stage.pk, stratum.pk), 0),
+            in_time=answered.get((stage.pk, stratum.pk), 0),
             counted=counted.get((stage.pk, stratum.pk), 0),
             mean=outcomes.in_stratum(stratum.pk),
             lowest=stratum.lowest_score,
@@ -345,7 +347,7 @@ def _stratum_lines(
                 name="controls, repeats",
                 candidates=None,
                 drawn=outside,
-                in_time=given.get((stage.pk, None), 0),
+                in_time=answered.get((stage.pk, None), 0),
                 counted=0,
                 mean=outcomes.in_stratum(None),
                 lowest=None,
@@ -358,7 +360,9 @@ def _stratum_lines(
 def _run_line(run: PredictorRun, evaluations: Sequence[Evaluation], stages: Mapping[int, Stage]) -> RunLine:
     return RunLine(
         run=RunFacts.of(run, stages[run.stage_id]),
-        evaluated_on=tuple(stages[found.stage_id].index for found in evaluations if found.predictor_run_id == run.pk),
+        evaluated_on=tuple(
+            stages[evaluation.stage_id].index for evaluation in evaluations if evaluation.predictor_run_id == run.pk
+        ),
     )
 
 
@@ -375,19 +379,19 @@ def _judgement(
     stage: Stage, evaluations: Sequence[Evaluation], runs: Mapping[int, PredictorRun], learning: Learning | None
 ) -> EvaluationTable | None:
     metrics = shown_metrics(learning)
-    for found in evaluations:
-        run = runs.get(found.predictor_run_id)
-        if found.stage_id == stage.pk and run is not None and run.role == PredictorRun.Role.MAIN:
+    for evaluation in evaluations:
+        run = runs.get(evaluation.predictor_run_id)
+        if evaluation.stage_id == stage.pk and run is not None and run.role == PredictorRun.Role.MAIN:
             leads = (metrics[0].name, all_answers(learning)) if learning is not None and metrics else None
             return EvaluationTable(
                 run=RunFacts.of(run, run.stage),
                 tables=tuple(
-                    (title, metric_table(found.metrics[name], learning))
+                    (title, metric_table(evaluation.metrics[name], learning))
                     for name, title in COUNTED.items()
-                    if name in found.metrics
+                    if name in evaluation.metrics
                 ),
-                leading=leading(found.metrics, *leads) if leads else None,
-                interval=_leading_interval(found.metrics, *leads) if leads else None,
+                leading=leading(evaluation.metrics, *leads) if leads else None,
+                interval=_leading_interval(evaluation.metrics, *leads) if leads else None,
             )
     return None
 
@@ -409,9 +413,9 @@ def metric_table(metrics: Mapping[str, Any], learning: Learning | None) -> Metri
     """Each metric, with its interval if there is one."""
     heads = {"n": "answers", **{metric.name: metric.head for metric in shown_metrics(learning)}}
     intervals = metrics.get("intervals") or {}
-    shown = {name: value for name, value in metrics.items() if name != "intervals"}
+    figures = {name: value for name, value in metrics.items() if name != "intervals"}
     parts: list[str] = []
-    for value in shown.values():
+    for value in figures.values():
         if isinstance(value, Mapping):
             parts += [part for part in value if part not in parts]
     rows = [
@@ -421,7 +425,7 @@ def metric_table(metrics: Mapping[str, Any], learning: Learning | None) -> Metri
             if isinstance(value, Mapping)
             else (_number(value), *([""] * (len(parts) - 1))),
         )
-        for name, value in shown.items()
+        for name, value in figures.items()
     ]
     return MetricTable(parts=tuple(part.replace("_", " ") for part in parts), rows=tuple(rows))
 
@@ -462,25 +466,25 @@ def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | Non
         .values_list("slot__stage")
         .annotate(n=Count("pk"), newest=Max("completed_at"))
     }
-    kept: dict[str, _Kept] = cache.get_many(_cache_key(pk) for pk in marks)
-    found = {
-        pk: kept[_cache_key(pk)].outcomes
+    cached: dict[str, _Kept] = cache.get_many(_cache_key(pk) for pk in marks)
+    known_outcomes = {
+        pk: cached[_cache_key(pk)].outcomes
         for pk, mark in marks.items()
-        if _cache_key(pk) in kept and _is_fresh(kept[_cache_key(pk)], mark, now)
+        if _cache_key(pk) in cached and _is_fresh(cached[_cache_key(pk)], mark, now)
     }
-    changed = [pk for pk in marks if pk not in found]
+    changed = [pk for pk in marks if pk not in known_outcomes]
     read = _read_outcomes(study, counted.filter(slot__stage__in=changed)) if changed else {}
     cache.set_many({_cache_key(pk): _Kept(marks[pk], now, outcomes) for pk, outcomes in read.items()}, timeout=DAY)
-    return {stage.pk: found.get(stage.pk) or read.get(stage.pk) or Outcomes() for stage in stages}
+    return {stage.pk: known_outcomes.get(stage.pk) or read.get(stage.pk) or Outcomes() for stage in stages}
 
 
 def _cache_key(stage: int) -> str:
     return f"survey.live.outcomes:{stage}"
 
 
-def _is_fresh(kept: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
+def _is_fresh(cached: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
     # A withdrawal changes the count, and a new answer changes the time.
-    return kept.mark == mark or now - kept.read_at < LITTLE_WHILE
+    return cached.mark == mark or now - cached.read_at < LITTLE_WHILE
 
 
 def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Outcomes]:

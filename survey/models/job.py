@@ -121,8 +121,8 @@ class Job(Leased):
         return spent * (max(self.progress_total - self.progress_done, 0) / self.progress_done)
 
     def file_named(self, name: str) -> dict[str, Any] | None:
-        found: Sequence[dict[str, Any]] = [file for file in self.files if file["name"] == name]
-        return found[0] if found else None
+        matches: Sequence[dict[str, Any]] = [file for file in self.files if file["name"] == name]
+        return matches[0] if matches else None
 
     def place_of(self, name: str, attempt: int | None = None) -> str:
         """Where the storage has a file of one attempt; by default of the present one."""

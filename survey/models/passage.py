@@ -37,8 +37,8 @@ class TokenizerRecord(models.Model):
     @property
     def vocabulary(self) -> list[str]:
         """The text of each token, by its id; empty for ids that no text has."""
-        found: list[str] = json.loads(zlib.decompress(bytes(self.words)))
-        return found
+        words: list[str] = json.loads(zlib.decompress(bytes(self.words)))
+        return words
 
 
 class CutText(models.Model):
@@ -59,8 +59,8 @@ class CutText(models.Model):
     @property
     def token_array(self) -> np.ndarray:
         """(n,) with the fields id, start and end."""
-        found: np.ndarray = np.load(io.BytesIO(bytes(self.tokens)), allow_pickle=False)
-        return found
+        tokens: np.ndarray = np.load(io.BytesIO(bytes(self.tokens)), allow_pickle=False)
+        return tokens
 
 
 class TokenExpectation(models.Model):
@@ -92,5 +92,5 @@ class TokenExpectation(models.Model):
     @property
     def token_array(self) -> np.ndarray:
         """(n,) of `EXPECTED`."""
-        found: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
-        return found
+        values: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
+        return values

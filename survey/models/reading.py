@@ -43,8 +43,8 @@ class Reading(models.Model):
     @property
     def token_array(self) -> np.ndarray:
         """(n,) with the fields start, end and logprob; NaN where a token was not read."""
-        found: np.ndarray = np.load(io.BytesIO(bytes(self.tokens)), allow_pickle=False)
-        return found
+        tokens: np.ndarray = np.load(io.BytesIO(bytes(self.tokens)), allow_pickle=False)
+        return tokens
 
 
 class QuestionText(models.Model):

@@ -207,8 +207,8 @@ class Sitting(QuickRows):
     @property
     def shown_config(self) -> StudyConfig:
         """The same config in the language of the sitting's pages, with the answerer named as its levels say."""
-        shown = self.config.in_language(self.language)
-        return shown if shown.texts.answerer is None else shown.under(self.levels())
+        config = self.config.in_language(self.language)
+        return config if config.texts.answerer is None else config.under(self.levels())
 
     @property
     def current_block(self) -> BlockConfig:

@@ -102,8 +102,8 @@ class Study(models.Model):
         """The study file in force, checked. If it was left in the database, the one that this process keeps."""
         if "stored_config" in self.__dict__:
             return checked_file(self.pk, self.source_sha256, self.stored_config)
-        kept = kept_file(self.pk, self.source_sha256)
-        return kept or keep_file(self.pk, self.source_sha256, read_stored(self.stored_config))
+        kept_config = kept_file(self.pk, self.source_sha256)
+        return kept_config or keep_file(self.pk, self.source_sha256, read_stored(self.stored_config))
 
     def config_in(self, language: str) -> StudyConfig:
         """The same config with every text in that language, as people read it before a level is drawn for them."""
@@ -113,8 +113,8 @@ class Study(models.Model):
         """The study file with that hash: the one in force, or one that an amendment has replaced."""
         if not sha256 or sha256 == self.source_sha256:
             return self.config
-        if kept := kept_file(self.pk, sha256):
-            return kept
+        if kept_config := kept_file(self.pk, sha256):
+            return kept_config
         replaced = self.amendments.filter(old_sha256=sha256).order_by("pk").last()
         return keep_file(self.pk, sha256, read_stored(replaced.old_config)) if replaced else self.config
 

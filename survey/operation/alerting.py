@@ -43,33 +43,33 @@ class Trouble:
         return self.cause.value, self.subject[:120]
 
 
-def store(found: Iterable[Trouble], *, now: datetime, not_looked_at: Collection[str] = ()) -> None:
+def store(troubles: Iterable[Trouble], *, now: datetime, not_looked_at: Collection[str] = ()) -> None:
     """Open an alert for what is new, keep those that are found again, and resolve those that are over.
 
     Args:
         not_looked_at: causes that could not be looked at. Their alerts stay as they are.
     """
-    keys = add(found, now=now)
+    keys = add(troubles, now=now)
     for row in Alert.objects.filter(resolved_at__isnull=True, seen_at__lte=now - QUIET):
         if (row.cause, row.subject) not in keys and row.cause not in not_looked_at:
             Alert.objects.filter(pk=row.pk, resolved_at__isnull=True).update(resolved_at=now)
 
 
-def add(found: Iterable[Trouble], *, now: datetime) -> set[tuple[str, str]]:
+def add(troubles: Iterable[Trouble], *, now: datetime) -> set[tuple[str, str]]:
     """Open an alert for what is new and keep those that are found again; return the keys of all that was found."""
     keys = set()
-    for one in found:
-        cause, subject = one.key
-        keys.add(one.key)
+    for trouble in troubles:
+        cause, subject = trouble.key
+        keys.add(trouble.key)
         same = Alert.objects.filter(cause=cause, subject=subject, resolved_at__isnull=True)
-        if not same.update(seen_at=now, message=one.message):
-            Alert.objects.bulk_create([_row(one, now)], ignore_conflicts=True)
+        if not same.update(seen_at=now, message=trouble.message):
+            Alert.objects.bulk_create([_row(trouble, now)], ignore_conflicts=True)
     return keys
 
 
-def _row(one: Trouble, now: datetime) -> Alert:
-    cause, subject = one.key
-    facts: dict[str, Any] = {"message": one.message, "study_id": one.study_id, "opened_at": now, "seen_at": now}
+def _row(trouble: Trouble, now: datetime) -> Alert:
+    cause, subject = trouble.key
+    facts: dict[str, Any] = {"message": trouble.message, "study_id": trouble.study_id, "opened_at": now, "seen_at": now}
     return Alert(cause=cause, subject=subject, **facts)
 
 
@@ -90,9 +90,9 @@ def tell(*, now: datetime) -> int:
     return len(due)
 
 
-def tell_unstored(found: Iterable[Trouble]) -> bool:
+def tell_unstored(troubles: Iterable[Trouble]) -> bool:
     """Send what cannot be stored, since the database is away."""
-    rows = [Alert(cause=one.cause, subject=one.subject, message=one.message) for one in found]
+    rows = [Alert(cause=trouble.cause, subject=trouble.subject, message=trouble.message) for trouble in troubles]
     return bool(rows) and channels.send(_title(rows), [*map(_line, rows), _where()], [_for_programs(r) for r in rows])
 
 

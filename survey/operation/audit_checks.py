@@ -46,21 +46,21 @@ def check(*, whole: bool = True, expected: str = "", via: str = "worker") -> Cha
     checked = None
     if last is not None:
         checked = AuditSeal.objects.filter(number=last.detail["number"], sha256=last.detail["sha256"]).first()
-    found = audit_chain.verify(expected, after=None if whole else checked)
+    chain_check = audit_chain.verify(expected, after=None if whole else checked)
     if last is not None and checked is None:
-        found.add(
+        chain_check.add(
             f"seal {last.detail['number']} is not the one that was checked before: the chain was cut or made anew"
         )
     record(
         ACTION,
         SUBJECT,
         via=via,
-        number=found.number,
-        sha256=found.sha256,
-        faults=found.fault_count,
+        number=chain_check.number,
+        sha256=chain_check.sha256,
+        faults=chain_check.fault_count,
         whole=whole or checked is None,
     )
-    return found
+    return chain_check
 
 
 def _checks() -> QuerySet[AuditEntry]:

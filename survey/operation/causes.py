@@ -79,12 +79,12 @@ def caps_near(now: datetime) -> Iterator[Trouble]:
 def high_returns(now: datetime) -> Iterator[Trouble]:
     """Many people give back their place, or let its time run out: something on the pages or in the pay is wrong."""
     active = list(_active()[:MOST])
-    found: dict[int, Counter[SubmissionStatus]] = defaultdict(Counter)
+    status_counts: dict[int, Counter[SubmissionStatus]] = defaultdict(Counter)
     rows = Submission.objects.filter(posting__in=active).order_by().values_list("posting", "posting__panel", "status")
     for pk, panel, status, n in rows.annotate(n=Count("pk")):
-        found[pk][panels.find(panel).submission_status(status)] += n
+        status_counts[pk][panels.find(panel).submission_status(status)] += n
     for posting in active:
-        counts = found[posting.pk]
+        counts = status_counts[posting.pk]
         left = counts[SubmissionStatus.RETURNED] + counts[SubmissionStatus.TIMED_OUT]
         ended = sum(n for status, n in counts.items() if not status.is_under_way)
         if ended >= ENOUGH and 100 * left >= ended * settings.HUNCH_RETURNS_ALERT_PERCENT:

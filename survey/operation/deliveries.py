@@ -91,7 +91,7 @@ def queue_events(*, now: datetime) -> int:
     if not listening:
         return 0
     alerts: dict[int | None, list[Alert]] = defaultdict(list)
-    of_them = Alert.objects.filter(study__in={one.study_id for one in listening}, opened_at__gte=now - LATEST)
+    of_them = Alert.objects.filter(study__in={receiver.study_id for receiver in listening}, opened_at__gte=now - LATEST)
     for alert in of_them.order_by("pk"):
         alerts[alert.study_id].append(alert)
     wanted = [
@@ -137,9 +137,9 @@ def send_due(*, now: datetime | None = None) -> int:
         return 0
     results: queue.SimpleQueue[tuple[int, bool, str, int]] = queue.SimpleQueue()
     started = time.monotonic()
-    for one in held:
+    for delivery in held:
         # A daemon: looking up a name cannot be interrupted, and must not keep a worker from ending.
-        threading.Thread(target=_send_into, args=(results, *_what_to_send(one.row)), daemon=True).start()
+        threading.Thread(target=_send_into, args=(results, *_what_to_send(delivery.row)), daemon=True).start()
     waiting = {one.row.pk: one for one in held}
     taken = 0
     while waiting:
@@ -150,8 +150,8 @@ def send_due(*, now: datetime | None = None) -> int:
             break
         taken += was_taken
         _end(waiting.pop(pk), was_taken, words, status)
-    for one in waiting.values():
-        _end(one, False, f"no answer within {number(LONGEST_ROUND, 0)} seconds", 0)
+    for delivery in waiting.values():
+        _end(delivery, False, f"no answer within {number(LONGEST_ROUND, 0)} seconds", 0)
     return taken
 
 

@@ -86,14 +86,14 @@ def resolve(place: Place, *, longest: float = LONGEST_LOOKUP) -> list[str]:
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_look_up, args=(place, answers), daemon=True).start()
     try:
-        found = answers.get(timeout=longest)
+        address_infos = answers.get(timeout=longest)
     except queue.Empty:
         raise NotSent("the name of the host could not be resolved in time") from None
-    if isinstance(found, Exception):
-        if isinstance(found, socket.gaierror) and found.errno == socket.EAI_AGAIN:
-            raise NotSent("the name of the host could not be resolved") from found
-        raise AddressRefused(f"There is no host {place.host}: look whether the address is right.") from found
-    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+    if isinstance(address_infos, Exception):
+        if isinstance(address_infos, socket.gaierror) and address_infos.errno == socket.EAI_AGAIN:
+            raise NotSent("the name of the host could not be resolved") from address_infos
+        raise AddressRefused(f"There is no host {place.host}: look whether the address is right.") from address_infos
+    addresses = list(dict.fromkeys(str(address_info[4][0]) for address_info in address_infos))
     if not settings.HUNCH_WEBHOOKS_INSIDE and not all(is_outside(address) for address in addresses):
         raise AddressRefused(f"{place.host} leads into a private network. Use an address that is public.")
     return addresses
@@ -113,16 +113,16 @@ NAT64 = ipaddress.ip_network("64:ff9b::/96")
 def is_outside(address: str) -> bool:
     """Whether an IP address belongs to a host anywhere in the public internet."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip_address = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = [found.ipv4_mapped, found.sixtofour, *(found.teredo or ())]
-        if found in NAT64:
-            return is_outside(str(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)))
-        if any(one is not None for one in inner):
-            return all(is_outside(str(one)) for one in inner if one is not None)
-    return found.is_global and not found.is_multicast and not found.is_reserved
+    if isinstance(ip_address, ipaddress.IPv6Address):
+        inner = [ip_address.ipv4_mapped, ip_address.sixtofour, *(ip_address.teredo or ())]
+        if ip_address in NAT64:
+            return is_outside(str(ipaddress.IPv4Address(int(ip_address) & 0xFFFFFFFF)))
+        if any(inner_address is not None for inner_address in inner):
+            return all(is_outside(str(inner_address)) for inner_address in inner if inner_address is not None)
+    return ip_address.is_global and not ip_address.is_multicast and not ip_address.is_reserved
 
 
 def post(place: Place, body: bytes, headers: Mapping[str, str]) -> int:

@@ -41,21 +41,21 @@ def subject_of(posting: int, slug: str) -> str:
 def under_way() -> list[Recruitment]:
     """Everything that may send people now. A posting that is perhaps published counts."""
     perhaps = Posting.objects.exclude(external_id="").filter(pending=Posting.Pending.PUBLISH)
-    shown = Posting.objects.filter(Q(pk__in=postings_in(PostingState.ACTIVE).values("pk")) | Q(pk__in=perhaps))
-    found = [
+    postings = Posting.objects.filter(Q(pk__in=postings_in(PostingState.ACTIVE).values("pk")) | Q(pk__in=perhaps))
+    recruitments = [
         Recruitment(study_id, slug, panel, pk, external_id)
-        for pk, study_id, slug, panel, external_id in shown.order_by("pk").values_list(
+        for pk, study_id, slug, panel, external_id in postings.order_by("pk").values_list(
             "pk", "study_id", "study__slug", "panel", "external_id"
         )
     ]
     for stage in of_studies(Stage.objects).filter(state=Stage.State.OPEN).select_related("study").order_by("pk"):
         kind = panels.of_study(stage.study)
         if kind.pays_from_a_list:
-            found.append(Recruitment(stage.study_id, stage.study.slug, stage.study.config.panel.kind))
-    return found
+            recruitments.append(Recruitment(stage.study_id, stage.study.slug, stage.study.config.panel.kind))
+    return recruitments
 
 
-def pause(one: Recruitment, *, was_asked: bool) -> str | None:
+def pause(recruitment: Recruitment, *, was_asked: bool) -> str | None:
     """Pause it at the panel. Returns the panel's word for its state now; None if it was not active and stays as it is.
 
     Args:
@@ -64,31 +64,31 @@ def pause(one: Recruitment, *, was_asked: bool) -> str | None:
     Raises:
         HunchError: it could not be paused, and may still send people.
     """
-    if one.posting is None:
+    if recruitment.posting is None:
         raise PanelCannot("its panel has no API: pause it on the panel's own pages, or stop handing out links")
-    with client_of(one.panel) as client:
+    with client_of(recruitment.panel) as client:
         if not client.can("pause"):
             raise PanelCannot("its panel's API cannot pause: pause it on the panel's own pages")
-        state = client.posting(one.external_id).state
-        if state_meant(one.panel, state) != PostingState.ACTIVE:
-            return state if was_asked and state_meant(one.panel, state) == PostingState.PAUSED else None
+        state = client.posting(recruitment.external_id).state
+        if state_meant(recruitment.panel, state) != PostingState.ACTIVE:
+            return state if was_asked and state_meant(recruitment.panel, state) == PostingState.PAUSED else None
         try:
-            return client.pause(one.external_id)
+            return client.pause(recruitment.external_id)
         except PanelRefused:
             # Somebody may have paused it in between.
-            if state_meant(one.panel, client.posting(one.external_id).state) == PostingState.ACTIVE:
+            if state_meant(recruitment.panel, client.posting(recruitment.external_id).state) == PostingState.ACTIVE:
                 raise
             return None
 
 
-def was_paused(one: Recruitment, why: str) -> Trouble:
+def was_paused(recruitment: Recruitment, why: str) -> Trouble:
     message = (
-        f"Hunch has paused it at {one.panel}, because {why} "
-        f"It is not started again by itself. When all works: hunch posting {one.slug} start."
+        f"Hunch has paused it at {recruitment.panel}, because {why} "
+        f"It is not started again by itself. When all works: hunch posting {recruitment.slug} start."
     )
-    return Trouble(Cause.POSTING_PAUSED, one.subject, message, one.study_id)
+    return Trouble(Cause.POSTING_PAUSED, recruitment.subject, message, recruitment.study_id)
 
 
-def could_not_be_paused(one: Recruitment, why: str, error: str) -> Trouble:
+def could_not_be_paused(recruitment: Recruitment, why: str, error: str) -> Trouble:
     message = f"People may still be sent here, although {why} It could not be paused: {error}."
-    return Trouble(Cause.NOT_PAUSED, one.subject, message, one.study_id)
+    return Trouble(Cause.NOT_PAUSED, recruitment.subject, message, recruitment.study_id)

@@ -43,7 +43,7 @@ def add(
         StateRefused: the study has too many.
     """
     address = address.strip()
-    shown = _checked(kind, address)
+    shown_address = _checked(kind, address)
     known = [cause.value for cause in OFFERED]
     if not causes or not set(causes) <= set(known):
         raise FieldErrors({"causes": [f"Choose at least one of: {', '.join(known)}."]})
@@ -56,7 +56,7 @@ def add(
         receiver = Receiver.objects.create(
             study=study,
             kind=kind,
-            shown=shown,
+            shown=shown_address,
             sealed=sealed,
             causes=[cause for cause in known if cause in causes],
             created_by=by if getattr(by, "is_authenticated", False) else None,

@@ -58,22 +58,22 @@ class Watch:
         silent = [] if "queue" in problems else sorted({*site_health.QUEUES} - site_health.queues_with_a_worker())
         channels.ping(is_well=not problems and not silent)
         self._take_in(problems, now)
-        found = [*self._pause_where_due(problems, now), *_health_troubles(problems, silent)]
+        troubles = [*self._pause_where_due(problems, now), *_health_troubles(problems, silent)]
         if "database" in problems:
-            self._tell_unstored(self._lasting(found, now), now)
+            self._tell_unstored(self._lasting(troubles, now), now)
             return
         self._sent_unstored.clear()
-        found += self._store_pauses()
+        troubles += self._store_pauses()
         unseen = set()
         for cause, look in causes.LOOKS.items():
             try:
-                found += look(now)
+                troubles += look(now)
             except Exception:  # One study that cannot be read must not silence all others.
                 logger.exception("the watch cannot look for: %s", cause.label)
                 unseen.add(cause.value)
         record = {"looked_at": now, "unhealthy_since": self.unhealthy_since}
         WatchRecord.objects.update_or_create(pk=ONLY_ROW, defaults=record)
-        alerting.store(self._lasting(found, now), now=now, not_looked_at=unseen)
+        alerting.store(self._lasting(troubles, now), now=now, not_looked_at=unseen)
         alerting.tell(now=now)
         deliveries.queue_events(now=now)
 
@@ -97,52 +97,52 @@ class Watch:
         if not minutes or since is None or now - since < timedelta(minutes=minutes):
             return []
         why = f"the site has not worked since {since:%Y-%m-%d %H:%M} UTC ({'; '.join(problems.values())})"
-        found = []
-        for one in [one for one in self.recruitment if one not in self._settled]:
+        troubles = []
+        for recruitment in [one for one in self.recruitment if one not in self._settled]:
             try:
-                state = pausing.pause(one, was_asked=one in self._asked)
+                state = pausing.pause(recruitment, was_asked=recruitment in self._asked)
             except Exception as exc:  # The others are paused all the same, and this one is tried again in a minute.
                 if not isinstance(exc, HunchError):
-                    logger.exception("%s could not be paused", one.subject)
-                found.append(pausing.could_not_be_paused(one, f"{why}.", words_of(exc)))
-                self._asked.add(one)
+                    logger.exception("%s could not be paused", recruitment.subject)
+                troubles.append(pausing.could_not_be_paused(recruitment, f"{why}.", words_of(exc)))
+                self._asked.add(recruitment)
                 continue
-            self._settled.add(one)
+            self._settled.add(recruitment)
             if state is not None:
-                logger.warning("%s is paused: %s", one.subject, why)
-                self._unstored[one] = (state, timezone.now(), f"{why}.")
-        return found
+                logger.warning("%s is paused: %s", recruitment.subject, why)
+                self._unstored[recruitment] = (state, timezone.now(), f"{why}.")
+        return troubles
 
     def _store_pauses(self) -> list[Trouble]:
         """Store what was paused. What cannot be stored is stored at a later look."""
-        found = []
-        for one, (state, at, why) in list(self._unstored.items()):
-            found.append(pausing.was_paused(one, why))
+        troubles = []
+        for recruitment, (state, at, why) in list(self._unstored.items()):
+            troubles.append(pausing.was_paused(recruitment, why))
             with transaction.atomic():
-                store_pause(one.posting or 0, state, at=at, why=why)
-                alerting.add(found[-1:], now=at)
-            del self._unstored[one]
-        return found
+                store_pause(recruitment.posting or 0, state, at=at, why=why)
+                alerting.add(troubles[-1:], now=at)
+            del self._unstored[recruitment]
+        return troubles
 
-    def _tell_unstored(self, found: Iterable[Trouble], now: datetime) -> None:
-        paused = [pausing.was_paused(one, why) for one, (_state, _at, why) in self._unstored.items()]
+    def _tell_unstored(self, troubles: Iterable[Trouble], now: datetime) -> None:
+        paused = [pausing.was_paused(recruitment, why) for recruitment, (_state, _at, why) in self._unstored.items()]
         repeat = timedelta(hours=settings.HUNCH_ALERT_REPEAT_HOURS)
         due = [
-            one
-            for one in [*found, *paused]
-            if (sent_at := self._sent_unstored.get(one.key)) is None or now - sent_at >= repeat
+            trouble
+            for trouble in [*troubles, *paused]
+            if (sent_at := self._sent_unstored.get(trouble.key)) is None or now - sent_at >= repeat
         ]
         if alerting.tell_unstored(due):
-            self._sent_unstored |= {one.key: now for one in due}
+            self._sent_unstored |= {trouble.key: now for trouble in due}
 
-    def _lasting(self, found: list[Trouble], now: datetime) -> list[Trouble]:
+    def _lasting(self, troubles: list[Trouble], now: datetime) -> list[Trouble]:
         """Without what may be over in a moment."""
-        keys = {one.key for one in found}
+        keys = {trouble.key for trouble in troubles}
         self._first_found = {key: at for key, at in self._first_found.items() if key in keys}
         return [
-            one
-            for one in found
-            if now - self._first_found.setdefault(one.key, now) >= PATIENCE.get(one.cause, timedelta(0))
+            trouble
+            for trouble in troubles
+            if now - self._first_found.setdefault(trouble.key, now) >= PATIENCE.get(trouble.cause, timedelta(0))
         ]
 
 

@@ -55,12 +55,12 @@ def read_demographics(
         for posting in postings:
             received = list(asked.demographics(posting.external_id))
             people = _people(study, posting, received)
-            for one in received:
-                who = people.get(_key(study, posting, one))
+            for demographics in received:
+                who = people.get(_key(study, posting, demographics))
                 if who is None:
                     unknown += 1
                 else:
-                    facts[who] = _without_ids(one)
+                    facts[who] = _without_ids(demographics)
     came = Respondent.objects.filter(study=study, is_simulated=False)
     if not facts and came.exists() and not PanelIdentity.objects.filter(study=study).exists():
         raise StateRefused("the panel's ids were removed (purge_identities): nobody can be found by them any more")
@@ -79,21 +79,27 @@ def refuse_without_posting(study: Study) -> None:
         raise StateRefused(f"{study.slug} has no posting at a panel: there is nobody to ask about")
 
 
-def _key(study: Study, posting: Posting, one: Demographics) -> str:
-    return submission_hash(study, PanelIds(posting.panel, one.person, posting.external_id, one.submission))
+def _key(study: Study, posting: Posting, demographics: Demographics) -> str:
+    return submission_hash(
+        study, PanelIds(posting.panel, demographics.person, posting.external_id, demographics.submission)
+    )
 
 
 def _people(study: Study, posting: Posting, received: list[Demographics]) -> dict[str, str]:
     """Pseudonyms by the hash of the submission, in whichever wave."""
-    known = people_by_submission(study, {_key(study, posting, one) for one in received})
+    known = people_by_submission(study, {_key(study, posting, demographics) for demographics in received})
     staying = Respondent.objects.filter(pk__in=known.values()).exclude(sittings__withdrawn_at__isnull=False)
     pseudonyms = dict(staying.values_list("pk", "pseudonym"))
     return {key: pseudonyms[pk] for key, pk in known.items() if pk in pseudonyms}
 
 
-def _without_ids(one: Demographics) -> dict[str, str]:
+def _without_ids(demographics: Demographics) -> dict[str, str]:
     """The facts, without any that is an id after all: panels rename their columns."""
-    return {name: value for name, value in one.facts.items() if value not in (one.person, one.submission)}
+    return {
+        name: value
+        for name, value in demographics.facts.items()
+        if value not in (demographics.person, demographics.submission)
+    }
 
 
 def write_demographics(table: DemographicTable, path: Path) -> None:
@@ -121,6 +127,6 @@ KIND = JobKind(
     right=Right.SEE_IDENTITIES,
     make=make,
     suits=has_demographics,
-    check=lambda study, given: refuse_without_posting(study),
+    check=lambda study, arguments: refuse_without_posting(study),
     keeps=timedelta(days=1),
 )

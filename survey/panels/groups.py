@@ -44,9 +44,9 @@ def feed(posting: Posting, client: PanelClient) -> int:
 
 
 def _parts(rows: QuerySet[Submission]) -> Iterator[list[Submission]]:
-    found = list(rows)
-    for start in range(0, len(found), AT_ONCE):
-        yield found[start : start + AT_ONCE]
+    all_rows = list(rows)
+    for start in range(0, len(all_rows), AT_ONCE):
+        yield all_rows[start : start + AT_ONCE]
 
 
 def _may_find_no_place(posting: Posting) -> QuerySet[Sitting]:

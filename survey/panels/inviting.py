@@ -90,28 +90,28 @@ def invite(
     due = [one for one in waves.due_for(study, wave, now=now) if not one.sitting.respondent.is_simulated]
     ready = [one for one in due if panel.invites_by_links or one.window.opens <= now]
     people, forgotten = [], 0
-    for one in ready:
-        sealed = bytes(one.sitting.respondent.panel_identity.ids_encrypted)
+    for due_person in ready:
+        sealed = bytes(due_person.sitting.respondent.panel_identity.ids_encrypted)
         ids = unseal(sealed.decode()) if sealed else None
         if ids is None:
             forgotten += 1
         else:
-            people.append(Invitee(ids, one.window.opens, one.window.closes))
+            people.append(Invitee(ids, due_person.window.opens, due_person.window.closes))
     if panel.invites_by_links:
-        found = panel.invite(stage, people, root=root or public_root())
+        invitations = panel.invite(stage, people, root=root or public_root())
     else:
         panel.refuse_invitations(study)
         with client_of(panel.name, client) as asked:
-            found = panel.invite(stage, people, client=asked)
+            invitations = panel.invite(stage, people, client=asked)
     waiting = [one.window.opens for one in due if one not in ready]
     result = Invited(
         study=study.slug,
         wave=wave,
-        invited=found.invited,
+        invited=invitations.invited,
         later=len(waiting),
         next_at=min(waiting, default=None),
         forgotten=forgotten,
-        links=tuple(found.links),
+        links=tuple(invitations.links),
     )
     record("invite", study, by=by, via=via, wave=wave, invited=result.invited, later=result.later)
     return result

@@ -171,7 +171,7 @@ def owed(posting: Posting) -> list[Owed]:
     paid = set(payments.values_list("submission_id", "kind"))
     has_points = any(promised(posting.study, sitting).point for sitting in sittings.values())
     points = points_of(sittings.values()) if has_points else {}
-    found: list[Owed] = []
+    bonuses: list[Owed] = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
         if sitting is None:
@@ -179,16 +179,16 @@ def owed(posting: Posting) -> list[Owed]:
         is_complete = sitting.state == Sitting.State.COMPLETE
         status = status_of(row, posting)
         if is_complete and status == SubmissionStatus.TIMED_OUT:
-            found.append(Owed(row, Kind.LATE, posting.reward))
+            bonuses.append(Owed(row, Kind.LATE, posting.reward))
         pay = promised(posting.study, sitting)
         if sitting.state == Sitting.State.TURNED_AWAY and status.ended_unpaid and turned_away_pay(sitting, pay):
-            found.append(Owed(row, Kind.TURNED_AWAY, pay.turned_away))
+            bonuses.append(Owed(row, Kind.TURNED_AWAY, pay.turned_away))
         if is_complete and (status.is_paid or status == SubmissionStatus.TIMED_OUT):
             cents = points.get(sitting.pk, Decimal(0)) * pay.point
             amount = int(cents.quantize(Decimal(1), rounding=ROUND_HALF_UP))
             if amount > 0:
-                found.append(Owed(row, Kind.SCORE, amount))
-    return [one for one in found if (one.submission.pk, one.kind.value) not in paid]
+                bonuses.append(Owed(row, Kind.SCORE, amount))
+    return [bonus for bonus in bonuses if (bonus.submission.pk, bonus.kind.value) not in paid]
 
 
 def _never_sent(posting: Posting) -> QuerySet[PaymentBatch]:
@@ -224,7 +224,7 @@ def turned_away_pay(sitting: Sitting, pay: Promised) -> int:
 
 def promised(study: Study, sitting: Sitting) -> Promised:
     """What the person can earn: the higher of what two study files say, the sitting's first and the one in force."""
-    files = [found.panel for found in (study.as_of(sitting.study_sha256), study.config)]
+    files = [config.panel for config in (study.as_of(sitting.study_sha256), study.config)]
     return Promised(
         reward=max(panel.reward or 0 for panel in files),
         turned_away=max(panel.turned_away_pay for panel in files),
@@ -236,20 +236,20 @@ def promised(study: Study, sitting: Sitting) -> Promised:
 def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitting]:
     """By respondent: their sitting of the posting's wave."""
     respondents = [row.respondent_id for row in rows if row.respondent_id is not None]
-    found = Sitting.objects.filter(
+    sittings = Sitting.objects.filter(
         respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents
     ).select_related("respondent")
-    return {sitting.respondent_id: sitting for sitting in found}
+    return {sitting.respondent_id: sitting for sitting in sittings}
 
 
 def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:
     scores = Score.objects.filter(response__assignment__sitting__in=[sitting.pk for sitting in sittings])
     sums = scores.order_by().values_list("response__assignment__sitting").annotate(sum=Sum("value"))
-    found = {sitting: Decimal(total) for sitting, total in sums}
+    point_sums = {sitting: Decimal(total) for sitting, total in sums}
     # People who withdrew their answers earned the points all the same.
     people = {sitting.respondent_id: sitting.pk for sitting in sittings if sitting.withdrawn_at}
     taken_back = Withdrawal.objects.filter(respondent__in=people).values_list("respondent", "points")
-    return {**found, **{people[who]: points for who, points in taken_back}}
+    return {**point_sums, **{people[who]: points for who, points in taken_back}}
 
 
 def pay_owed(
@@ -279,7 +279,7 @@ def pay_owed(
         if asked.can("posting"):
             refuse_other_currency(posting.study, asked.posting(posting.external_id).currency, posting.currency)
         while batch := _prepare(posting, only, cents, at_once=asked.bonuses_at_once, by=by, via=via):
-            cents = None if cents is None else cents - sum(one.amount for one in batch.payments.all())
+            cents = None if cents is None else cents - sum(payment.amount for payment in batch.payments.all())
             _send(batch, asked)
             record("pay_bonuses", batch, by=by, via=via, state=batch.state)
             paid.append(batch)
@@ -307,17 +307,17 @@ def _prepare(
                 f"again in a minute; if it broke off, pay after {at_time(unsettled.created_at + patience)}"
             )
         _move(unsettled, State.REFUSED, was=[State.PREPARED], error="was never sent")
-    everything = [one for one in owed(posting) if only is None or one.submission.pk == only.pk]
+    everything = [bonus for bonus in owed(posting) if only is None or bonus.submission.pk == only.pk]
     due = everything[:at_once]
     if not due:
         return None
-    refuse_another_sum(sum(one.amount for one in everything), agreed, posting.currency)
-    cents = sum(one.amount for one in due)
+    refuse_another_sum(sum(bonus.amount for bonus in everything), agreed, posting.currency)
+    cents = sum(bonus.amount for bonus in due)
     fees = posting.fees.on(cents)
     refuse_over_cap(posting.study, cents + fees)
     batch = PaymentBatch.objects.create(posting=posting, fees=fees, created_by=by if getattr(by, "pk", None) else None)
     Payment.objects.bulk_create(
-        Payment(batch=batch, submission=one.submission, kind=one.kind, amount=one.amount) for one in due
+        Payment(batch=batch, submission=bonus.submission, kind=bonus.kind, amount=bonus.amount) for bonus in due
     )
     record("prepare_bonuses", batch, by=by, via=via, people=len(due), cents=cents, fees=fees)
     return batch
@@ -374,12 +374,12 @@ def hold(posting: Posting, *, since: datetime, why: str) -> PaymentBatch:
     posting = locked_posting(posting)
     posting.payment_batches.filter(state=State.PREPARED).update(state=State.UNKNOWN, sent_at=since, error=why)
     due = owed(posting)
-    fees = posting.fees.on(sum(one.amount for one in due))
+    fees = posting.fees.on(sum(bonus.amount for bonus in due))
     batch = PaymentBatch.objects.create(posting=posting, state=State.UNKNOWN, sent_at=since, error=why, fees=fees)
     Payment.objects.bulk_create(
-        Payment(batch=batch, submission=one.submission, kind=one.kind, amount=one.amount) for one in due
+        Payment(batch=batch, submission=bonus.submission, kind=bonus.kind, amount=bonus.amount) for bonus in due
     )
-    record("hold_bonuses", batch, via="restore", people=len(due), cents=sum(one.amount for one in due))
+    record("hold_bonuses", batch, via="restore", people=len(due), cents=sum(bonus.amount for bonus in due))
     return batch
 
 
@@ -422,11 +422,11 @@ def _bonuses(batch: PaymentBatch) -> Sequence[Bonus]:
     for payment in batch.payments.select_related("submission"):
         sums[payment.submission_id] = sums.get(payment.submission_id, 0) + payment.amount
         rows[payment.submission_id] = payment.submission
-    found = []
+    bonuses = []
     for key, cents in sums.items():
         ids = ids_of(rows[key])
-        found.append(Bonus(ids.submission, ids.person, cents))
-    return found
+        bonuses.append(Bonus(ids.submission, ids.person, cents))
+    return bonuses
 
 
 def ids_of(row: Submission) -> PanelIds:
@@ -462,21 +462,23 @@ def _record_paid(batch: PaymentBatch) -> str:
     locked_study(batch.posting.study)
     if _move(batch, State.PAID, was=[State.SENT]) or batch.state == State.PAID:
         return ""
-    void = {(one.submission_id, one.kind): one for one in batch.payments.all()}
+    void = {(payment.submission_id, payment.kind): payment for payment in batch.payments.all()}
 
     def again() -> list[Payment]:
         same = Payment.objects.filter(submission__in=[submission for submission, _kind in void], is_void=False)
-        return [one for one in same.select_related("batch") if (one.submission_id, one.kind) in void]
+        return [payment for payment in same.select_related("batch") if (payment.submission_id, payment.kind) in void]
 
-    for other in {one.batch for one in again()}:
+    for other in {payment.batch for payment in again()}:
         # Only those that were not sent yet: they never will be.
         _move(other, State.REFUSED, was=[State.PREPARED], error=f"payment {batch.pk} has paid these people")
-    twice = {(one.submission_id, one.kind) for one in again()}
+    twice = {(payment.submission_id, payment.kind) for payment in again()}
     error = "somebody said that it was not paid, and then the panel answered that it was"
     if twice:
         error += f"; {len(twice)} of its bonuses were sent again meanwhile, so that people were paid twice"
     _move(batch, State.PAID, was=[State.REFUSED], error=error)
-    Payment.objects.filter(pk__in=[one.pk for key, one in void.items() if key not in twice]).update(is_void=False)
+    Payment.objects.filter(pk__in=[payment.pk for key, payment in void.items() if key not in twice]).update(
+        is_void=False
+    )
     record("paid_after_all", batch, via="worker", people=len(void), twice=len(twice))
     return error
 

@@ -97,14 +97,14 @@ def waiting_for_list(study: Study) -> set[int]:
     ended. Hunch does not record what is paid from a list. Without the ids nobody could be paid any more."""
     people = Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)
     ended = list(people.filter(ended_at__isnull=False).select_related("respondent").order_by("pk"))
-    points = points_of(ended) if any(promised(study, one).point for one in ended) else {}
+    points = points_of(ended) if any(promised(study, sitting).point for sitting in ended) else {}
     lists = AuditEntry.objects.filter(action=LISTED, subject=str(study))
     newest = lists.aggregate(newest=Max("at"))["newest"]
     return {
-        one.respondent_id
-        for one in ended
-        if owed_for(study, one, points.get(one.pk, Decimal(0)))
-        and (newest is None or (one.ended_at is not None and one.ended_at >= newest))
+        sitting.respondent_id
+        for sitting in ended
+        if owed_for(study, sitting, points.get(sitting.pk, Decimal(0)))
+        and (newest is None or (sitting.ended_at is not None and sitting.ended_at >= newest))
     }
 
 

@@ -34,8 +34,8 @@ def checks(stage: Stage, *, places: int, reward: int, posting: Posting | None = 
         posting: the draft at the panel, if there is one: the panel has said more about it.
     """
     cents = posting.cost if posting is not None else cost_of(stage.study, places, reward)
-    found = list(_checked(stage, places, reward, cents))
-    return [*found, *_said(posting, cents)] if posting is not None else found
+    checks = list(_checked(stage, places, reward, cents))
+    return [*checks, *_said(posting, cents)] if posting is not None else checks
 
 
 def cost_of(study: Study, places: int, reward: int) -> int:

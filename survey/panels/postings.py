@@ -58,8 +58,8 @@ def find_posting(study: Study, number: int | None = None) -> Posting:
     Raises:
         NotFound: there is none.
     """
-    found = study.postings.select_related("study__bank", "stage")
-    posting = found.filter(pk=number).first() if number is not None else found.first()
+    postings = study.postings.select_related("study__bank", "stage")
+    posting = postings.filter(pk=number).first() if number is not None else postings.first()
     if posting is None:
         numbers = ", ".join(str(pk) for pk in study.postings.values_list("pk", flat=True))
         raise NotFound(f"{study.slug} has no such posting; it has: {numbers or 'none yet, draft one first'}")
@@ -105,10 +105,10 @@ def draft(
         posting = _claimed_row(stage, places=places, reward=reward, at=timezone.now(), by=by)
         try:
             _join_group(posting, asked)
-            found = _draft_at_panel(posting, asked, root=root)
-            _refuse_draft_in_other_currency(posting, found)
-            facts = asked.facts(posting.draft) if posting.draft else found.facts
-            return _take_up(posting, found, facts, fees_at(posting, asked, found.external_id), by=by, via=via)
+            at_panel = _draft_at_panel(posting, asked, root=root)
+            _refuse_draft_in_other_currency(posting, at_panel)
+            facts = asked.facts(posting.draft) if posting.draft else at_panel.facts
+            return _take_up(posting, at_panel, facts, fees_at(posting, asked, at_panel.external_id), by=by, via=via)
         except Exception:
             # The call is over. Whether the panel made the draft, `posting.draft` says: it is kept where it may have.
             _end(posting, Pending.DRAFT)
@@ -229,10 +229,10 @@ def _currency_of_wallet(client: PanelClient) -> str:
         return ""
 
 
-def _refuse_draft_in_other_currency(posting: Posting, found: PostingAtPanel) -> None:
+def _refuse_draft_in_other_currency(posting: Posting, at_panel: PostingAtPanel) -> None:
     """Nobody sees the draft, and it costs nothing: it stays at the panel until somebody deletes it there."""
     try:
-        refuse_other_currency(posting.study, found.currency, posting.currency)
+        refuse_other_currency(posting.study, at_panel.currency, posting.currency)
     except StateRefused:
         _mine(posting, Pending.DRAFT).update(draft={})  # Once the file is changed, another one is made by it.
         raise
@@ -241,9 +241,9 @@ def _refuse_draft_in_other_currency(posting: Posting, found: PostingAtPanel) -> 
 def _draft_at_panel(posting: Posting, client: PanelClient, *, root: str | None) -> PostingAtPanel:
     # If the panel's answer got lost, the draft is there already, under its internal name.
     taken = set(Posting.objects.filter(panel=posting.panel).values_list("external_id", flat=True))
-    for found in client.drafts(posting.internal_name):
-        if found.external_id not in taken and _is_our_own(found, posting) and _is_as_asked(found, posting):
-            return found
+    for draft in client.drafts(posting.internal_name):
+        if draft.external_id not in taken and _is_our_own(draft, posting) and _is_as_asked(draft, posting):
+            return draft
     posting.draft = client.compose(posting, address=address_for_panel(posting.study, root or public_root()))
     if not _mine(posting, Pending.DRAFT).update(draft=posting.draft):
         raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
@@ -255,23 +255,23 @@ def _draft_at_panel(posting: Posting, client: PanelClient, *, root: str | None) 
         raise
 
 
-def _is_our_own(found: PostingAtPanel, posting: Posting) -> bool:
+def _is_our_own(at_panel: PostingAtPanel, posting: Posting) -> bool:
     """Whether a draft with that name has our mark; without a mark, whether it has this study's codes. Another
     installation (a rehearsal, or this one before its database was recreated) may have drafted a study of the same name,
     with its own codes and its own address."""
-    if found.mark:
-        return found.mark == panels.get(posting.panel).mark(posting)
-    return not found.codes or bool(found.codes & set(posting.study.codes.values_list("code", flat=True)))
+    if at_panel.mark:
+        return at_panel.mark == panels.get(posting.panel).mark(posting)
+    return not at_panel.codes or bool(at_panel.codes & set(posting.study.codes.values_list("code", flat=True)))
 
 
-def _is_as_asked(found: PostingAtPanel, posting: Posting) -> bool:
+def _is_as_asked(at_panel: PostingAtPanel, posting: Posting) -> bool:
     """Whether it has the posting's pay and places. One that was refused for its currency may have others."""
-    return found.reward in (None, posting.reward) and found.places in (None, posting.places)
+    return at_panel.reward in (None, posting.reward) and at_panel.places in (None, posting.places)
 
 
 @transaction.atomic
 def _take_up(
-    posting: Posting, found: PostingAtPanel, facts: Mapping[str, Any], fees: FeeRates, *, by: Any, via: str
+    posting: Posting, at_panel: PostingAtPanel, facts: Mapping[str, Any], fees: FeeRates, *, by: Any, via: str
 ) -> Posting:
     """Store where the draft is at the panel, together with the manifest: neither is there without the other.
 
@@ -281,12 +281,12 @@ def _take_up(
     locked_stage(posting.stage_id)  # Lock the stage before the study, as everywhere.
     locked_study(posting.study)
     now = timezone.now()
-    state = found.state[:40]
-    is_somebodys = Posting.objects.filter(panel=posting.panel, external_id=found.external_id[:64]).exists()
+    state = at_panel.state[:40]
+    is_somebodys = Posting.objects.filter(panel=posting.panel, external_id=at_panel.external_id[:64]).exists()
     if is_somebodys or not _end(
         posting,
         Pending.DRAFT,
-        external_id=found.external_id[:64],
+        external_id=at_panel.external_id[:64],
         state=state,
         changed_at=now,
         published_at=None if state_meant(posting.panel, state) == PostingState.DRAFT else now,
@@ -306,7 +306,7 @@ def _take_up(
 def _write_into_manifest(posting: Posting, facts: Mapping[str, Any]) -> None:
     """Record in the stage's manifest whom the panel may send and for what pay: it describes who gave the answers."""
     stage = locked_stage(posting.stage_id)
-    others = [one for one in stage.manifest.get("postings", ()) if one["internal_name"] != posting.internal_name]
+    others = [entry for entry in stage.manifest.get("postings", ()) if entry["internal_name"] != posting.internal_name]
     stage.record(postings=[*others, {"internal_name": posting.internal_name, **facts}])
     stage.save(update_fields=["manifest"])
 
@@ -329,14 +329,14 @@ def adopt(
     refuse_without_real_people(study)
     panel = study.config.panel
     with client_of(panel.kind, client) as asked:
-        found = asked.posting(external_id)
+        at_panel = asked.posting(external_id)
         fees = fees_at(Posting(study=study, panel=panel.kind), asked, external_id)
-    refuse_other_currency(study, found.currency)
+    refuse_other_currency(study, at_panel.currency)
     with transaction.atomic():
         _locked_for_real_people(study)
         if Posting.objects.filter(panel=panel.kind, external_id=external_id).exists():
             raise StateRefused("this study of the panel is a posting already")
-        state = found.state[:40]
+        state = at_panel.state[:40]
         posting = Posting.objects.create(
             study=study,
             stage=stage,
@@ -345,16 +345,16 @@ def adopt(
             internal_name=f"{study.slug[:60]} stage {stage.index} posting {study.postings.count() + 1}",
             external_id=external_id,
             state=state,
-            reward=found.reward or panel.reward or 1,
+            reward=at_panel.reward or panel.reward or 1,
             currency=panel.currency,
-            places=found.places or 1,
-            screen_outs=found.screen_outs or 0,
-            expected_minutes=found.minutes or study.config.expected_minutes,
+            places=at_panel.places or 1,
+            screen_outs=at_panel.screen_outs or 0,
+            expected_minutes=at_panel.minutes or study.config.expected_minutes,
             created_by=by if getattr(by, "pk", None) else None,
             **_columns(fees),
             published_at=None if state_meant(panel.kind, state) == PostingState.DRAFT else timezone.now(),
         )
-        _write_into_manifest(posting, found.facts)
+        _write_into_manifest(posting, at_panel.facts)
         record("adopt_posting", posting, by=by, via=via, external_id=external_id)
     return posting
 
@@ -403,8 +403,8 @@ def ask_price(posting: Posting, *, client: PanelClient | None = None) -> None:
     """
     with client_of(posting.panel, client) as asked:
         posting.refresh_from_db(fields=CHANGING)
-        found = asked.posting(posting.external_id)
-        refuse_other_currency(posting.study, found.currency, posting.currency)
+        at_panel = asked.posting(posting.external_id)
+        refuse_other_currency(posting.study, at_panel.currency, posting.currency)
         facts = posting.panel_facts
         try:
             fees = asked.fees(posting.external_id)
@@ -415,7 +415,11 @@ def ask_price(posting: Posting, *, client: PanelClient | None = None) -> None:
             )  # A later reading asks again.
     changes: dict[str, Any] = {
         name: Greatest(F(name), value)
-        for name, value in (("reward", found.reward), ("places", found.places), ("screen_outs", found.screen_outs))
+        for name, value in (
+            ("reward", at_panel.reward),
+            ("places", at_panel.places),
+            ("screen_outs", at_panel.screen_outs),
+        )
         if value is not None and value > getattr(posting, name)
     }
     if fees != posting.fees and (posting.published_at is None or posting.cost_with(fees) > posting.cost):
@@ -709,7 +713,7 @@ def _refuse_while_pending(posting: Posting) -> None:
 
 
 @transaction.atomic
-def take_over(posting: Posting, found: PostingAtPanel, *, read_at: datetime, patience: timedelta) -> None:
+def take_over(posting: Posting, at_panel: PostingAtPanel, *, read_at: datetime, patience: timedelta) -> None:
     """Store what the panel said about a posting when it was asked at `read_at`, unless a newer reading is stored.
 
     What was changed after `read_at` stands: the panel was asked before it. Places and pay that somebody raised at the
@@ -721,7 +725,7 @@ def take_over(posting: Posting, found: PostingAtPanel, *, read_at: datetime, pat
     """
     row = locked_posting(posting)
     if row.read_at is None or row.read_at < read_at:
-        learnt = _learnt(row, found, read_at, patience)
+        learnt = _learnt(row, at_panel, read_at, patience)
         Posting.objects.filter(pk=row.pk).update(read_at=read_at, error="", **learnt)
         if learnt.get("state", row.state) != row.state:
             record("posting_state", row, via="worker", was=row.state, now=learnt["state"])
@@ -732,16 +736,16 @@ def take_over(posting: Posting, found: PostingAtPanel, *, read_at: datetime, pat
     posting.refresh_from_db(fields=CHANGING)
 
 
-def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: timedelta) -> dict[str, Any]:
+def _learnt(row: Posting, at_panel: PostingAtPanel, read_at: datetime, patience: timedelta) -> dict[str, Any]:
     """The columns that a reading changes."""
-    said = state_meant(row.panel, found.state) if found.state else None
+    said = state_meant(row.panel, at_panel.state) if at_panel.state else None
     learnt: dict[str, Any] = {
-        "places": max(row.places, found.places or 0),
-        "reward": max(row.reward, found.reward or 0),
-        "screen_outs": max(row.screen_outs, found.screen_outs or 0),
+        "places": max(row.places, at_panel.places or 0),
+        "reward": max(row.reward, at_panel.reward or 0),
+        "screen_outs": max(row.screen_outs, at_panel.screen_outs or 0),
     }
     if said is not None and (row.changed_at is None or row.changed_at < read_at):
-        learnt["state"] = found.state[:40]
+        learnt["state"] = at_panel.state[:40]
     is_shown = said not in (None, PostingState.DRAFT)
     if is_shown and row.published_at is None:
         learnt["published_at"] = read_at
@@ -751,11 +755,11 @@ def _learnt(row: Posting, found: PostingAtPanel, read_at: datetime, patience: ti
         learnt |= {"published_at": None, "publish_at": None}
     if row.pending_at is None:
         return learnt
-    has_places = found.places is not None and found.places >= row.places
+    has_places = at_panel.places is not None and at_panel.places >= row.places
     if is_over or (is_shown if row.pending == Pending.PUBLISH else has_places):
         learnt |= {"pending": "", "pending_at": None}
-        if row.pending == Pending.PLACES and found.places is not None:
-            learnt["places"] = found.places
+        if row.pending == Pending.PLACES and at_panel.places is not None:
+            learnt["places"] = at_panel.places
     return learnt
 
 

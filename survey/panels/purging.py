@@ -52,10 +52,10 @@ def read_age(text: str) -> timedelta:
     Raises:
         HunchError: it is not a number of days.
     """
-    found = re.fullmatch(r"([0-9]{1,5})d", text.strip())
-    if not found:
+    match = re.fullmatch(r"([0-9]{1,5})d", text.strip())
+    if not match:
         raise HunchError(f"--older-than: {text!r} is no number of days: write for example 90d", code="invalid")
-    return timedelta(days=int(found[1]))
+    return timedelta(days=int(match[1]))
 
 
 def plan_purge(study: Study, *, before: datetime, with_hashes: bool = False) -> Purge:
@@ -248,25 +248,27 @@ def _still_to_pay(study: Study, people: Sequence[int]) -> set[int]:
     # Read before what is owed is: somebody who is under way here and too late a moment later is kept by the first.
     rows = list(Submission.objects.filter(respondent__in=people).select_related("posting__study"))
     known = {row.respondent_id for row in rows}
-    found: set[int] = {row.respondent_id for row in rows if row.respondent_id is not None and _waits(row)}
+    unpaid: set[int] = {row.respondent_id for row in rows if row.respondent_id is not None and _waits(row)}
     # The panel was not read since, or people are paid from a list: wait until the whole study is over.
     unknown = set(people) - known
     if unknown and _still_open(study):
-        found |= unknown
+        unpaid |= unknown
     elif unknown:
-        found |= unknown & _waiting_for_list(study)
+        unpaid |= unknown & _waiting_for_list(study)
     settled = [PaymentBatch.State.PAID, PaymentBatch.State.REFUSED]
     unsettled = Payment.objects.filter(submission__in=rows).exclude(batch__state__in=settled)
-    found |= {who for who in unsettled.values_list("submission__respondent", flat=True) if who is not None}
+    unpaid |= {who for who in unsettled.values_list("submission__respondent", flat=True) if who is not None}
     for posting in {row.posting_id: row.posting for row in rows}.values():
-        found |= {one.submission.respondent_id for one in owed(posting) if one.submission.respondent_id is not None}
-    return found
+        unpaid |= {
+            bonus.submission.respondent_id for bonus in owed(posting) if bonus.submission.respondent_id is not None
+        }
+    return unpaid
 
 
 def past_their_term() -> Sequence[tuple[Study, int]]:
     """Studies past the day until which their data was to be kept, and how many people's ids they still have."""
-    found = []
+    studies = []
     for study in Study.objects.real().filter(respondents__panel_identity__isnull=False).distinct():
         if is_over(study):
-            found.append((study, PanelIdentity.objects.filter(study=study).count()))
-    return found
+            studies.append((study, PanelIdentity.objects.filter(study=study).count()))
+    return studies

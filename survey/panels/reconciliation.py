@@ -111,18 +111,22 @@ class Reconciliation:
 
     def of(self, submission: Submission) -> Participation | None:
         """What was found about one submission; None if it is none of this posting's."""
-        rows = (one for one in self.findings if one.submission is not None and one.submission.pk == submission.pk)
+        rows = (
+            finding
+            for finding in self.findings
+            if finding.submission is not None and finding.submission.pk == submission.pk
+        )
         return next(rows, None)
 
     @property
     def counts(self) -> list[tuple[str, str, int]]:
         """(our state, the panel's state, how many)."""
-        found = Counter((finding.ours, finding.theirs) for finding in self.findings)
-        return [(*key, count) for key, count in sorted(found.items())]
+        counter = Counter((finding.ours, finding.theirs) for finding in self.findings)
+        return [(*key, count) for key, count in sorted(counter.items())]
 
     @property
     def owed_cents(self) -> int:
-        return sum(one.amount for finding in self.findings for one in finding.owed)
+        return sum(bonus.amount for finding in self.findings for bonus in finding.owed)
 
 
 def judge(
@@ -150,12 +154,12 @@ def judge(
         State.SCREENED_OUT: _screened_out,
         NOT_HERE: _never_here,
     }.get(State(ours) if ours in State.values else ours, _unfinished)
-    found = rule(theirs, said, code, owes)
-    if found.action == Action.ASK_BACK and asked_back:
+    judgement = rule(theirs, said, code, owes)
+    if judgement.action == Action.ASK_BACK and asked_back:
         return Judgement(Action.WAIT, "asked to return it")
-    if found.action == Action.NOTHING and owes:
+    if judgement.action == Action.NOTHING and owes:
         return Judgement(Action.PAY, "a bonus is owed")
-    return found
+    return judgement
 
 
 def _finished(theirs: Status, said: str, code: str, owes: bool) -> Judgement:
@@ -235,8 +239,8 @@ def reconcile(posting: Posting) -> Reconciliation:
     sittings = sittings_of(posting, rows)
     outcomes = {code.code: code.outcome for code in posting.study.codes.all()}
     debts: dict[int, list[Owed]] = {}
-    for one in owed(posting):
-        debts.setdefault(one.submission.pk, []).append(one)
+    for bonus in owed(posting):
+        debts.setdefault(bonus.submission.pk, []).append(bonus)
     payments = Payment.objects.filter(submission__posting=posting, is_void=False).exclude(
         batch__state=PaymentBatch.State.PREPARED
     )
@@ -252,18 +256,18 @@ def reconcile(posting: Posting) -> Reconciliation:
     findings = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
-        found = _finding(posting, row, sitting, outcomes, debts.get(row.pk, []))
-        if found.judgement.action == Action.APPROVE and sitting is not None:
-            found = _inattentive(posting, found, failed.get(sitting.pk, 0))
+        participation = _finding(posting, row, sitting, outcomes, debts.get(row.pk, []))
+        if participation.judgement.action == Action.APPROVE and sitting is not None:
+            participation = _inattentive(posting, participation, failed.get(sitting.pk, 0))
         if row.pk in instead:
-            found = _paid_instead(found, row, instead[row.pk])
-        if found.is_settled and row.pk in unsettled:
+            participation = _paid_instead(participation, row, instead[row.pk])
+        if participation.is_settled and row.pk in unsettled:
             sentence = f"payment {unsettled[row.pk]} may have been made or not: look at the panel"
-            found = replace(found, judgement=Judgement(Action.SAY, sentence))
+            participation = replace(participation, judgement=Judgement(Action.SAY, sentence))
         if sitting is not None:
             again = (CAME_BEFORE,) if is_another_visit(sitting) else ()
-            found = replace(found, flags=(*flags.get(sitting.pk, ()), *again))
-        findings.append(found)
+            participation = replace(participation, flags=(*flags.get(sitting.pk, ()), *again))
+        findings.append(participation)
     return Reconciliation(posting, (*findings, *_unknown_to_the_panel(posting)))
 
 
@@ -281,17 +285,17 @@ def _finding(
         action = "pay"
     asks_itself = action == "request_return" and bool(posting.draft)
     asked_back = row.asked_back_at is not None or asks_itself
-    found = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=asked_back)
-    if action == "pay" and found.action == Action.ASK_BACK:
+    judgement = judge(ours, theirs, code, said=row.status, owes=bool(debts), asked_back=asked_back)
+    if action == "pay" and judgement.action == Action.ASK_BACK:
         sentence = "was screened out and not paid yet: look at the panel whether its places for screen-outs are used"
-        found = Judgement(Action.LOOK, sentence)
-    if found.action == Action.APPROVE and _is_being_approved(row):
-        found = Judgement(Action.WAIT, "finished; approved, which the next reading of the panel shows")
+        judgement = Judgement(Action.LOOK, sentence)
+    if judgement.action == Action.APPROVE and _is_being_approved(row):
+        judgement = Judgement(Action.WAIT, "finished; approved, which the next reading of the panel shows")
     if row.pending_at is not None and theirs == Status.AWAITING_REVIEW:
-        found = _unanswered(row, row.pending_at)
-    if row.resolution and row.resolved_status == row.status and found.action == Action.LOOK:
-        found = Judgement(Action.NOTHING, f"settled: {row.resolution}")
-    return Participation(row, row.respondent, ours, row.status, code, found, tuple(debts))
+        judgement = _unanswered(row, row.pending_at)
+    if row.resolution and row.resolved_status == row.status and judgement.action == Action.LOOK:
+        judgement = Judgement(Action.NOTHING, f"settled: {row.resolution}")
+    return Participation(row, row.respondent, ours, row.status, code, judgement, tuple(debts))
 
 
 def _is_being_approved(row: Submission) -> bool:
@@ -311,11 +315,11 @@ def _unanswered(row: Submission, since: datetime) -> Judgement:
     return Judgement(Action.LOOK, sentence)
 
 
-def _inattentive(posting: Posting, found: Participation, failed: int) -> Participation:
+def _inattentive(posting: Posting, participation: Participation, failed: int) -> Participation:
     """Ask for a look at a person who finished but failed enough attention checks to be rejected."""
-    row = found.submission
+    row = participation.submission
     if failed < FAILED_TO_REJECT or row is None or (row.resolution and row.resolved_status == row.status):
-        return found
+        return participation
     client = panels.find(posting.panel).client
     category = client.attention_category if client is not None and client.can("reject") else ""
     reject = f"reject ({category}), or " if category else ""
@@ -323,23 +327,23 @@ def _inattentive(posting: Posting, found: Participation, failed: int) -> Partici
         f"finished, but failed {failed} attention checks: read the answers, then {reject}settle it with a sentence, "
         "and it is approved"
     )
-    return replace(found, judgement=Judgement(Action.LOOK, sentence))
+    return replace(participation, judgement=Judgement(Action.LOOK, sentence))
 
 
-def _paid_instead(found: Participation, row: Submission, batch: int) -> Participation:
+def _paid_instead(participation: Participation, row: Submission, batch: int) -> Participation:
     """Who got a bonus in the place of the reward is not given the reward too, unless a person decides so. A panel may
     put a submission that was over back to review, and somebody may approve it on the panel's own pages."""
-    is_to_be_approved = found.judgement.action == Action.APPROVE
+    is_to_be_approved = participation.judgement.action == Action.APPROVE
     if not (is_to_be_approved or status_of(row, row.posting).is_paid):
-        return found
+        return participation
     if row.resolution and row.resolved_status == row.status:
-        return found
+        return participation
     had = f"payment {batch} was made in the place of the reward"
     if is_to_be_approved:
         sentence = f"finished, but {had}: decide whether the reward is paid too, then settle it with a sentence"
-        return replace(found, judgement=Judgement(Action.LOOK, f"{sentence}, and it is approved"))
-    sentence = f"{found.judgement.sentence}; but {had}: the person was paid twice; settle it with a sentence"
-    return replace(found, judgement=Judgement(Action.LOOK, sentence))
+        return replace(participation, judgement=Judgement(Action.LOOK, f"{sentence}, and it is approved"))
+    sentence = f"{participation.judgement.sentence}; but {had}: the person was paid twice; settle it with a sentence"
+    return replace(participation, judgement=Judgement(Action.LOOK, sentence))
 
 
 def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
@@ -363,25 +367,27 @@ def _unknown_to_the_panel(posting: Posting) -> list[Participation]:
         .exclude(submission_hash__in=known)
         .select_related("respondent")
     )
-    found = []
+    participations = []
     later = WaveIdentity.objects.filter(
         identity__in=PanelIdentity.objects.filter(study=study, panel=posting.panel, respondent__is_simulated=False),
         created_at__lt=min(at for at in read if at is not None),
     ).exclude(submission_hash__in=known)
     came = [(identity.respondent, 1) for identity in strangers]
-    came += [(one.identity.respondent, one.wave) for one in later.select_related("identity__respondent")]
+    came += [(identity.identity.respondent, identity.wave) for identity in later.select_related("identity__respondent")]
     for respondent, wave in came:
         sitting = respondent.sittings.filter(wave=wave).first()
         sentence = "the panel knows no such submission: check how this person came here"
         judgement = Judgement(Action.LOOK, sentence)
-        found.append(Participation(None, respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement))
-    return found
+        participations.append(
+            Participation(None, respondent, str(sitting.state) if sitting else NOT_HERE, "–", "", judgement)
+        )
+    return participations
 
 
-def cost_of_approving(found: Reconciliation, only: Submission | None = None) -> int:
+def cost_of_approving(reconciled: Reconciliation, only: Submission | None = None) -> int:
     """In cents, without the panel's fees: the rewards of everybody who is to be approved, or of nobody but one."""
-    rows = [one.submission for one in found.to(Action.APPROVE) if one.submission is not None]
-    return found.posting.reward * sum(only is None or row.pk == only.pk for row in rows)
+    rows = [finding.submission for finding in reconciled.to(Action.APPROVE) if finding.submission is not None]
+    return reconciled.posting.reward * sum(only is None or row.pk == only.pk for row in rows)
 
 
 def approve_finished(
@@ -431,7 +437,7 @@ def approve_finished(
 def _approve_together(posting: Posting, client: PanelClient, *, by: Any, via: str) -> int:
     """Approve several by one call; return how many. The panel carries it out after its answer: until a reading shows
     it, they wait. Where the panel refuses them together, nothing is done, and each is asked for alone."""
-    rows = [found.submission for found in reconcile(posting).to(Action.APPROVE) if found.submission is not None]
+    rows = [finding.submission for finding in reconcile(posting).to(Action.APPROVE) if finding.submission is not None]
     done, failure = 0, None
     for start in range(0, len(rows), client.approvals_at_once):
         part = {row.pk: ids_of(row).submission for row in rows[start : start + client.approvals_at_once]}
@@ -490,12 +496,14 @@ def ask_back(
         mine.update(pending="", pending_at=None)
         return True
 
-    reasons = {found.submission.pk: _why_to_return(found) for found in reconcile(posting).findings if found.submission}
+    reasons = {
+        finding.submission.pk: _why_to_return(finding) for finding in reconcile(posting).findings if finding.submission
+    }
     with client_of(posting.panel, client) as asked:
         return _each(posting, Action.ASK_BACK, ask, asked, by=by, via=via, only=only)
 
 
-def _why_to_return(found: Participation) -> ReturnReason:
+def _why_to_return(participation: Participation) -> ReturnReason:
     """By how the sitting ended here; for people who never began, by the code that they entered."""
     by_state = {
         State.FAILED_CHECKS: ReturnReason.FAILED_CHECKS,
@@ -508,10 +516,10 @@ def _why_to_return(found: Participation) -> ReturnReason:
         Outcome.STUDY_FULL: ReturnReason.STUDY_FULL,
         Outcome.SCREENED_OUT: ReturnReason.SCREENED_OUT,
     }
-    if found.ours in by_state:
-        return by_state[State(found.ours)]
-    if found.ours == NOT_HERE and found.code in by_code:
-        return by_code[Outcome(found.code)]
+    if participation.ours in by_state:
+        return by_state[State(participation.ours)]
+    if participation.ours == NOT_HERE and participation.code in by_code:
+        return by_code[Outcome(participation.code)]
     return ReturnReason.NOT_FINISHED
 
 
@@ -526,10 +534,10 @@ def _each(
     only: Submission | None = None,
 ) -> int:
     done, failure = 0, None
-    found = reconcile(posting)
-    wanted = found.to(action)
+    reconciled = reconcile(posting)
+    wanted = reconciled.to(action)
     if only is not None:
-        wanted = [one for one in wanted if one.submission is not None and one.submission.pk == only.pk]
+        wanted = [finding for finding in wanted if finding.submission is not None and finding.submission.pk == only.pk]
     for finding in wanted:
         if finding.submission is None:
             continue

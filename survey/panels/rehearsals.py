@@ -40,8 +40,8 @@ class RehearsalStep:
 def newest(study: Study) -> Rehearsal | None:
     """The study's newest rehearsal; None if there was none, or its test copy was renewed since."""
     copy = test_copies.copy_of(study)
-    found = study.rehearsals.order_by("-pk").first()
-    return found if found is not None and copy is not None and found.copy == copy.pk else None
+    rehearsal = study.rehearsals.order_by("-pk").first()
+    return rehearsal if rehearsal is not None and copy is not None and rehearsal.copy == copy.pk else None
 
 
 def begin(
@@ -116,17 +116,17 @@ def look(
         PanelError: the panel could not be asked, or did not do it.
     """
     with client_of(rehearsal.panel, client) as asked:
-        found = _submission(rehearsal, asked)
-        sitting = _sitting(rehearsal, found)
-        status = _status(rehearsal, found)
-        if found is not None and sitting is not None and sitting.state == Sitting.State.COMPLETE:
+        submission = _submission(rehearsal, asked)
+        sitting = _sitting(rehearsal, submission)
+        status = _status(rehearsal, submission)
+        if submission is not None and sitting is not None and sitting.state == Sitting.State.COMPLETE:
             if status == SubmissionStatus.AWAITING_REVIEW:
-                asked.approve(found.submission)
-                found = asked.submission(found.submission)
-                status = _status(rehearsal, found)
+                asked.approve(submission.submission)
+                submission = asked.submission(submission.submission)
+                status = _status(rehearsal, submission)
             if status.is_paid and not rehearsal.is_over and asked.can("stop"):
                 asked.stop(rehearsal.external_id)
-    steps = list(_steps(rehearsal, found, sitting, status))
+    steps = list(_steps(rehearsal, submission, sitting, status))
     is_over = all(step.is_done for step in steps)
     if is_over and not rehearsal.is_over:
         record("rehearsed", rehearsal.study, by=by, via=via, external_id=rehearsal.external_id)
@@ -140,38 +140,38 @@ def steps_of(rehearsal: Rehearsal) -> list[RehearsalStep]:
     """As they were found the last time; before that, what to do first."""
     if not rehearsal.steps:
         return list(_steps(rehearsal, None, None, SubmissionStatus.UNKNOWN))
-    return [RehearsalStep(*one) for one in rehearsal.steps]
+    return [RehearsalStep(*step) for step in rehearsal.steps]
 
 
 def _submission(rehearsal: Rehearsal, client: PanelClient) -> SubmissionAtPanel | None:
     """The newest one that was not given back."""
     rows = list(client.submissions(rehearsal.external_id))
-    kept = [row for row in rows if not _status(rehearsal, row).ended_unpaid]
-    return next(reversed(kept or rows), None)
+    usable_rows = [row for row in rows if not _status(rehearsal, row).ended_unpaid]
+    return next(reversed(usable_rows or rows), None)
 
 
-def _status(rehearsal: Rehearsal, found: SubmissionAtPanel | None) -> SubmissionStatus:
-    return panels.find(rehearsal.panel).submission_status(found.status) if found else SubmissionStatus.UNKNOWN
+def _status(rehearsal: Rehearsal, submission: SubmissionAtPanel | None) -> SubmissionStatus:
+    return panels.find(rehearsal.panel).submission_status(submission.status) if submission else SubmissionStatus.UNKNOWN
 
 
-def _sitting(rehearsal: Rehearsal, found: SubmissionAtPanel | None) -> Sitting | None:
+def _sitting(rehearsal: Rehearsal, submission: SubmissionAtPanel | None) -> Sitting | None:
     copy = Study.objects.filter(pk=rehearsal.copy).first()
-    if found is None or copy is None:
+    if submission is None or copy is None:
         return None
-    ids = PanelIds(rehearsal.panel, found.person, rehearsal.external_id, found.submission)
+    ids = PanelIds(rehearsal.panel, submission.person, rehearsal.external_id, submission.submission)
     known = PanelIdentity.objects.filter(study=copy, person_hash=person_hash(copy, ids))
     return Sitting.objects.filter(respondent__panel_identity__in=known).select_related("respondent").first()
 
 
 def _steps(
-    rehearsal: Rehearsal, found: SubmissionAtPanel | None, sitting: Sitting | None, status: SubmissionStatus
+    rehearsal: Rehearsal, submission: SubmissionAtPanel | None, sitting: Sitting | None, status: SubmissionStatus
 ) -> Iterator[RehearsalStep]:
     where = rehearsal.address or "the panel's page of test studies"
     yield RehearsalStep("The panel has taken the study", True, "texts, codes, pay and address were accepted")
     yield RehearsalStep(
         "A test participant takes part",
-        found is not None,
-        "a place is taken" if found else f"log in at the panel as your test participant, and open {where}",
+        submission is not None,
+        "a place is taken" if submission else f"log in at the panel as your test participant, and open {where}",
     )
     yield RehearsalStep(
         "They arrive here with the panel's ids",
@@ -183,8 +183,8 @@ def _steps(
     yield RehearsalStep("They go through all pages", is_complete, state)
     codes = CompletionCode.objects.filter(study=rehearsal.copy, outcome=Outcome.COMPLETED)
     right = codes.values_list("code", flat=True).first()
-    has_code = found is not None and bool(found.code) and found.code == right
+    has_code = submission is not None and bool(submission.code) and submission.code == right
     entered = "the code arrived at the panel" if has_code else "the panel has no right code yet: finish by the end page"
     yield RehearsalStep("They return to the panel with the code", has_code, entered)
-    said = found.status if found else "nothing yet"
+    said = submission.status if submission else "nothing yet"
     yield RehearsalStep("They are approved", status.is_paid, f"the panel says {said}")

@@ -50,9 +50,12 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
     now = timezone.now()
     try:
         with client_of(posting.panel, client) as asked:
-            found = asked.posting(posting.external_id)
+            at_panel = asked.posting(posting.external_id)
             parts = posting.parts.order_by("pk").values_list("external_id", flat=True)
-            count = sum(store(posting, asked.submissions(one), read_at=now) for one in [posting.external_id, *parts])
+            count = sum(
+                store(posting, asked.submissions(external_id), read_at=now)
+                for external_id in [posting.external_id, *parts]
+            )
             patience = asked.longest_call
             groups.feed(posting, asked)
             accounts.read(posting, asked)
@@ -60,7 +63,7 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
         unless_newer = Q(read_at__isnull=True) | Q(read_at__lt=now)
         Posting.objects.filter(unless_newer, pk=posting.pk).update(error=words_of(exc))
         raise
-    take_over(posting, found, read_at=now, patience=patience)
+    take_over(posting, at_panel, read_at=now, patience=patience)
     hold_more(posting)
     return count
 
@@ -105,7 +108,7 @@ def _is_settled(posting: Posting) -> bool:
         return False
     words = set(posting.submissions.order_by().values_list("status", flat=True).distinct())
     meant = {panels.find(posting.panel).submission_status(text) for text in words}
-    if any(one.is_under_way or one == SubmissionStatus.AWAITING_REVIEW for one in meant):
+    if any(status.is_under_way or status == SubmissionStatus.AWAITING_REVIEW for status in meant):
         return False
     now = timezone.now()
     last = max(at for at in (posting.changed_at, posting.published_at, posting.created_at) if at is not None)
@@ -140,26 +143,32 @@ def store(posting: Posting, read: Iterable[SubmissionAtPanel], *, read_at: datet
 
 def _store_chunk(posting: Posting, read: Sequence[SubmissionAtPanel], read_at: datetime) -> None:
     by_key: dict[str, tuple[PanelIds, SubmissionAtPanel]] = {}
-    for one in read:
-        ids = PanelIds(posting.panel, one.person, posting.external_id, one.submission)
-        by_key[submission_hash(posting.study, ids)] = ids, one
+    for submission in read:
+        ids = PanelIds(posting.panel, submission.person, posting.external_id, submission.submission)
+        by_key[submission_hash(posting.study, ids)] = ids, submission
     known = {row.submission_hash: row for row in posting.submissions.filter(submission_hash__in=by_key)}
     people = people_by_submission(posting.study, by_key)
     returned: list[Submission] = []
-    for key, (ids, one) in by_key.items():
+    for key, (ids, submission) in by_key.items():
         row = known.get(key)
         if row is None:
             row = Submission(posting=posting, submission_hash=key, ids_encrypted=seal(ids).encode())
         elif row.read_at > read_at:
             continue
         row.respondent_id = people.get(key)
-        row.status, row.entered_code = one.status[:40], one.code[:100]
-        row.started_at, row.completed_at, row.seconds = one.started_at, one.completed_at, one.seconds
-        row.asked_back_at = row.asked_back_at or one.asked_back_at  # Perhaps by somebody on the panel's own pages.
+        row.status, row.entered_code = submission.status[:40], submission.code[:100]
+        row.started_at, row.completed_at, row.seconds = (
+            submission.started_at,
+            submission.completed_at,
+            submission.seconds,
+        )
+        row.asked_back_at = (
+            row.asked_back_at or submission.asked_back_at
+        )  # Perhaps by somebody on the panel's own pages.
         row.read_at = read_at
         _write(row)
         if row.pending:
-            was_asked = one.asked_back_at is not None and row.pending == Submission.Pending.ASK_BACK
+            was_asked = submission.asked_back_at is not None and row.pending == Submission.Pending.ASK_BACK
             _end_pending(row, status_of(row, posting), longest_call(posting.panel), was_asked=was_asked)
         if status_of(row, posting) == SubmissionStatus.RETURNED:
             returned.append(row)
@@ -174,12 +183,12 @@ FIELDS = (
 
 def _write(row: Submission) -> None:
     if row.pk is None:
-        found, created = Submission.objects.get_or_create(
+        stored, created = Submission.objects.get_or_create(
             posting=row.posting,
             submission_hash=row.submission_hash,
             defaults={"ids_encrypted": row.ids_encrypted, **{name: getattr(row, name) for name in FIELDS}},
         )
-        row.pk = found.pk
+        row.pk = stored.pk
         row._state.adding = False
         if created:
             return

@@ -152,13 +152,13 @@ def _read_what_it_is_about(event: WebhookEvent, client: PanelClient) -> State:
         return State.DONE
     asked_at = timezone.now()
     try:
-        found = client.submission(resource)
+        submission = client.submission(resource)
     except PanelMissing:
         return State.IGNORED
-    posting = _posting(event.panel, found.posting) or _posting(event.panel, found.parent)
+    posting = _posting(event.panel, submission.posting) or _posting(event.panel, submission.parent)
     if posting is None:
         return State.IGNORED
-    store(posting, [found], read_at=asked_at)
+    store(posting, [submission], read_at=asked_at)
     return State.DONE
 
 
@@ -166,6 +166,6 @@ def _posting(panel: str, external_id: str) -> Posting | None:
     """The posting with that id; None if it is not ours, or its people's ids were removed for good."""
     if not external_id:
         return None
-    found = Posting.objects.filter(Q(external_id=external_id) | Q(parts__external_id=external_id), panel=panel)
-    posting = found.select_related("study").first()
+    postings = Posting.objects.filter(Q(external_id=external_id) | Q(parts__external_id=external_id), panel=panel)
+    posting = postings.select_related("study").first()
     return None if posting is None or is_forgotten(posting) else posting

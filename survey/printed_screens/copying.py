@@ -106,7 +106,7 @@ def _controls(
     controls = instrument.controls
     if not roles.controls or controls is None:
         return []
-    found = []
+    items = []
     for kind in roles.control_kinds or controls.kinds:
         if kind in (REPEAT, ANOTHER_PERSON):  # They would show the same screens again.
             continue
@@ -116,5 +116,5 @@ def _controls(
         if item is None:
             item = Item.objects.create(study=study, key=key)
             instrument.create_typed_items(items=[item], rows=row, questions=questions)
-        found.append((kind, item))
-    return found
+        items.append((kind, item))
+    return items

@@ -47,15 +47,15 @@ CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
 MAIN = re.compile(r"<main\b[^>]*>(.*)</main>", re.DOTALL)
 
 
-def find_browser(given: str = "") -> str:
+def find_browser(browser: str = "") -> str:
     """
     Raises:
         HunchError: there is no Chromium here.
     """
-    for name in (given,) if given else BROWSERS:
-        if found := shutil.which(name):
-            return found
-    looked_for = given or ", ".join(BROWSERS)
+    for name in (browser,) if browser else BROWSERS:
+        if path := shutil.which(name):
+            return path
+    looked_for = browser or ", ".join(BROWSERS)
     raise HunchError(
         f"--pdf: found no browser that can print (looked for {looked_for}): install Chromium, name one "
         "with --browser PATH, or print all.html from any browser"
@@ -121,7 +121,7 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
             html = pattern.sub(by, html)
         file = f"{number:03d}-{name}{again}.html"
         _write(folder / file, html)
-        found = MAIN.search(html)
+        match = MAIN.search(html)
         listed.append(
             {
                 "number": number,
@@ -129,7 +129,7 @@ def _write_language(walk: Walk, folder: Path) -> list[dict[str, Any]]:
                 "name": " ".join([screen.name, *_kind(walk, screen)]).replace("-", " "),
                 "title": screen.title,
                 "levels": ", ".join(f"{factor}: {level}" for factor, level in _common(walk, screen).items()),
-                "main": mark_safe(found[1] if found else ""),  # noqa: S308 - as the page itself was rendered
+                "main": mark_safe(match[1] if match else ""),  # noqa: S308 - as the page itself was rendered
             }
         )
     context = {"language": walk.language, "screens": listed, "title": walk.config.title}
@@ -146,14 +146,14 @@ def _kind(walk: Walk, screen: PrintedScreen) -> list[str]:
 def _common(walk: Walk, screen: PrintedScreen) -> Mapping[str, str]:
     """The levels that the screen needs: of each factor the level that all walks with this screen share, if any."""
     seen = [walk.combinations[number] for number in sorted(screen.combinations)]
-    found = {}
+    shared_levels = {}
     for condition in walk.config.conditions:
         levels = {levels[condition.factor] for levels in seen}
         if len(levels) == 1:
-            found[condition.factor] = levels.pop()
+            shared_levels[condition.factor] = levels.pop()
         elif len(levels) < len(condition.levels):
-            found[condition.factor] = "-or-".join(level for level in condition.levels if level in levels)
-    return found
+            shared_levels[condition.factor] = "-or-".join(level for level in condition.levels if level in levels)
+    return shared_levels
 
 
 def _factors(walk: Walk) -> list[tuple[str, str]]:

@@ -71,8 +71,8 @@ class PrintedScreen:
 class Reader(Person):
     """Reads the instructions, and pays attention."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self._misreads = self._careless = False
 
 
@@ -92,8 +92,8 @@ class Walk:
         self._origin: Key = ()
         self._has_remarked = False
         self._alike: Counter[tuple[str, str, int]] = Counter()
-        shown = stage.slots.values_list("item", flat=True)
-        self.kinds_shown = {kinds[item] for item in shown}
+        items = stage.slots.values_list("item", flat=True)
+        self.kinds_shown = {kinds[item] for item in items}
 
     def run(self) -> None:
         for number in range(len(self.combinations)):
@@ -126,16 +126,16 @@ class Walk:
 
     def _at_the_door(self) -> None:
         with undone(), self._browser() as route:
-            shown = route.arrive()
+            current = route.arrive()
             self._keep("welcome", (ENTRY, 0))
-            shown = route.go_in()
+            current = route.go_in()
             self._keep("consent", (ENTRY, 1))
-            route.send(shown, {})
+            route.send(current, {})
             self._keep("consent-unanswered", (ENTRY, 2))
-            route.send(shown, {"consent": "no"})
+            route.send(current, {"consent": "no"})
             self._keep("end-no-consent", (ENDS, 0))
             if instruments.of_study(self.stage.study).needs_script:
-                route.send(shown, {"consent": "yes"})
+                route.send(current, {"consent": "yes"})
                 self._keep("end-no-script", (ENDS, 0))
             self._begin(route, draw=0)
             route.arrive()
@@ -163,7 +163,7 @@ class Walk:
 
     def _through(self, route: Pages, *, draw: int, every_path: bool) -> None:
         route.arrive()
-        shown = self._begin(route, draw=draw)
+        current = self._begin(route, draw=draw)
         person = Reader(
             config=self.stage.study.config.in_language(self.language),
             items=instruments.of_study(self.stage.study).simulated_person(seed=1),
@@ -172,64 +172,68 @@ class Walk:
         )
         for _step in range(MOST_STEPS):
             if self._set_levels():
-                shown = route.look()
-            is_new = self._keep_step(route, shown)
-            if shown.kind == "end":
+                current = route.look()
+            is_new = self._keep_step(route, current)
+            if current.kind == "end":
                 break
             if is_new:
-                self._errors(route, shown)
+                self._errors(route, current)
             # Another answer to an item or for practice leads to the same pages with another number on them.
-            if every_path and shown.kind not in ("item", "practice"):
-                self._other_answers(route, shown, person, depth=0)
-            if every_path and is_new and shown.kind == "item":
-                self._remark(route, shown)
-            shown = route.send(shown, route.answers(shown, person))
+            if every_path and current.kind not in ("item", "practice"):
+                self._other_answers(route, current, person, depth=0)
+            if every_path and is_new and current.kind == "item":
+                self._remark(route, current)
+            current = route.send(current, route.answers(current, person))
         if every_path:
             with self._aside(route):
                 route.arrive()
                 self._keep("welcome-after-the-end", (ENDS, 3))
 
-    def _errors(self, route: Pages, shown: Shown) -> None:
+    def _errors(self, route: Pages, current: Shown) -> None:
         """What the page says if nothing was entered."""
         with self._aside(route):
-            after = route.send(shown, {})
+            after = route.send(current, {})
             if after.errors:
                 self._keep_step(route, after, suffix="-unanswered")
 
-    def _other_answers(self, route: Pages, shown: Shown, person: Person, *, depth: int) -> None:
+    def _other_answers(self, route: Pages, current: Shown, person: Person, *, depth: int) -> None:
         """Where another answer leads, one answer at a time: a second attempt with hints, or another end."""
-        page = shown.page
+        page = current.page
         if page is None or depth > 1:
             return
-        usual = route.answers(shown, person)
+        usual = route.answers(current, person)
         choices = {name: [value for value, _text in options] for name, options in page.choices.items()}
         for name, values in {**choices, **page.buttons}.items():
             for value in values:
                 if usual.get(name) == value:
                     continue
                 with self._aside(route):
-                    after = route.send(shown, {**usual, name: value})
-                    same_block = after.kind == shown.kind and not after.errors
+                    after = route.send(current, {**usual, name: value})
+                    same_block = after.kind == current.kind and not after.errors
                     if (after.kind == "end" or same_block) and self._keep_step(route, after) and same_block:
                         self._other_answers(route, after, person, depth=depth + 1)
-        if shown.kind in ("instructions", "checks"):
+        if current.kind in ("instructions", "checks"):
             with self._aside(route):  # Meanwhile somebody else took the last place.
                 Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())
-                after = route.send(shown, usual)
+                after = route.send(current, usual)
                 if after.kind == "end":
                     self._keep_step(route, after)
 
-    def _remark(self, route: Pages, shown: Shown) -> None:
+    def _remark(self, route: Pages, current: Shown) -> None:
         """What people read after they report that something is wrong with the question."""
-        elements = list(shown.page.main.walk()) if shown.page else []
+        elements = list(current.page.main.walk()) if current.page else []
         button = next((element.attributes for element in elements if "formaction" in element.attributes), None)
-        if shown.page is None or button is None or self._has_remarked:
+        if current.page is None or button is None or self._has_remarked:
             return
         self._has_remarked = True
-        boxes = [one.attributes["name"] for one in elements if one.tag == "textarea" and "form" in one.attributes]
-        given = {button["name"]: button["value"], **dict.fromkeys(boxes, "Two of the options are the same.")}
+        boxes = [
+            element.attributes["name"]
+            for element in elements
+            if element.tag == "textarea" and "form" in element.attributes
+        ]
+        fields = {button["name"]: button["value"], **dict.fromkeys(boxes, "Two of the options are the same.")}
         with self._aside(route):
-            route.client.post(button["formaction"], data={**shown.page.hidden, **given})
+            route.client.post(button["formaction"], data={**current.page.hidden, **fields})
             self._keep("item-remark-sent", (self._sitting().block, 1))
 
     # The database behind the pages
@@ -276,24 +280,24 @@ class Walk:
     @contextmanager
     def _aside(self, route: Pages) -> Iterator[None]:
         """A side path: at its end, what it stored is undone, and so are the cookies."""
-        kept, last, origin = httpx.Cookies(route.client.cookies), self._last, self._origin
+        cookies, last, origin = httpx.Cookies(route.client.cookies), self._last, self._origin
         self._origin = origin or last
         with undone():
             yield
-        route.client.cookies, self._last, self._origin = kept, last, origin
+        route.client.cookies, self._last, self._origin = cookies, last, origin
 
     # Keeping pages
 
-    def _keep_step(self, route: Pages, shown: Shown, suffix: str = "") -> bool:
+    def _keep_step(self, route: Pages, current: Shown, suffix: str = "") -> bool:
         sitting = self._sitting()
         step = current_step(sitting)
-        if shown.kind == "end":
-            return self._keep(f"end-{shown.outcome}", (ENDS, 2))
-        parts, kind = [shown.kind], ""
-        if shown.kind == "item" and step.assignment is not None:
-            parts.append(shown.page.screen if shown.page else "")
+        if current.kind == "end":
+            return self._keep(f"end-{current.outcome}", (ENDS, 2))
+        parts, kind = [current.kind], ""
+        if current.kind == "item" and step.assignment is not None:
+            parts.append(current.page.screen if current.page else "")
             kind = self.kinds[step.assignment.slot.item_id]
-        elif step.block.name and step.block.name != shown.kind:
+        elif step.block.name and step.block.name != current.kind:
             parts.append(step.block.name)
         if step.attempt > 1:
             parts.append("second-attempt")
@@ -362,11 +366,15 @@ def undone() -> Iterator[None]:
 
 def chosen_combinations(config: StudyConfig) -> list[dict[str, str]]:
     """Every combination of levels. If there are too many: the first one and those that differ from it in one level."""
-    found = combinations(config)
-    if len(found) <= MOST_COMBINATIONS:
-        return found
-    first = found[0]
-    return [one for one in found if sum(one[factor] != first[factor] for factor in first) <= 1]
+    all_combinations = combinations(config)
+    if len(all_combinations) <= MOST_COMBINATIONS:
+        return all_combinations
+    first = all_combinations[0]
+    return [
+        combination
+        for combination in all_combinations
+        if sum(combination[factor] != first[factor] for factor in first) <= 1
+    ]
 
 
 def _said(page: Page, questions: Sequence[str]) -> Iterator[str]:

@@ -74,12 +74,12 @@ def returning_people(study: Study, stage: Stage, *, chance: float, seed: int) ->
     """The simulated people who come back for the stage's wave: each who finished the wave before, with that chance.
     Asked again, the same people come, but for those who have come."""
     due = waves.due_for(study, stage.wave, now=timezone.now())
-    found = []
-    for one in due:
-        own = derive(seed, "return", stage.wave, one.sitting.respondent.pseudonym)
-        if one.sitting.respondent.is_simulated and random.Random(own).random() < chance:  # noqa: S311 - reproducible
-            found.append(one.sitting.respondent)
-    return found
+    returning = []
+    for due_person in due:
+        own = derive(seed, "return", stage.wave, due_person.sitting.respondent.pseudonym)
+        if due_person.sitting.respondent.is_simulated and random.Random(own).random() < chance:  # noqa: S311 - reproducible
+            returning.append(due_person.sitting.respondent)
+    return returning
 
 
 class Crowd:
@@ -156,13 +156,13 @@ class Crowd:
         self.people = [
             Person(
                 config=study.config,
-                items=instrument.simulated_person(seed=one, null=null, **of_kind),
-                seed=derive(one, "manners"),
+                items=instrument.simulated_person(seed=seed, null=null, **of_kind),
+                seed=derive(seed, "manners"),
                 habit=habit,
                 link=link,
                 cells=cells,
             )
-            for one, habit, link, cells in zip(seeds, habits, addresses[:respondents], belongings, strict=True)
+            for seed, habit, link, cells in zip(seeds, habits, addresses[:respondents], belongings, strict=True)
         ]
         self.strays = addresses[respondents:]
         self.given_up = 0
@@ -179,7 +179,7 @@ class Crowd:
         at_once = [person for person in self.people if not person.habit.newcomer]
         yield from self._send_in([*at_once, *self.strays])
         late = [person for person in at_once if person.habit.kind == "back_late" and not person.diary.outcome]
-        self.given_up = self._give_up([one for one in at_once if one.diary.outcome == LEFT] + late)
+        self.given_up = self._give_up([person for person in at_once if person.diary.outcome == LEFT] + late)
         # Newcomers may get the items that others left unanswered, before those others come back.
         yield from self._send_in([*(person for person in self.people if person.habit.newcomer), *late])
 

@@ -44,11 +44,13 @@ def report_on(
     given_up: int,
     read: int,
 ) -> CrowdReport:
-    found = list(_compared(stage, people, strays, before))
+    comparisons = list(_compared(stage, people, strays, before))
     return CrowdReport(
         lines=tuple(_done(stage, people, strays, given_up=given_up, read=read)),
-        agreed=tuple(text for text, seen, stored in found if seen == stored),
-        differences=tuple(f"{text}: {seen} seen, {stored} stored" for text, seen, stored in found if seen != stored),
+        agreed=tuple(text for text, seen, stored in comparisons if seen == stored),
+        differences=tuple(
+            f"{text}: {seen} seen, {stored} stored" for text, seen, stored in comparisons if seen != stored
+        ),
     )
 
 

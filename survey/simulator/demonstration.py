@@ -42,11 +42,11 @@ def demonstration_of(instrument: str) -> Demonstration:
         InstrumentMissing: there is no instrument of that name.
         NotFound: it has no demonstration; names those that have one.
     """
-    found = instruments.kind(instrument).demonstration
-    if found is None:
+    demonstration = instruments.kind(instrument).demonstration
+    if demonstration is None:
         others = [name for name in instruments.names() if instruments.kind(name).demonstration is not None]
         raise NotFound(f"--instrument: {instrument} brings no demonstration; these do: {', '.join(others)}")
-    return found
+    return demonstration
 
 
 def load_bank(instrument: str) -> Bank:
@@ -142,8 +142,8 @@ class StageLine:
 
     @classmethod
     def of(cls, stage: Stage) -> "StageLine":
-        found = outcome_table(stage)
-        shares = {name: stratum.share for name, stratum in found.by_stratum.items()} if found else {}
+        stage_table = outcome_table(stage)
+        shares = {name: stratum.share for name, stratum in stage_table.by_stratum.items()} if stage_table else {}
         judged = Evaluation.objects.filter(stage=stage, predictor_run__role=PredictorRun.Role.MAIN).first()
         learning = learning_of(stage.study)
         metric = next(iter(shown_metrics(learning)), None)
@@ -156,20 +156,20 @@ class StageLine:
         )
         return cls(
             stage=stage.index,
-            answers=found.answers if found else 0,
-            share=found.share if found else None,
+            answers=stage_table.answers if stage_table else 0,
+            share=stage_table.share if stage_table else None,
             top=shares.get("top"),
             rest=shares.get("rest"),
             judged=value,
             training_seconds=stage.predictor_runs.filter(role=PredictorRun.Role.MAIN).aggregate(s=Sum("seconds"))["s"],
             planning_seconds=sum(step.seconds or 0 for step in planning) if planning else None,
             metric=metric,
-            outcome=found.outcome if found else "",
+            outcome=stage_table.outcome if stage_table else "",
         )
 
     def as_json(self) -> dict[str, Any]:
         """With what it is judged by under the metric's name."""
-        row = {one.name: getattr(self, one.name) for one in fields(self)}
+        row = {field.name: getattr(self, field.name) for field in fields(self)}
         metric = row.pop("metric")
         row.pop("outcome")
         return {(metric.name if metric else name) if name == "judged" else name: value for name, value in row.items()}
@@ -220,12 +220,12 @@ class DemoVerdict:
 
     @property
     def sentence(self) -> str:
-        found = self.comparison
-        shares = f"{percent(found.first)} changed in the first stage, {percent(found.second)} in the last"
+        comparison = self.comparison
+        shares = f"{percent(comparison.first)} changed in the first stage, {percent(comparison.second)} in the last"
         test = (
             "no test, since nothing varies between respondents"
-            if found.p_one_sided is None
-            else f"one-sided test clustered by respondent: p = {found.p_one_sided:.2g}"
+            if comparison.p_one_sided is None
+            else f"one-sided test clustered by respondent: p = {comparison.p_one_sided:.2g}"
         )
         if self.null:
             what = "a lift, although none exists here" if self.lifted else "no lift, as expected here"
@@ -243,8 +243,8 @@ def verdict_on(study: Study, *, null: bool) -> "DemoVerdict | DemonstrationVerdi
     """What the study's demonstration says of it; without words of its own, whether the last stage found more."""
     path = demonstration_of(study.instrument).verdict
     if path:
-        found: DemonstrationVerdict = _function(path)(study, null)
-        return found
+        verdict: DemonstrationVerdict = _function(path)(study, null)
+        return verdict
     return lift_of(study, null=null)
 
 

@@ -249,8 +249,8 @@ def _filled(copy: Study, folder: Path, say: Callable[[str], None]) -> Iterator[F
 
 
 def _estimates(copy: Study, folder: Path) -> None:
-    found = estimate(copy)
-    (folder / "estimates.json").write_text(json.dumps(found.as_json(), ensure_ascii=False, indent=1, default=str))
+    estimates = estimate(copy)
+    (folder / "estimates.json").write_text(json.dumps(estimates.as_json(), ensure_ascii=False, indent=1, default=str))
     with suppress(stored_estimates.BeingComputed):  # Then the page has them once a worker has computed them.
         stored_estimates.shown_estimates(copy)
 
@@ -261,12 +261,12 @@ def _leaderboard(copy: Study) -> None:
 
 
 def _report(copy: Study, line: reports.ReportLine, folder: Path) -> None:
-    given = {}
+    arguments = {}
     for argument in line.arguments:
         if argument.required:
             choices = reports.choices_of(copy, line.entry, argument)
             if not choices:
                 raise StateRefused(f"{argument.name}: {argument.help}: there is none yet")
-            given[argument.name] = choices[:1]
-    found = reports.make(copy, line.entry.name, given)
-    reports.write(copy, line.entry.name, found, folder / "reports" / line.entry.name)
+            arguments[argument.name] = choices[:1]
+    findings = reports.make(copy, line.entry.name, arguments)
+    reports.write(copy, line.entry.name, findings, folder / "reports" / line.entry.name)

@@ -14,9 +14,9 @@ from survey.services.studies import test_copies
 from . import dry_run
 
 
-def _check(study: Study, given: Given) -> None:
+def _check(study: Study, arguments: Given) -> None:
     test_copies.refuse_copy(study, "has no dry run of its own")
-    text = given.one("people")
+    text = arguments.one("people")
     if text and not (text.isascii() and text.isdecimal() and int(text) >= 1):
         raise ArgumentErrors(
             {"people": [f"{text!r} is not a whole number of 1 or more; empty: as many as have a place"]}
@@ -27,7 +27,7 @@ def make(work: Work) -> Mapping[str, Any]:
     text = work.given.one("people")
     folder = work.folder / "files"
     folder.mkdir()
-    found = dry_run.run(
+    rehearsal = dry_run.run(
         work.study,
         folder,
         people=int(text) if text else None,
@@ -38,7 +38,7 @@ def make(work: Work) -> Mapping[str, Any]:
     )
     dry_run.pack(folder, work.folder / f"{work.study.slug}-dry-run.zip")
     shutil.rmtree(folder)
-    return found.as_json()
+    return rehearsal.as_json()
 
 
 KIND = JobKind(

@@ -41,52 +41,52 @@ class Journey:
             SimulationError: a page or the API does not do what it promises.
         """
         diary = self.person.diary
-        shown = self.route.arrive()
+        current = self.route.arrive()
         for _step in range(MOST_STEPS):
-            if shown.refused:
-                return shown.refused
-            if shown.kind == "end":
-                diary.code = shown.code
-                return shown.outcome
+            if current.refused:
+                return current.refused
+            if current.kind == "end":
+                diary.code = current.code
+                return current.outcome
             if self._pages == leaves_before:
-                self.route.leave(shown, self._seen(shown))
+                self.route.leave(current, self._seen(current))
                 return LEFT
             if not self.go_on():
                 return STOPPED
-            shown = self._next(shown)
+            current = self._next(current)
             self._pages += 1
             if token := self.route.token:
                 diary.tokens.add(token)
-        raise SimulationError(f"{shown.address}: no end after {MOST_STEPS} steps")
+        raise SimulationError(f"{current.address}: no end after {MOST_STEPS} steps")
 
-    def _next(self, shown: Shown) -> Shown:
+    def _next(self, current: Shown) -> Shown:
         self._look()
-        if shown.kind == "welcome":
+        if current.kind == "welcome":
             return self.route.go_in()
-        self.route.open(shown, self.person)
-        after = self._answer(shown, self._answers(shown))
-        if after.errors and after.number == shown.number:
+        self.route.open(current, self.person)
+        after = self._answer(current, self._answers(current))
+        if after.errors and after.number == current.number:
             if self.person.habit.kind != "speeder":
-                raise SimulationError(f"{shown.address or shown.kind}: a right answer is refused: {after.errors}")
+                raise SimulationError(f"{current.address or current.kind}: a right answer is refused: {after.errors}")
             self.person.diary.refused_answers += 1
             self.route.open(after, self.person)
             after = self.route.send(after, self._with_times(after, self.route.answers(after, self.person)))
-        if shown.kind == "item" and after.number != shown.number:
+        if current.kind == "item" and after.number != current.number:
             self.person.diary.item_answers += 1
-        if self._left_behind is None and shown.number is not None:
-            self._left_behind = shown
+        if self._left_behind is None and current.number is not None:
+            self._left_behind = current
         return after
 
-    def _answers(self, shown: Shown) -> dict[str, Any]:
-        hurried = self.person.habit.kind == "speeder" and shown.kind == "item"
+    def _answers(self, current: Shown) -> dict[str, Any]:
+        hurried = self.person.habit.kind == "speeder" and current.kind == "item"
         if not hurried:
-            return self._with_times(shown, self.route.answers(shown, self.person))
-        return self._with_times(shown, self.route.careless(shown, self._chance))
+            return self._with_times(current, self.route.answers(current, self.person))
+        return self._with_times(current, self.route.careless(current, self._chance))
 
-    def _with_times(self, shown: Shown, answers: Mapping[str, Any]) -> dict[str, Any]:
-        return {**answers, **self._seen(shown)} if shown.number is not None else dict(answers)
+    def _with_times(self, current: Shown, answers: Mapping[str, Any]) -> dict[str, Any]:
+        return {**answers, **self._seen(current)} if current.number is not None else dict(answers)
 
-    def _seen(self, shown: Shown) -> dict[str, int]:
+    def _seen(self, current: Shown) -> dict[str, int]:
         """The times that a browser reports for the page."""
         middle = SPEEDERS_SECONDS if self.person.habit.kind == "speeder" else SECONDS
         ready = self._chance.randint(60, 400)
@@ -104,45 +104,46 @@ class Journey:
 
     # Pages that are sent twice
 
-    def _answer(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
+    def _answer(self, current: Shown, answers: Mapping[str, Any]) -> Shown:
         if self.person.habit.kind != "double_tabs" or self._chance.random() >= REPEATS:
-            return self.route.send(shown, answers)
+            return self.route.send(current, answers)
         how = self._chance.choice(REPEATING)
         if how == "double click":
-            first, second = self._twice_at_once(shown, answers)
+            first, second = self._twice_at_once(current, answers)
         else:
-            first = self.route.send(shown, answers)
+            first = self.route.send(current, answers)
             if how == "lost reply":
-                second = self.route.send(shown, answers)
+                second = self.route.send(current, answers)
             else:
-                stale = self._left_behind if how == "tab left behind" else shown
-                if stale is None or shown.number is None:
+                stale = self._left_behind if how == "tab left behind" else current
+                if stale is None or current.number is None:
                     return first
                 second = self.route.send(stale, self._with_times(stale, self.route.careless(stale, self._chance)))
         self.person.diary.repeats[how] += 1
         # After a second consent the server knows the person and asks whether to go on.
-        if second.place != first.place and not (shown.kind == "consent" and "back" in (first.kind, second.kind)):
+        if second.place != first.place and not (current.kind == "consent" and "back" in (first.kind, second.kind)):
             raise SimulationError(
-                f"{shown.address or shown.kind}: {how}: the first led to {first.place}, the second to {second.place}"
+                f"{current.address or current.kind}: {how}: the first led to {first.place}, the second to "
+                f"{second.place}"
             )
         return second if how == "lost reply" else first
 
-    def _twice_at_once(self, shown: Shown, answers: Mapping[str, Any]) -> tuple[Shown, Shown]:
-        found: list[Shown | Exception] = []
+    def _twice_at_once(self, current: Shown, answers: Mapping[str, Any]) -> tuple[Shown, Shown]:
+        replies: list[Shown | Exception] = []
 
         def click() -> None:
             try:
-                found.append(self.route.send(shown, answers))
+                replies.append(self.route.send(current, answers))
             except Exception as exc:  # Raised below, in the person's own thread.
-                found.append(exc)
+                replies.append(exc)
 
         other = threading.Thread(target=click, name="second click")
         other.start()
         try:
-            first = self.route.send(shown, answers)
+            first = self.route.send(current, answers)
         finally:
             other.join()
-        second = found[0]
+        second = replies[0]
         if isinstance(second, Exception):
             raise second
         return first, second

@@ -21,10 +21,10 @@ def loopback_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise HunchError(f"--base-url: {url!r} is not like http://127.0.0.1:8000")
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except OSError as exc:
         raise HunchError(f"--base-url: {parts.hostname} cannot be resolved ({exc.strerror}); use 127.0.0.1") from exc
-    for *_rest, address in found:
+    for *_rest, address in addresses:
         if not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
             raise HunchError(
                 f"--base-url: {parts.hostname} is {address[0]}, which is not this machine; simulated people are sent "

@@ -147,13 +147,13 @@ class Page:
             own = [inner.attributes.get("id", "") for inner in label.walk() if inner.tag == "input"]
             for identifier in filter(None, [label.attributes.get("for", ""), *own]):
                 labels[identifier] = option.text.strip()
-        found: dict[str, list[tuple[str, str]]] = {}
+        choices: dict[str, list[tuple[str, str]]] = {}
         for element in self._named("input"):
             if element.attributes.get("type") == "radio":
                 value = element.attributes.get("value", "")
                 text = labels.get(element.attributes.get("id", ""), value)
-                found.setdefault(element.attributes["name"], []).append((value, text))
-        return found
+                choices.setdefault(element.attributes["name"], []).append((value, text))
+        return choices
 
     @property
     def several(self) -> list[str]:
@@ -164,10 +164,10 @@ class Page:
     @property
     def buttons(self) -> dict[str, list[str]]:
         """Buttons that send a value with the form: their values by name."""
-        found: dict[str, list[str]] = {}
+        buttons: dict[str, list[str]] = {}
         for element in self._named("button"):
-            found.setdefault(element.attributes["name"], []).append(element.attributes.get("value", ""))
-        return found
+            buttons.setdefault(element.attributes["name"], []).append(element.attributes.get("value", ""))
+        return buttons
 
     @property
     def blanks(self) -> list[str]:

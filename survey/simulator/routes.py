@@ -56,19 +56,19 @@ class Route(Protocol):
     def go_in(self) -> Shown:
         """Go from the first page to the consent form."""
 
-    def open(self, shown: Shown, person: Person) -> None:
+    def open(self, current: Shown, person: Person) -> None:
         """Say that a screen was begun, where its instrument asks for that."""
 
-    def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
+    def send(self, current: Shown, answers: Mapping[str, Any]) -> Shown:
         """Send answers to what is shown. Returns what is shown next."""
 
-    def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
+    def answers(self, current: Shown, person: Person) -> dict[str, Any]:
         """What this person answers."""
 
-    def careless(self, shown: Shown, chance: random.Random) -> dict[str, Any]:
+    def careless(self, current: Shown, chance: random.Random) -> dict[str, Any]:
         """Something that looks like an answer, by somebody who has not read the question."""
 
-    def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
+    def leave(self, current: Shown, seen: Mapping[str, int]) -> None:
         """Close the window without answering."""
 
 
@@ -94,8 +94,8 @@ class Pages:
         """Load the sitting's current page again."""
         return self._read(self.client.get(f"{self.home}sitting"))
 
-    def open(self, shown: Shown, person: Person) -> None:
-        page = shown.page
+    def open(self, current: Shown, person: Person) -> None:
+        page = current.page
         beacon = page.form.attributes.get("data-beacon") if page and page.form else None
         if page is None or not page.screen or not beacon:
             return
@@ -104,41 +104,41 @@ class Pages:
             if answer.is_error and answer.status_code != httpx.codes.CONFLICT:  # Another tab was faster.
                 raise SimulationError(f"POST {beacon} answered {answer.status_code}")
 
-    def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
-        if shown.page is None or shown.page.form is None:
-            raise SimulationError(f"{shown.address} shows no form: {shown.page.summary if shown.page else ''}")
-        target = urljoin(shown.address, shown.page.form.attributes.get("action", ""))
-        return self._read(self.client.post(target, data={**shown.page.hidden, **answers}))
+    def send(self, current: Shown, answers: Mapping[str, Any]) -> Shown:
+        if current.page is None or current.page.form is None:
+            raise SimulationError(f"{current.address} shows no form: {current.page.summary if current.page else ''}")
+        target = urljoin(current.address, current.page.form.attributes.get("action", ""))
+        return self._read(self.client.post(target, data={**current.page.hidden, **answers}))
 
-    def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
-        page = shown.page
-        if page is None or shown.kind in ("welcome", "back"):
+    def answers(self, current: Shown, person: Person) -> dict[str, Any]:
+        page = current.page
+        if page is None or current.kind in ("welcome", "back"):
             return {}
-        if shown.kind == "consent":
+        if current.kind == "consent":
             return {"consent": "yes", "script": "1"}  # They answer as a browser with its scripts does.
-        if shown.kind in ("item", "practice") and page.screen:
+        if current.kind in ("item", "practice") and page.screen:
             return person.items.answer(screen=page.screen, parts=page.parts)
-        if shown.kind == "checks":
+        if current.kind == "checks":
             return person.answer_checks(page.choices)
-        if shown.kind == "attention":
+        if current.kind == "attention":
             return person.answer_attention(page.choices)
-        if shown.kind == "form":
+        if current.kind == "form":
             return person.answer_fields([*page.choices, *page.several, *page.blanks])
-        if shown.kind == "debriefing":
+        if current.kind == "debriefing":
             return {name: values[0] for name, values in page.buttons.items()}  # that the answers may be used
         return {}
 
-    def careless(self, shown: Shown, chance: random.Random) -> dict[str, Any]:
-        page = shown.page
+    def careless(self, current: Shown, chance: random.Random) -> dict[str, Any]:
+        page = current.page
         if page is None:
             return {}
         choices = {name: [value for value, _text in options] for name, options in page.choices.items()}
         return _at_random(choices, page.blanks, chance)
 
-    def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
-        beacon = shown.page.form.attributes.get("data-beacon") if shown.page and shown.page.form else None
-        if shown.page is not None and beacon:
-            answer = self.client.post(beacon, data={**shown.page.hidden, **seen})
+    def leave(self, current: Shown, seen: Mapping[str, int]) -> None:
+        beacon = current.page.form.attributes.get("data-beacon") if current.page and current.page.form else None
+        if current.page is not None and beacon:
+            answer = self.client.post(beacon, data={**current.page.hidden, **seen})
             if answer.is_error:
                 raise SimulationError(f"POST {beacon} answered {answer.status_code}")
 
@@ -179,33 +179,33 @@ class Api:
         self.token = ""
 
     def arrive(self) -> Shown:
-        found = self._json(self.client.get(self.study))
-        return Shown(kind="welcome", step=found)
+        step = self._json(self.client.get(self.study))
+        return Shown(kind="welcome", step=step)
 
     def go_in(self) -> Shown:
         return Shown(kind="consent")
 
-    def open(self, shown: Shown, person: Person) -> None:
-        screen = (shown.step or {}).get("screen")
+    def open(self, current: Shown, person: Person) -> None:
+        screen = (current.step or {}).get("screen")
         if not screen:
             return
         if nonce := person.items.opening(screen=screen["name"]):
             response = self.client.post(
                 "/api/v1/sitting/left/",
-                json={"step": shown.number, "opened": nonce},
+                json={"step": current.number, "opened": nonce},
                 headers={"X-Sitting-Token": self.token},
             )
             if response.is_error and response.status_code != httpx.codes.CONFLICT:
                 raise SimulationError(f"POST /api/v1/sitting/left/ answered {response.status_code}")
 
-    def send(self, shown: Shown, answers: Mapping[str, Any]) -> Shown:
-        if shown.kind == "consent":
+    def send(self, current: Shown, answers: Mapping[str, Any]) -> Shown:
+        if current.kind == "consent":
             return self._begin(answers)
         response = self.client.post(
-            "/api/v1/sitting/", json={"step": shown.number, **answers}, headers={"X-Sitting-Token": self.token}
+            "/api/v1/sitting/", json={"step": current.number, **answers}, headers={"X-Sitting-Token": self.token}
         )
         if response.status_code == UNREADABLE:
-            return replace(shown, errors=response.text[:300])
+            return replace(current, errors=response.text[:300])
         return self._shown(self._json(response))
 
     def _begin(self, answers: Mapping[str, Any]) -> Shown:
@@ -216,10 +216,10 @@ class Api:
         self.token = begun["token"]
         return self._shown(begun["step"])
 
-    def answers(self, shown: Shown, person: Person) -> dict[str, Any]:
-        if shown.kind == "consent":
+    def answers(self, current: Shown, person: Person) -> dict[str, Any]:
+        if current.kind == "consent":
             return {"consent": True}
-        step = shown.step
+        step = current.step
         if step is None:
             return {}
         if screen := step.get("screen"):
@@ -227,29 +227,29 @@ class Api:
                 "screen": screen["name"],
                 **person.items.answer(screen=screen["name"], parts=readable_parts(screen["parts"])),
             }
-        if shown.kind in ("checks", "attention"):
-            answer = person.answer_checks if shown.kind == "checks" else person.answer_attention
+        if current.kind in ("checks", "attention"):
+            answer = person.answer_checks if current.kind == "checks" else person.answer_attention
             return answer(
                 {
                     check["name"]: [(str(option["value"]), option["text"]) for option in check["options"]]
                     for check in step["checks"]
                 }
             )
-        if shown.kind == "debriefing":
+        if current.kind == "debriefing":
             return {field["name"]: field["options"][0] for field in step["fields"]}
-        if shown.kind == "form":
+        if current.kind == "form":
             return person.answer_fields([field["name"] for field in step["fields"]])
         return {}
 
-    def careless(self, shown: Shown, chance: random.Random) -> dict[str, Any]:
-        screen = (shown.step or {}).get("screen")
+    def careless(self, current: Shown, chance: random.Random) -> dict[str, Any]:
+        screen = (current.step or {}).get("screen")
         if not screen:
             return {}
         choices = {field["name"]: field["options"] for field in screen["fields"] if field.get("options")}
         blanks = [field["name"] for field in screen["fields"] if not field.get("options")]
         return {"screen": screen["name"], **_at_random(choices, blanks, chance)}
 
-    def leave(self, shown: Shown, seen: Mapping[str, int]) -> None:
+    def leave(self, current: Shown, seen: Mapping[str, int]) -> None:
         """The API has no call for this."""
 
     def _shown(self, step: Mapping[str, Any]) -> Shown:
@@ -261,8 +261,8 @@ class Api:
             raise SimulationError(
                 f"{response.request.method} {response.url.path} answered {response.status_code}: {response.text[:300]}"
             )
-        found: dict[str, Any] = response.json()
-        return found
+        content: dict[str, Any] = response.json()
+        return content
 
 
 def readable_parts(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -22,8 +22,8 @@ def scan(*, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> int:
     _look(client.head(home, params=dict(ids)))
     _look(client.get(home, params=dict(ids), headers={"Sec-Purpose": "prefetch"}))
     first = _look(client.get(home, params=dict(ids)))
-    found = [urldefrag(urljoin(str(first.url.path), link)).url for link in Page(first.text).links]
-    within = [address for address in found if address.startswith(home)]
+    links = [urldefrag(urljoin(str(first.url.path), link)).url for link in Page(first.text).links]
+    within = [address for address in links if address.startswith(home)]
     addresses = list(dict.fromkeys([*within, *(home + page for page in OTHER_PAGES)]))[:MOST_ADDRESSES]
     for address in addresses:
         _look(client.get(address))

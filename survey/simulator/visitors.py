@@ -51,8 +51,8 @@ def queries(study: Study, *, count: int, root: str) -> Sequence[Mapping[str, str
     Args:
         root: scheme and host of the server.
     """
-    found = panels.of_study(study).simulated_queries(study, count=count, root=root)
-    return found if found is not None else [made_up_ids(study.config) for _number in range(count)]
+    queries = panels.of_study(study).simulated_queries(study, count=count, root=root)
+    return queries if queries is not None else [made_up_ids(study.config) for _number in range(count)]
 
 
 def queries_of_returning(study: Study, people: Sequence[Respondent], *, root: str) -> Sequence[Mapping[str, str]]:
@@ -105,11 +105,13 @@ class Person:
         # The words of every level: a person reads those of their own.
         configs = [config, *(config.naming(name) for name in config.answerers)]
         self._attention_checks = {
-            check.name: {text for one in configs for text in one.sitting.attention_checks[place].options[: check.right]}
+            check.name: {
+                text for config in configs for text in config.sitting.attention_checks[place].options[: check.right]
+            }
             for place, check in enumerate(config.sitting.attention_checks)
         }
         self._right = {
-            check.name: {one.blocks[block].checks[place].options[0] for one in configs}
+            check.name: {config.blocks[block].checks[place].options[0] for config in configs}
             for block, of_block in enumerate(config.blocks)
             for place, check in enumerate(of_block.checks)
         }

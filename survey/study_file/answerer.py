@@ -46,7 +46,7 @@ class AnswererConfig(Strict):
     def named_in(self, value: Any) -> Any:
         """A file's values with all placeholders in its texts replaced."""
         if isinstance(value, str):
-            return PLACEHOLDER.sub(lambda found: self.form(found[2], begins=found[1] == "A"), value)
+            return PLACEHOLDER.sub(lambda match: self.form(match[2], begins=match[1] == "A"), value)
         if isinstance(value, dict):
             return {key: self.named_in(inner) for key, inner in value.items()}
         return [self.named_in(inner) for inner in value] if isinstance(value, list) else value
@@ -55,7 +55,7 @@ class AnswererConfig(Strict):
 def placeholders_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
     """The placeholders in a file's values: where, and which form each names."""
     if isinstance(value, str):
-        yield from ((place, found[2]) for found in PLACEHOLDER.finditer(value))
+        yield from ((place, match[2]) for match in PLACEHOLDER.finditer(value))
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from placeholders_in(inner, (*place, key))

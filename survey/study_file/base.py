@@ -48,9 +48,9 @@ class WrongKey(ValueError):
 class WrongKeys(ValueError):
     """Several rules between keys are broken: all of them at once."""
 
-    def __init__(self, found: "Sequence[WrongKey]") -> None:
-        super().__init__("; ".join(map(str, found)))
-        self.found = tuple(found)
+    def __init__(self, wrong_keys: "Sequence[WrongKey]") -> None:
+        super().__init__("; ".join(map(str, wrong_keys)))
+        self.found = tuple(wrong_keys)
 
 
 @dataclass(frozen=True)
@@ -127,19 +127,19 @@ class Words(str):
 
 def _text(value: Any, handler: ValidatorFunctionWrapHandler) -> str:
     reading = _reading.get()
-    given = value.by_language if isinstance(value, Words) and value.by_language else value
-    if not isinstance(given, Mapping):
-        text: str = handler(given)
+    content = value.by_language if isinstance(value, Words) and value.by_language else value
+    if not isinstance(content, Mapping):
+        text: str = handler(content)
         return str(text) if reading.plain else Words(text)
-    if not given:
+    if not content:
         raise ValueError('a text is a string, or a table such as { en = "...", de = "..." }')
     known = LANGUAGES if reading.plain else reading.languages
-    if strangers := [str(code) for code in given if code not in known]:
+    if strangers := [str(code) for code in content if code not in known]:
         raise ValueError(
             f"{', '.join(strangers)} is not among the file's languages ({', '.join(known)}): see languages of [texts]"
         )
     texts: dict[str, str] = {}
-    for code, words in given.items():
+    for code, words in content.items():
         try:
             texts[code] = handler(words)
         except ValidationError as exc:

@@ -105,11 +105,11 @@ class BlockConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def fill_in_a_ready_form(cls, given: Any) -> Any:
+    def fill_in_a_ready_form(cls, data: Any) -> Any:
         """The study stores the questions themselves, so that a later change of the ready form does not change it."""
-        if not isinstance(given, Mapping) or given.get("ready") not in READY_FORMS or given.get("fields"):
-            return given
-        return {**ready_form(given["ready"], languages_being_read()), **given}
+        if not isinstance(data, Mapping) or data.get("ready") not in READY_FORMS or data.get("fields"):
+            return data
+        return {**ready_form(data["ready"], languages_being_read()), **data}
 
     @model_validator(mode="after")
     def has_what_its_kind_needs(self) -> "BlockConfig":

@@ -38,8 +38,8 @@ def problem_of(text: str) -> Problem | None:
 def _broken(text: str) -> Iterator[tuple[str, int]]:
     """What is too much, and where. A string that does not end ends the search: the parser says so."""
     depth = dots = position = 0
-    while found := PART.search(text, position):
-        part, start, position = found[0], found.start(), found.end()
+    while match := PART.search(text, position):
+        part, start, position = match[0], match.start(), match.end()
         if part in ('"""', "'''", '"', "'"):
             end = _end_of_string(text, part, position)
             if end is None:

@@ -99,8 +99,8 @@ class CompletionSignatureConfig(Strict):
         """
         if isinstance(self.of, list):
             return self.separator.join(values[name] for name in self.of)
-        found = LAST_PARAMETER.search(address)
-        end = found.start() if found else len(address)
+        match = LAST_PARAMETER.search(address)
+        end = match.start() if match else len(address)
         return address[: end + 1] if self.of == "address_and_separator" else address[:end]
 
 
@@ -139,7 +139,7 @@ CHARACTERS: Mapping[str, re.Pattern[str]] = {
 
 def filled(address: str, values: Mapping[str, str]) -> str:
     """The address with these values in place of their placeholders, encoded so that none ends its part of it."""
-    return IN_BRACES.sub(lambda found: quote(values[found[1]], safe="") if found[1] in values else found[0], address)
+    return IN_BRACES.sub(lambda match: quote(values[match[1]], safe="") if match[1] in values else match[0], address)
 
 
 def refuse_signatures_that_do_not_fit(addresses: Sequence[str], signature: CompletionSignatureConfig | None) -> None:
@@ -154,7 +154,7 @@ def refuse_signatures_that_do_not_fit(addresses: Sequence[str], signature: Compl
         return
     if not signed:
         raise ValueError("completion_signature: no completion address has {signature}: add it there, or remove this")
-    if signature.signs_the_address and (wrong := [one for one in signed if not LAST_PARAMETER.search(one)]):
+    if signature.signs_the_address and (wrong := [address for address in signed if not LAST_PARAMETER.search(address)]):
         raise ValueError(
             f'completion_signature: of = "{signature.of}" needs the signature as the last parameter, as in '
             f"...&sig={{signature}}, which {wrong[0]} has not"

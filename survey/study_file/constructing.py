@@ -40,5 +40,5 @@ def _value(field: FieldInfo, raw: Any) -> Any:
         if inner is not None and isinstance(raw, Mapping):
             return as_far_as_possible(inner, raw)
         if inner is not None and isinstance(raw, list):
-            return [as_far_as_possible(inner, one) if isinstance(one, Mapping) else one for one in raw]
+            return [as_far_as_possible(inner, entry) if isinstance(entry, Mapping) else entry for entry in raw]
         return raw

@@ -26,10 +26,10 @@ class _Latest(Generic[Value]):
 
     def get(self, key: Key) -> Value | None:
         with self._lock:
-            found = self._rows.get(key)
-            if found is not None:
+            row = self._rows.get(key)
+            if row is not None:
                 self._rows.move_to_end(key)
-            return found
+            return row
 
     def keep(self, key: Key, value: Value) -> None:
         """And forget the one that was not used for the longest time if there are too many."""
@@ -64,9 +64,9 @@ def checked_file(study: int | None, sha256: str, stored: Mapping[str, Any]) -> S
     if study is None:
         return read_stored(stored)
     text = json.dumps(stored, default=str)
-    found = _read.get((study, sha256))
-    if found is not None and found[0] == text:
-        return found[1]
+    cached = _read.get((study, sha256))
+    if cached is not None and cached[0] == text:
+        return cached[1]
     config = read_stored(stored)
     _read.keep((study, sha256), (text, config))
     return config

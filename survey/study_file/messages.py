@@ -25,19 +25,19 @@ A_DATE = "write a date as YEAR-MONTH-DAY, such as 2030-01-31"
 
 def near(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant; empty where none is near."""
-    by_plain = {one.casefold().replace("-", "_"): one for one in known}
-    found = get_close_matches(word.casefold().replace("-", "_"), by_plain, 1, 0.7)
-    return by_plain[found[0]] if found else ""
+    by_plain = {name.casefold().replace("-", "_"): name for name in known}
+    matches = get_close_matches(word.casefold().replace("-", "_"), by_plain, 1, 0.7)
+    return by_plain[matches[0]] if matches else ""
 
 
 def with_hint(word: str, known: Iterable[str], rest: str) -> str:
     """The rest of a message, behind a question with the known word that was probably meant, where one is near."""
-    found = near(word, known)
-    if not found:
+    suggestion = near(word, known)
+    if not suggestion:
         return rest
     # A name at the beginning is kept as it is written.
     begins = rest.split(" ")[0] in ("the", "there", "choose", "check")
-    return f'did you mean "{found}"? {rest[0].upper() if begins else rest[0]}{rest[1:]}'
+    return f'did you mean "{suggestion}"? {rest[0].upper() if begins else rest[0]}{rest[1:]}'
 
 
 def unknown_key(key: str, known: Iterable[str], *, what: str = "key", where: str = "the keys here are") -> str:
@@ -55,12 +55,12 @@ def in_our_words(error: Mapping[str, Any]) -> str | None:
     return say(error.get("input"), error.get("ctx", {})) if say else None
 
 
-def _shape(given: Any, ctx: Mapping[str, Any]) -> str:
+def _shape(value: Any, ctx: Mapping[str, Any]) -> str:
     shape = SHAPES.get(ctx["pattern"])
     if shape is None:
         return f"write {LANGUAGE}" if "[a-z]{2,3}" in ctx["pattern"] else "has characters that are not allowed here"
     words, mark = shape
-    better = _in_shape(given, mark) if isinstance(given, str) else ""
+    better = _in_shape(value, mark) if isinstance(value, str) else ""
     return f"write {words}" + (f', such as "{better}"' if better else "")
 
 
@@ -70,30 +70,30 @@ def _in_shape(text: str, mark: str) -> str:
     return made[:40] if mark == "-" else re.sub(r"^[^a-z]+", "", made)[:40]
 
 
-def _whole_number(given: Any, _ctx: Mapping[str, Any]) -> str:
-    if isinstance(given, bool):
+def _whole_number(value: Any, _ctx: Mapping[str, Any]) -> str:
+    if isinstance(value, bool):
         return "write a whole number, not true or false"
-    if isinstance(given, str) and re.fullmatch(r"-?\d+", given.strip()):
+    if isinstance(value, str) and re.fullmatch(r"-?\d+", value.strip()):
         return "write the number without quotes"
     return "write a whole number, without quotes"
 
 
-def _choice(given: Any, ctx: Mapping[str, Any]) -> str:
+def _choice(value: Any, ctx: Mapping[str, Any]) -> str:
     known = re.findall(r"'([^']*)'", ctx["expected"])
-    return with_hint(str(given), known, f"choose one of {', '.join(known) or ctx['expected']}")
+    return with_hint(str(value), known, f"choose one of {', '.join(known) or ctx['expected']}")
 
 
-def _date(given: Any, _ctx: Mapping[str, Any]) -> str:
-    return date_words(given if isinstance(given, str) else "")
+def _date(value: Any, _ctx: Mapping[str, Any]) -> str:
+    return date_words(value if isinstance(value, str) else "")
 
 
 def date_words(text: str) -> str:
     """What to write instead of a date in another form, or of one that does not exist."""
-    found = WRITTEN_DATE.match(text)
-    if found is None:
+    match = WRITTEN_DATE.match(text)
+    if match is None:
         return A_DATE
-    first, second, third = int(found[1]), int(found[3]), int(found[4])
-    year, month, day = (first, second, third) if len(found[1]) == 4 else (third, second, first)
+    first, second, third = int(match[1]), int(match[3]), int(match[4])
+    year, month, day = (first, second, third) if len(match[1]) == 4 else (third, second, first)
     try:
         better = date(year, month, day).isoformat()
     except ValueError:
@@ -113,8 +113,8 @@ def _entries(word: str) -> Callable[[Any, Mapping[str, Any]], str]:
     return say
 
 
-def _too_long(given: Any, ctx: Mapping[str, Any]) -> str:
-    return f"has {len(given):,} characters; at most {ctx['max_length']:,} are allowed: shorten it"
+def _too_long(value: Any, ctx: Mapping[str, Any]) -> str:
+    return f"has {len(value):,} characters; at most {ctx['max_length']:,} are allowed: shorten it"
 
 
 def _says(message: str) -> Callable[[Any, Mapping[str, Any]], str]:
@@ -197,7 +197,7 @@ def toml_words(message: str, line: str) -> str:
         message: the parser's.
         line: the text of the line.
     """
-    value = found[1].strip() if (found := VALUE.match(line)) else ""
+    value = match[1].strip() if (match := VALUE.match(line)) else ""
     if any(mark in value[:1] for mark in CURLY):
         return 'curly quotes stand around the text: write straight ones, "..."'
     if WRITTEN_DATE.match(value) and value[:1].isdigit():
@@ -206,7 +206,7 @@ def toml_words(message: str, line: str) -> str:
         if value.casefold().rstrip(",") in ("true", "false"):
             return "write true or false in small letters"
         return f'a text stands in quotes: write "{value.partition("#")[0].strip()[:60]}"'
-    if found and not value:
+    if match and not value:
         return "the value is missing behind the ="
     for pattern, words in PARSER_SAYS:
         if re.search(pattern, message):

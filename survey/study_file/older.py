@@ -29,7 +29,7 @@ def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
 
 def problem_lines(error: ValidationError) -> list[str]:
     """What is wrong, each with its place."""
-    return [_line(one) for one in error.errors(include_url=False)[:MOST_SHOWN]]
+    return [_line(problem) for problem in error.errors(include_url=False)[:MOST_SHOWN]]
 
 
 def _line(error: Mapping[str, Any]) -> str:

@@ -79,11 +79,13 @@ class FilterConfig(Strict):
     @property
     def depth(self) -> int:
         """How many groups lie in each other, this one included; 0 for a filter."""
-        return 1 + max(one.depth for one in self.selected_filters) if self.selected_filters else 0
+        return (
+            1 + max(selected_filter.depth for selected_filter in self.selected_filters) if self.selected_filters else 0
+        )
 
     @property
     def is_weighted(self) -> bool:
-        return bool(self.weightings) or any(one.is_weighted for one in self.selected_filters)
+        return bool(self.weightings) or any(selected_filter.is_weighted for selected_filter in self.selected_filters)
 
 
 class CodesConfig(Strict):
@@ -347,7 +349,7 @@ class PanelConfig(Strict):
 
     @model_validator(mode="after")
     def each_id_has_one_format(self) -> "PanelConfig":
-        named = [one.of for one in self.formats]
+        named = [id_format.of for id_format in self.formats]
         if twice := sorted({name for name in named if named.count(name) > 1}):
             raise ValueError(f"formats: {twice[0]} is named twice: write one entry for it")
         return self

@@ -53,11 +53,11 @@ class CellConfig(Strict):
     def fields(self) -> tuple[str, ...]:
         return (*self.answers, *self.between)
 
-    def holds(self, given: Mapping[str, Any]) -> bool:
+    def holds(self, answers: Mapping[str, Any]) -> bool:
         """Whether somebody with these answers, by field, belongs in it."""
-        chosen = all(str(given.get(name)) in values for name, values in self.answers.items())
+        chosen = all(str(answers.get(name)) in values for name, values in self.answers.items())
         return chosen and all(
-            isinstance(given.get(name), int) and low <= given[name] <= high
+            isinstance(answers.get(name), int) and low <= answers[name] <= high
             for name, (low, high) in self.between.items()
         )
 
@@ -94,10 +94,11 @@ class QuotaConfig(Strict):
             raise ValueError("cells: some have places and some a share: give all of them the same")
         if self.has_shares and sum(cell.share or 0 for cell in self.cells) > 1 + 1e-9:
             raise ValueError("cells: the shares add up to more than 1: lower one")
-        for one, other in combinations(self.cells, 2):
-            if not one.excludes(other):
+        for first, other in combinations(self.cells, 2):
+            if not first.excludes(other):
                 raise ValueError(
-                    f"cells: somebody can belong in {one.name} and in {other.name}: give them different answers to one "
+                    f"cells: somebody can belong in {first.name} and in {other.name}: give them different "
+                    "answers to one "
                     "question"
                 )
         return self
@@ -114,9 +115,9 @@ class QuotaConfig(Strict):
     def screens_out(self) -> bool:
         return "screened_out" in (self.when_full, self.otherwise)
 
-    def cell_of(self, given: Mapping[str, Any]) -> CellConfig | None:
+    def cell_of(self, answers: Mapping[str, Any]) -> CellConfig | None:
         """The one cell in which somebody with these answers belongs; None if there is none."""
-        return next((cell for cell in self.cells if cell.holds(given)), None)
+        return next((cell for cell in self.cells if cell.holds(answers)), None)
 
     def places(self, sittings: int) -> dict[str, int]:
         """The places of each cell in a stage with so many sittings.
@@ -144,23 +145,23 @@ def decided_in(quota: QuotaConfig, blocks: Sequence[BlockConfig]) -> int:
 
 def questions_before_items(blocks: Sequence[BlockConfig]) -> dict[str, list[FieldConfig]]:
     """The forms' questions before the items, by name."""
-    found: dict[str, list[FieldConfig]] = {}
+    questions: dict[str, list[FieldConfig]] = {}
     for block in blocks[: [block.kind for block in blocks].index("items")]:
         for field in block.fields:
-            found.setdefault(field.name, []).append(field)
-    return found
+            questions.setdefault(field.name, []).append(field)
+    return questions
 
 
 def unplaced_values(quota: QuotaConfig, blocks: Sequence[BlockConfig]) -> dict[str, list[str]]:
     """By question, the answers that are in no cell, for those with options that every cell asks about."""
     asked = questions_before_items(blocks)
-    found = {}
+    unplaced = {}
     for name in sorted(quota.fields):
         if all(name in cell.answers for cell in quota.cells):
             placed = {value for cell in quota.cells for value in cell.answers[name]}
             if rest := [value for value in values_of(asked[name][0]) if value not in placed]:
-                found[name] = rest
-    return found
+                unplaced[name] = rest
+    return unplaced
 
 
 def values_of(field: FieldConfig) -> list[str]:
@@ -190,12 +191,12 @@ def refuse_what_is_not_asked(quotas: Sequence[QuotaConfig], blocks: Sequence[Blo
 def _refuse_unasked(
     where: tuple[str | int, ...], name: str, cell: CellConfig, asked: Mapping[str, Sequence[FieldConfig]]
 ) -> None:
-    found = asked.get(name, ())
-    if not found:
+    fields = asked.get(name, ())
+    if not fields:
         raise WrongKey(where, f"no form before the items asks {name}: add the question, or move its form before them")
-    if len(found) > 1:
+    if len(fields) > 1:
         raise WrongKey(where, f"two forms before the items ask {name}: give one of the questions another name")
-    field = found[0]
+    field = fields[0]
     wanted = CHOSEN_FROM if name in cell.answers else COUNTED
     if field.kind not in wanted:
         kinds = " or ".join(repr(kind) for kind in wanted)

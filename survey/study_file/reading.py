@@ -65,18 +65,18 @@ def _lines_outside_texts(text: str) -> Iterator[tuple[int, str]]:
                 closing = ""
             continue
         yield number, line
-        if not TABLE.match(line) and (found := KEY.match(line)):
+        if not TABLE.match(line) and (match := KEY.match(line)):
             for mark in ('"""', "'''"):
-                if line[found.end() :].count(mark) % 2:
+                if line[match.end() :].count(mark) % 2:
                     closing = mark
 
 
 def tables_in(text: str) -> list[tuple[int, Place, bool]]:
     """Where each table of a valid TOML text begins: its line, its names, and whether it is an entry of a list."""
     return [
-        (number, tuple(part.strip().strip("\"'") for part in found[2].split(".")), found[1] == "[[")
+        (number, tuple(part.strip().strip("\"'") for part in match[2].split(".")), match[1] == "[[")
         for number, line in _lines_outside_texts(text)
-        if (found := TABLE.match(line))
+        if (match := TABLE.match(line))
     ]
 
 
@@ -87,23 +87,23 @@ def _lines_of_keys(text: str) -> Mapping[Place, int]:
     counts: dict[Place, int] = {}
     table: Place = ()
     for number, line in _lines_outside_texts(text):
-        if found := TABLE.match(line):
-            names = [part.strip().strip("\"'") for part in found[2].split(".")]
+        if match := TABLE.match(line):
+            names = [part.strip().strip("\"'") for part in match[2].split(".")]
             path: Place = ()
             for name in names[:-1]:
                 path = (*path, name)
                 if path in counts:
                     path = (*path, counts[path])
             path = (*path, names[-1])
-            if found[1] == "[[":
+            if match[1] == "[[":
                 counts[path] = counts.get(path, -1) + 1
                 lines.setdefault(path, number)
                 path = (*path, counts[path])
             table = path
             lines[table] = number
-        elif found := KEY.match(line):
+        elif match := KEY.match(line):
             path = table
-            for name in found[1].split("."):
+            for name in match[1].split("."):
                 path = (*path, name.strip("\"'"))
                 lines.setdefault(path, number)
     return lines
@@ -130,7 +130,7 @@ def _problems(error: Mapping[str, Any], lines: Mapping[Place, int]) -> Iterator[
     location = tuple(error["loc"])
     cause = error.get("ctx", {}).get("error")
     if isinstance(cause, WrongKeys):
-        yield from (_at((*location, *one.place), one.message, lines) for one in cause.found)
+        yield from (_at((*location, *wrong_key.place), wrong_key.message, lines) for wrong_key in cause.found)
     elif isinstance(cause, WrongKey):
         yield _at((*location, *cause.place), cause.message, lines)
     elif error["type"] == "extra_forbidden":
@@ -164,8 +164,8 @@ def parse(text: str) -> StudyConfig:
     try:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as exc:
-        found = re.search(r"\(at line (\d+), column \d+\)", str(exc))
-        line = int(found[1]) if found else text.count("\n") + 1
+        match = re.search(r"\(at line (\d+), column \d+\)", str(exc))
+        line = int(match[1]) if match else text.count("\n") + 1
         message = re.sub(r" \(at .*\)", "", str(exc))
         words = toml_words(message, dict(enumerate(text.splitlines(), start=1)).get(line, ""))
         raise StudyFileError([Problem("", line, "file", f"not TOML: {words}")]) from exc
@@ -202,23 +202,23 @@ def _all_problems(
 ) -> tuple[list[Problem], Mended | None]:
     """What is wrong, and what else is found once that is left out: rules between keys are only asked of a file whose
     keys are all sound. The file without what is wrong, where such a file can be made."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     left_out: list[Place] = []
     mended = deepcopy(dict(raw))
     for _time in range(MOST_MENDED):
         errors = error.errors(include_url=False)[:MOST_PROBLEMS]
-        for one in errors:
-            if not _follows(tuple(one["loc"]), left_out):
-                found += [problem for problem in _problems(one, lines) if problem not in found]
-        if not all(_leave_out(mended, one, left_out) for one in errors):
-            return found[:MOST_PROBLEMS], None
+        for detail in errors:
+            if not _follows(tuple(detail["loc"]), left_out):
+                problems += [problem for problem in _problems(detail, lines) if problem not in problems]
+        if not all(_leave_out(mended, error, left_out) for error in errors):
+            return problems[:MOST_PROBLEMS], None
         try:
             config = StudyConfig.model_validate(mended)
         except ValidationError as exc:
             error = exc
         else:
-            return found[:MOST_PROBLEMS], Mended(config, tuple(left_out))
-    return found[:MOST_PROBLEMS], None
+            return problems[:MOST_PROBLEMS], Mended(config, tuple(left_out))
+    return problems[:MOST_PROBLEMS], None
 
 
 def _follows(location: Place, left_out: Sequence[Place]) -> bool:

@@ -113,11 +113,11 @@ class DesignConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def fill_in_its_defaults(cls, given: Any) -> Any:
+    def fill_in_its_defaults(cls, data: Any) -> Any:
         """The study stores the values it runs with, so that later changes of the defaults do not change it."""
-        if not isinstance(given, Mapping) or given.get("kind") not in DESIGNS:
-            return given
-        return {**design_defaults(given["kind"]), **{key: value for key, value in given.items() if value is not None}}
+        if not isinstance(data, Mapping) or data.get("kind") not in DESIGNS:
+            return data
+        return {**design_defaults(data["kind"]), **{key: value for key, value in data.items() if value is not None}}
 
     @model_validator(mode="after")
     def fits_its_kind(self) -> "DesignConfig":
@@ -231,24 +231,24 @@ class StageConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def ties_in_a_test_set(cls, given: Any) -> Any:
+    def ties_in_a_test_set(cls, data: Any) -> Any:
         """A test set stores what it runs with; no other stage has majority labels."""
-        design = given.get("design") if isinstance(given, Mapping) else None
+        design = data.get("design") if isinstance(data, Mapping) else None
         is_test = isinstance(design, Mapping) and design.get("kind") == "test_set"
-        if isinstance(given, Mapping) and is_test and given.get("ties") is None:
-            return {**given, "ties": DEFAULT_TIES}
-        if isinstance(given, Mapping) and not is_test and given.get("ties") is not None:
+        if isinstance(data, Mapping) and is_test and data.get("ties") is None:
+            return {**data, "ties": DEFAULT_TIES}
+        if isinstance(data, Mapping) and not is_test and data.get("ties") is not None:
             raise WrongKey(("ties",), "only a test set has majority labels: remove it")
-        return given
+        return data
 
     @model_validator(mode="before")
     @classmethod
-    def one_number_in_a_test_set(cls, given: Any) -> Any:
+    def one_number_in_a_test_set(cls, data: Any) -> Any:
         """Either name of the number is read, and both are stored."""
-        design = given.get("design") if isinstance(given, Mapping) else None
+        design = data.get("design") if isinstance(data, Mapping) else None
         if not isinstance(design, Mapping) or design.get("kind") != "test_set":
-            return given
-        answers, of_pairs = given.get("responses_per_item"), design.get("responses_per_pair")
+            return data
+        answers, of_pairs = data.get("responses_per_item"), design.get("responses_per_pair")
         if answers is not None and of_pairs is not None and answers != of_pairs:
             raise WrongKey(
                 ("responses_per_item",),
@@ -258,7 +258,7 @@ class StageConfig(Strict):
         number = answers if answers is not None else of_pairs
         if number is None:
             number = design_defaults("test_set")["responses_per_pair"]
-        return {**given, "responses_per_item": number, "design": {**design, "responses_per_pair": number}}
+        return {**data, "responses_per_item": number, "design": {**design, "responses_per_pair": number}}
 
     @property
     def slots_per_item(self) -> int:

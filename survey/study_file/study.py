@@ -58,10 +58,10 @@ class TextsConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def first_language_is_the_language(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and isinstance(given.get("languages"), list) and given["languages"]:
-            return {"language": given["languages"][0], **given}
-        return given
+    def first_language_is_the_language(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and isinstance(data.get("languages"), list) and data["languages"]:
+            return {"language": data["languages"][0], **data}
+        return data
 
     @model_validator(mode="after")
     def languages_fit(self) -> "TextsConfig":
@@ -72,9 +72,9 @@ class TextsConfig(Strict):
         return self
 
 
-def languages_of(given: Any) -> tuple[str, ...]:
+def languages_of(data: Any) -> tuple[str, ...]:
     """The languages that a file declares, read before the file is checked."""
-    texts = given.get("texts") if isinstance(given, Mapping) else None
+    texts = data.get("texts") if isinstance(data, Mapping) else None
     if not isinstance(texts, Mapping):
         return ("en",)
     several = texts.get("languages")
@@ -82,14 +82,14 @@ def languages_of(given: Any) -> tuple[str, ...]:
     return tuple(named) or (str(texts.get("language", "en")),)
 
 
-def _refuse_placeholders(given: Any, *, named: bool) -> None:
+def _refuse_placeholders(data: Any, *, named: bool) -> None:
     """
     Raises:
         WrongKey: a text names the answerer in a form that there is not, or the file does not say what to call it.
     """
-    for place, form in placeholders_in(given):
+    for place, form in placeholders_in(data):
         if form not in FORMS:
-            known = ", ".join(f"{{answerer.{one}}}" for one in FORMS)
+            known = ", ".join(f"{{answerer.{form}}}" for form in FORMS)
             raise WrongKey(place, f"there is no {{answerer.{form}}}; there are {known}")
         if not named:
             raise WrongKey(place, f"{{answerer.{form}}} needs [texts.answerer], which says what to call it")
@@ -150,10 +150,10 @@ class StudyConfig(Strict):
 
     @model_validator(mode="wrap")
     @classmethod
-    def texts_are_in_its_languages(cls, given: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
-        with words_of(languages_of(given)):
-            made = handler(given)
-        _refuse_placeholders(given, named=made.texts.answerer is not None)
+    def texts_are_in_its_languages(cls, data: Any, handler: ModelWrapValidatorHandler["StudyConfig"]) -> "StudyConfig":
+        with words_of(languages_of(data)):
+            made = handler(data)
+        _refuse_placeholders(data, named=made.texts.answerer is not None)
         return made
 
     @property
@@ -178,25 +178,25 @@ class StudyConfig(Strict):
         if len(self.languages) == 1:
             return self
         if code not in self._in_language:
-            given = self.model_dump(mode="json", warnings=not self._problems)
-            given["texts"] |= {"language": code, "languages": []}
+            data = self.model_dump(mode="json", warnings=not self._problems)
+            data["texts"] |= {"language": code, "languages": []}
             with words_in(code):
-                self._in_language[code] = self._copy_of(given)
+                self._in_language[code] = self._copy_of(data)
         return self._in_language[code]
 
-    def _copy_of(self, given: Mapping[str, Any]) -> "StudyConfig":
+    def _copy_of(self, data: Mapping[str, Any]) -> "StudyConfig":
         """Of the same file: where this version refuses something of it, as far as it can be read."""
         if not self._problems:
-            return StudyConfig.model_validate(given)
-        return as_far_as_possible(StudyConfig, given).with_problems(self._problems)
+            return StudyConfig.model_validate(data)
+        return as_far_as_possible(StudyConfig, data).with_problems(self._problems)
 
     def answerer_under(self, levels: Mapping[str, str]) -> AnswererConfig | None:
         """What the pages call whoever answers, under a sitting's levels; the last condition that names it wins. None if
         the file names nobody."""
-        found = self.texts.answerer
+        answerer = self.texts.answerer
         for condition in self.conditions:
-            found = condition.answerer.get(levels.get(condition.factor, ""), found)
-        return found
+            answerer = condition.answerer.get(levels.get(condition.factor, ""), answerer)
+        return answerer
 
     @property
     def answerers(self) -> Sequence[AnswererConfig]:
@@ -212,10 +212,10 @@ class StudyConfig(Strict):
     def naming(self, name: AnswererConfig) -> "StudyConfig":
         """A copy that calls the answerer so, also in its texts."""
         if name not in self._named:
-            given = self.model_dump(mode="json", warnings=not self._problems)
-            named = name.named_in(given)
+            data = self.model_dump(mode="json", warnings=not self._problems)
+            named = name.named_in(data)
             named["texts"]["answerer"] = name.model_dump(mode="json")
-            self._named[name] = self if named == given else self._copy_of(named)
+            self._named[name] = self if named == data else self._copy_of(named)
         return self._named[name]
 
     def _names_of_the_answerer_fit(self) -> None:
@@ -230,7 +230,7 @@ class StudyConfig(Strict):
     @model_validator(mode="after")
     def its_parts_fit(self) -> "StudyConfig":
         """All rules between the parts; what breaks several of them is reported at once."""
-        found: list[WrongKey] = []
+        wrong_keys: list[WrongKey] = []
         for rule in (
             self._names_of_the_answerer_fit,
             self._blocks_make_a_sitting,
@@ -246,11 +246,11 @@ class StudyConfig(Strict):
             try:
                 rule()
             except WrongKey as exc:
-                found.append(exc)
-        if len(found) == 1:
-            raise found[0]
-        if found:
-            raise WrongKeys(found)
+                wrong_keys.append(exc)
+        if len(wrong_keys) == 1:
+            raise wrong_keys[0]
+        if wrong_keys:
+            raise WrongKeys(wrong_keys)
         return self
 
     def _blocks_make_a_sitting(self) -> None:
@@ -284,16 +284,16 @@ class StudyConfig(Strict):
         for index, stage in enumerate(self.stages):
             if stage.stop is None or stage.stop.factor is None:
                 continue
-            found = factors.get(stage.stop.factor)
-            if found is None:
+            stop_condition = factors.get(stage.stop.factor)
+            if stop_condition is None:
                 known = ", ".join(factors) or "none"
                 raise WrongKey(
                     ("stages", index, "stop", "factor"), f"{stage.stop.factor} is no factor of [[conditions]] ({known})"
                 )
-            if len(found.levels) != 2:
+            if len(stop_condition.levels) != 2:
                 raise WrongKey(
                     ("stages", index, "stop", "factor"),
-                    f"{stage.stop.factor} has {len(found.levels)} levels, and a difference needs two",
+                    f"{stage.stop.factor} has {len(stop_condition.levels)} levels, and a difference needs two",
                 )
 
     def _blind_hides_something(self) -> None:

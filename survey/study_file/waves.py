@@ -43,7 +43,7 @@ def refuse_misplaced_waves(stages: Sequence[StageConfig], waves: Sequence[WaveCo
             raise WrongKey(
                 place, f"there is no wave {stage.wave}: the file has {len(waves)} [[waves]] after the first; add one"
             )
-        if stage.wave > 1 and all(one.pilot for one in stages[:index]):
+        if stage.wave > 1 and all(stage.pilot for stage in stages[:index]):
             raise WrongKey(place, "no stage of wave 1 comes before it but pilots: nobody could come back")
         if stage.wave not in (before, before + 1):
             raise WrongKey(place, f"{stage.wave} comes after {before}: the stages of a wave follow each other")

@@ -60,13 +60,13 @@ def test_page_and_api_show_the_models_scores(tried: Study, as_superuser: Client,
 
 
 def test_the_command_takes_weights_as_they_are_and_no_seed_for_a_study(tried: Study, tmp_path: Path) -> None:
-    given = [f"--study={tried.slug}", "--alpha=1234567", "--samples=100", f"--out={tmp_path}"]
-    call_command("alignment", *given, stdout=io.StringIO())
+    arguments = [f"--study={tried.slug}", "--alpha=1234567", "--samples=100", f"--out={tmp_path}"]
+    call_command("alignment", *arguments, stdout=io.StringIO())
     with (tmp_path / "alignment.csv").open(newline="") as file:
         assert {float(row["alpha"]) for row in csv.DictReader(file)} == {1234567.0}
     err = io.StringIO()
     with pytest.raises(SystemExit):
-        call_command("alignment", *given, "--seed=3", stdout=io.StringIO(), stderr=err)
+        call_command("alignment", *arguments, "--seed=3", stdout=io.StringIO(), stderr=err)
     assert "--seed: is for files: a study's resamples follow from its own seed" in err.getvalue()
 
 

@@ -132,7 +132,7 @@ def test_a_file_is_kept_for_who_sent_it_and_for_an_hour(client: Client, as_super
     Upload.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert client.get(url).status_code == 404
     send(client, GOOD, "another.csv")
-    assert [kept.name for kept in Upload.objects.all()] == ["another.csv"]
+    assert [upload.name for upload in Upload.objects.all()] == ["another.csv"]
 
 
 def test_few_files_are_kept_of_one_person(client: Client) -> None:

@@ -120,7 +120,7 @@ def api_addresses(study: Study) -> Iterator[str]:
             yield reverse(f"api:{pattern.name}", args=[study.slug] if parameters else [])
         elif parameters == {"slug", "name"}:
             yield from (
-                reverse(f"api:{pattern.name}", args=[study.slug, one.name]) for one in reports.entries_of(study)
+                reverse(f"api:{pattern.name}", args=[study.slug, entry.name]) for entry in reports.entries_of(study)
             )
 
 
@@ -159,11 +159,11 @@ def everything_shown(
     asker = Client(headers={"Authorization": f"Token {secret}"})
     for address in filter(is_asked, api_addresses(study)):
         yield address, body_of(asker.get(address))
-    for command, given in COMMANDS:
-        if is_asked(place := f"hunch {command} {' '.join(given)}"):
+    for command, arguments in COMMANDS:
+        if is_asked(place := f"hunch {command} {' '.join(arguments)}"):
             out = io.StringIO()
             with suppress(SystemExit):  # What it refuses is read too.
-                call_command(command, study.slug, *given, stdout=out, stderr=out)
+                call_command(command, study.slug, *arguments, stdout=out, stderr=out)
             yield place, out.getvalue()
     for kind in KINDS:
         if not only or any(place.startswith(f"job {kind}:") for place in only):
@@ -226,8 +226,8 @@ def test_the_same_walk_finds_them_where_the_study_is_not_blind(owner: User, tmp_
         "export: answers.csv",
         "job export: sittings.csv",
     }
-    shown = everything_shown(study, owner, tmp_path, only=wanted)
-    assert wanted <= {place for place, text in shown if named(text)}
+    texts = everything_shown(study, owner, tmp_path, only=wanted)
+    assert wanted <= {place for place, text in texts if named(text)}
 
 
 # Unblinding

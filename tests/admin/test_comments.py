@@ -18,15 +18,19 @@ LIST = "/admin/survey/questionreport/"
 @pytest.fixture
 def reported(study: Study) -> list[Assignment]:
     """Every item of the study that was given to somebody, the first one reported twice."""
-    given = list(Assignment.objects.select_related("slot__item__pair__target").order_by("pk"))
+    assignments = list(Assignment.objects.select_related("slot__item__pair__target").order_by("pk"))
     QuestionReport.objects.bulk_create(
         QuestionReport(
-            sitting_id=one.sitting_id, assignment=one, screen="prior", text=f"<i>odd</i> {number}", at=timezone.now()
+            sitting_id=assignment.sitting_id,
+            assignment=assignment,
+            screen="prior",
+            text=f"<i>odd</i> {number}",
+            at=timezone.now(),
         )
-        for one in given
-        for number in range(2 if one == given[0] else 1)
+        for assignment in assignments
+        for number in range(2 if assignment == assignments[0] else 1)
     )
-    return given
+    return assignments
 
 
 def test_the_questions_with_the_most_reports_stand_above_the_reports(
@@ -37,9 +41,9 @@ def test_the_questions_with_the_most_reports_stand_above_the_reports(
     assert len(queries) <= FEW, [query["sql"][:100] for query in queries]
     assert response.context["cl"].result_count == len(reported) + 1
     counted = response.context["reported"]
-    assert counted[0].reports == max(one.reports for one in counted) >= 2
+    assert counted[0].reports == max(count.reports for count in counted) >= 2
     target = reported[0].slot.item.pair.target
-    assert {one.question.pk: one.reports for one in counted}[target.pk] >= 2
+    assert {count.question.pk: count.reports for count in counted}[target.pk] >= 2
     body = response.content.decode()
     assert "&lt;i&gt;odd&lt;/i&gt;" in body and "<i>odd</i>" not in body
     assert f'<a href="/admin/survey/question/{target.pk}/change/">{target.external_id}</a>' in body

@@ -108,11 +108,11 @@ def test_only_who_may_see_the_study_sees_it(beliefs: Study, django_user_model: A
 
 def test_the_api_gives_the_commands_figures(beliefs: Study) -> None:
     query = {"people_study": "people", "model": ["never", "<b>always</b>"], "condition": "answerer=model"}
-    found = reader().get(API, query).json()["data"]
+    actual = reader().get(API, query).json()["data"]
     expected = human_calibration(beliefs, people_study=Study.objects.get(slug="people"), condition=["answerer=model"])
     perplexity = json.loads(json.dumps(perplexity_table(expected.expectations).records()))
-    assert found == {**expected.as_json(), "perplexity": perplexity}
-    assert len(found["points"]) == 6 and found["points"][1]["accuracy"] is None
+    assert actual == {**expected.as_json(), "perplexity": perplexity}
+    assert len(actual["points"]) == 6 and actual["points"][1]["accuracy"] is None
 
 
 def test_the_api_says_what_is_missing_and_to_whom_it_is_closed(beliefs: Study, client: Client) -> None:

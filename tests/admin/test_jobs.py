@@ -34,8 +34,8 @@ def analyst(study: Study) -> Any:
     return member(study)
 
 
-def ask(client: Client, study: Study, **given: Any) -> Job:
-    response = client.post(address("ask", study.pk, "export"), given)
+def ask(client: Client, study: Study, **fields: Any) -> Job:
+    response = client.post(address("ask", study.pk, "export"), fields)
     assert response.status_code == 302, response.content.decode()
     return Job.objects.latest("pk")
 

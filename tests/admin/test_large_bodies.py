@@ -57,7 +57,7 @@ def test_a_researcher_sends_a_study_file_and_no_more(parsed: list[str], client: 
 def test_a_study_file_as_large_as_may_be_gets_a_page_that_says_what_is_wrong(client: Client) -> None:
     client.force_login(User.objects.create_superuser("super"))
     study = cast.study()
-    given = {"text": "ä" * 140_000, "reason": "x", "look": "x"}
-    response = client.post(f"/admin/survey/study/{study.pk}/amend/", given)
+    fields = {"text": "ä" * 140_000, "reason": "x", "look": "x"}
+    response = client.post(f"/admin/survey/study/{study.pk}/amend/", fields)
     assert response.status_code == 200
     assert "a study file has at most 262,144" in response.content.decode()

@@ -47,9 +47,9 @@ def makings(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
     made: list[Study] = []
     quick = snapshots._quick
 
-    def noted(study: Study, *given: Any) -> Any:
+    def noted(study: Study, *arguments: Any) -> Any:
         made.append(study)
-        return quick(study, *given)
+        return quick(study, *arguments)
 
     monkeypatch.setattr(snapshots, "_quick", noted)
     return made
@@ -100,9 +100,9 @@ def test_the_first_one_is_awaited_where_another_process_makes_it(study: Study, a
 def test_who_made_it_too_long_does_not_write(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     made = snapshots._quick
 
-    def overtaken(*given: Any) -> Any:
+    def overtaken(*arguments: Any) -> Any:
         LiveSnapshot.objects.update(quick_attempt=7, quick={}, quick_claimed_until=None)
-        return made(*given)
+        return made(*arguments)
 
     monkeypatch.setattr(snapshots, "_quick", overtaken)
     snapshots.look(study)
@@ -112,7 +112,7 @@ def test_who_made_it_too_long_does_not_write(study: Study, monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("every_hour")
 def test_what_fails_gives_it_back(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: Any) -> Any:
+    def broken(*arguments: Any) -> Any:
         raise ValueError
 
     with monkeypatch.context() as patched:
@@ -207,9 +207,9 @@ def test_checks_levels_and_arrivals_count_each_once(study: Study) -> None:
         AttentionAnswer.objects.create(
             sitting=mine, name=name, position=1, answer=0, shown=[0, 1], passed=passed, at=timezone.now()
         )
-    found = {one.name: (one.shown, one.failed, one.failed_again) for one in people.checks(study, [stage])}
-    assert found["first_check"] == (2, 1, 1) and found["second_check"] == (2, 0, 1)
-    assert (found["look"], found["look2"]) == ((1, 0, None), (1, 1, None))
+    counts = {check.name: (check.shown, check.failed, check.failed_again) for check in people.checks(study, [stage])}
+    assert counts["first_check"] == (2, 1, 1) and counts["second_check"] == (2, 0, 1)
+    assert (counts["look"], counts["look2"]) == ((1, 0, None), (1, 1, None))
     now = timezone.now()
     Sitting.objects.filter(stage=stage).update(started_at=now - timedelta(hours=people.HOURS))
     assert sum(hour.arrivals for hour in people.arrivals([stage], now)) == 2
@@ -223,9 +223,9 @@ def test_levels_of_items_are_complete_where_the_answer_counts() -> None:
     visitor = cast.Visitor(study).to_items()
     visitor.answer()
     lines = people.balance(study, [cast.stage_of(study)])
-    assert [(one.level, one.per) for one in lines] == [("plain", "item"), ("warm", "item")]
-    assert sum(one.given for one in lines) == 4
-    assert sum(one.complete for one in lines) == visitor.sitting.assignments.filter(state="counted").count() == 1
+    assert [(line.level, line.per) for line in lines] == [("plain", "item"), ("warm", "item")]
+    assert sum(line.given for line in lines) == 4
+    assert sum(line.complete for line in lines) == visitor.sitting.assignments.filter(state="counted").count() == 1
 
 
 def test_it_says_where_people_leave(study: Study, as_superuser: Client) -> None:
@@ -237,8 +237,8 @@ def test_it_says_where_people_leave(study: Study, as_superuser: Client) -> None:
 
 
 def test_times_of_screens_are_counted_in_every_stage(study: Study) -> None:
-    found = people.screen_times(study, [stage_of(study, 1), stage_of(study, 2)])
-    names = [(one.kind, one.name) for one in found if one.stage == 1]
+    times = people.screen_times(study, [stage_of(study, 1), stage_of(study, 2)])
+    names = [(screen.kind, screen.name) for screen in times if screen.stage == 1]
     assert names == [
         ("instructions", ""),
         ("checks", ""),
@@ -247,8 +247,8 @@ def test_times_of_screens_are_counted_in_every_stage(study: Study) -> None:
         ("form", "about_you"),
         ("debriefing", ""),
     ]
-    assert {one.times for one in found if one.stage == 1 and one.kind == "item"} == {6}
-    assert all(one.lower <= one.median <= one.upper <= one.ninetieth for one in found)
+    assert {screen.times for screen in times if screen.stage == 1 and screen.kind == "item"} == {6}
+    assert all(screen.lower <= screen.median <= screen.upper <= screen.ninetieth for screen in times)
 
 
 @pytest.mark.django_db
@@ -258,17 +258,19 @@ def test_quantiles_are_those_of_the_times() -> None:
     rows = people.Response.objects.filter(screen="prior").order_by("pk")
     for row, ms in zip(rows, (1000, 2000, 10**9), strict=True):
         people.Response.objects.filter(pk=row.pk).update(server_ms=ms)
-    (prior,) = (one for one in people.screen_times(study, [stage_of(study)]) if one.name == "prior")
+    (prior,) = (
+        screen_time for screen_time in people.screen_times(study, [stage_of(study)]) if screen_time.name == "prior"
+    )
     assert (prior.lower, prior.median) == (1.125, 2.125) and prior.upper > 600
 
 
 def test_conditions_checks_and_arrivals_are_counted(study: Study) -> None:
     stages = [stage_of(study, 1), stage_of(study, 2)]
     levels = people.balance(study, stages)
-    assert {(one.stage, one.level) for one in levels} == {(1, "plain"), (1, "warm"), (2, "plain"), (2, "warm")}
-    assert [one.given for one in levels] == [1, 1, 1, 1] and sum(one.complete for one in levels) == 3
+    assert {(level.stage, level.level) for level in levels} == {(1, "plain"), (1, "warm"), (2, "plain"), (2, "warm")}
+    assert [level.given for level in levels] == [1, 1, 1, 1] and sum(level.complete for level in levels) == 3
     checks = people.checks(study, stages)
-    assert {(one.stage, one.name, one.shown, one.failed) for one in checks} == {
+    assert {(check.stage, check.name, check.shown, check.failed) for check in checks} == {
         (stage, name, 2, 0) for stage in (1, 2) for name in ("first_check", "second_check")
     }
     assert sum(hour.arrivals for hour in people.arrivals(stages, timezone.now())) == 4

@@ -34,9 +34,9 @@ def helper() -> User:
     return User.objects.create_user("helper", is_staff=True, password=PASSWORD)
 
 
-def log_in(given: str = "wrong", *, name: str = "helper", address: str = "192.0.2.1", **headers: str) -> Any:
+def log_in(entered: str = "wrong", *, name: str = "helper", address: str = "192.0.2.1", **headers: str) -> Any:
     client = Client(REMOTE_ADDR=address, headers=headers)
-    return client.post("/admin/login/?next=/admin/survey/sitting/?q=secretid", {"username": name, "password": given})
+    return client.post("/admin/login/?next=/admin/survey/sitting/?q=secretid", {"username": name, "password": entered})
 
 
 def fail(times: int, **where: str) -> list[int]:

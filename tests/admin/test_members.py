@@ -38,10 +38,10 @@ def colleague(name: str) -> Any:
     return user
 
 
-def link(client: Client, study: Study, **given: str) -> str:
-    body = client.post(page(study, "invite/"), {"role": "analyst", **given}).content.decode()
-    (found,) = re.findall(r"http://testserver(/admin/survey/study/invitation/\?secret=[\w-]+)", body)
-    return found
+def link(client: Client, study: Study, **fields: str) -> str:
+    body = client.post(page(study, "invite/"), {"role": "analyst", **fields}).content.decode()
+    (path,) = re.findall(r"http://testserver(/admin/survey/study/invitation/\?secret=[\w-]+)", body)
+    return path
 
 
 def test_an_invitation_is_accepted_after_a_login_and_once(owned: Study, as_researcher: Client) -> None:
@@ -52,8 +52,8 @@ def test_an_invitation_is_accepted_after_a_login_and_once(owned: Study, as_resea
     assert led.status_code == 302 and "/admin/login/" in led["Location"]
     back = parse_qs(urlsplit(led["Location"]).query)["next"][0]
     assert client.post(led["Location"], {"username": "guest", "password": "x", "next": back})["Location"] == address
-    shown = client.get(address).content.decode()
-    assert "researcher invites you to the study small as analyst" in shown
+    body = client.get(address).content.decode()
+    assert "researcher invites you to the study small as analyst" in body
     assert client.get(f"/admin/survey/study/{owned.pk}/change/").status_code == 404, "opening it accepts nothing"
     assert client.post(address, follow=True).status_code == 200
     assert owned.memberships.get(user=guest).role == "analyst"

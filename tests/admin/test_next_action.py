@@ -38,8 +38,8 @@ def said(
     row = Stage(**{"study": study, "index": 1, "state": "open", "seed": 1, "opened_at": NOW, **(stage or {})})
     slow = SimpleNamespace(paying=SimpleNamespace(postings=postings, debts=debts, pay=pay)) if has_slow else None
     quick = SimpleNamespace(stages=[section(**(of_section or {}))], newest_arrival=newest)
-    found: Any = SimpleNamespace(quick=quick, slow=slow)
-    return next_action(study, [row], found, NOW, problem=problem)
+    live: Any = SimpleNamespace(quick=quick, slow=slow)
+    return next_action(study, [row], live, NOW, problem=problem)
 
 
 def at_panel(**facts: Any) -> AtPanel:
@@ -140,8 +140,8 @@ def test_where_nobody_has_come_it_says_how_to_invite_people() -> None:
     ],
 )
 def test_each_state_of_a_stage_has_its_sentence(state: str, facts: dict[str, Any], words: str, action: str) -> None:
-    found = said(cast.stored_study(), stage={"state": state}, of_section=facts)
-    assert (found.words, found.action) == (words, action)
+    advice = said(cast.stored_study(), stage={"state": state}, of_section=facts)
+    assert (advice.words, advice.action) == (words, action)
 
 
 def test_people_here_and_at_the_panel_are_compared_as_far_as_it_was_read() -> None:

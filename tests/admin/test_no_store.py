@@ -23,13 +23,13 @@ FILLED = {"app_label": "survey", "name": "answers.csv", "file": "words.csv", "in
 
 def routes(patterns: list[Any], before: str = "/") -> Iterator[str]:
     """Every address of the URL configuration, with its placeholders."""
-    for one in patterns:
-        route = str(one.pattern)
-        if isinstance(one.pattern, RegexPattern):
+    for pattern in patterns:
+        route = str(pattern.pattern)
+        if isinstance(pattern.pattern, RegexPattern):
             route = simplify_regex(route).lstrip("/")
-        if isinstance(one, URLResolver):
-            yield from routes(one.url_patterns, before + route)
-        elif isinstance(one, URLPattern):
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, before + route)
+        elif isinstance(pattern, URLPattern):
             yield before + route
 
 

@@ -42,12 +42,12 @@ class Offers(HTMLParser):
         self.feed("".join(OFFERING.findall(text)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "a" and "href" in given:
-            self.links.add(self.whole(given["href"]))
+        attributes = {name: value or "" for name, value in attrs}
+        if tag == "a" and "href" in attributes:
+            self.links.add(self.whole(attributes["href"]))
         elif tag == "form":
-            self._form = given.get("method", "get").lower(), self.whole(given.get("action", ""))
-        elif self._form and (given.get("type") == "submit" or (tag == "button" and "type" not in given)):
+            self._form = attributes.get("method", "get").lower(), self.whole(attributes.get("action", ""))
+        elif self._form and (attributes.get("type") == "submit" or (tag == "button" and "type" not in attributes)):
             self.forms.add(self._form)  # Django's pages for looking only have a form without a button.
 
     def handle_endtag(self, tag: str) -> None:
@@ -87,10 +87,10 @@ def test_every_link_and_form_that_is_offered_may_be_used(
     made: dict[str, Any] = {}
     make = reports.make
 
-    def make_once(study: Study, name: str, given: Any = None) -> Any:
-        key = f"{study.pk} {name} {given}"
+    def make_once(study: Study, name: str, arguments: Any = None) -> Any:
+        key = f"{study.pk} {name} {arguments}"
         if key not in made:
-            made[key] = make(study, name, given)
+            made[key] = make(study, name, arguments)
         return made[key]
 
     monkeypatch.setattr(reports, "make", make_once)
@@ -118,13 +118,13 @@ def walk_as(busy: Study, role: str, tried: Set[tuple[str, str]]) -> Set[tuple[st
         return [page for link in two_of_each(links) if (page := offered(client, link)) is not None]
 
     first = pages_of(["/admin/", page])
-    second = {link for found in first for link in found.links if is_ours(link)} - {"/admin/", page}
+    second = {link for first_page in first for link in first_page.links if is_ours(link)} - {"/admin/", page}
     pages = [*first, *pages_of(second)]
     assert len(pages) > 10
     # The links of the pages that belong to the study alone, such as a posting's; lists are long, and their rows alike.
-    third = {link for found in pages if "/study/" in found.address for link in found.links if is_ours(link)} - second
+    third = {link for page in pages if "/study/" in page.address for link in page.links if is_ours(link)} - second
     pages += pages_of(third - {"/admin/", page})
-    forms = {form for found in pages for form in found.forms if is_ours(form[1])}
+    forms = {form for page in pages for form in page.forms if is_ours(form[1])}
     for method, address in sorted(forms - tried):
         with transaction.atomic():
             response = client.get(address) if method == "get" else client.post(address)
@@ -138,7 +138,7 @@ def walk_as(busy: Study, role: str, tried: Set[tuple[str, str]]) -> Set[tuple[st
 def test_who_may_run_a_study_is_offered_it_and_a_viewer_is_not(busy: Study) -> None:
     page = reverse("admin:survey_study_change", args=[busy.pk])
     receivers = reverse("admin:survey_study_receivers", args=[busy.pk])
-    found = offered(member(busy, "viewer"), page)
-    assert found is not None and receivers not in found.links and not any("/stages/" in link for link in found.links)
-    found = offered(member(busy, "editor"), page)
-    assert found is not None and receivers in found.links
+    offers = offered(member(busy, "viewer"), page)
+    assert offers is not None and receivers not in offers.links and not any("/stages/" in link for link in offers.links)
+    offers = offered(member(busy, "editor"), page)
+    assert offers is not None and receivers in offers.links

@@ -405,14 +405,14 @@ def test_a_user_is_not_deleted(researcher: User, as_superuser: Client) -> None:
 def test_a_sitting_is_found_by_the_beginning_of_its_pseudonym(study: Study, as_researcher: Client) -> None:
     sitting = stage_of(study, 2).sittings.first()
     assert sitting is not None
-    found = as_researcher.get("/admin/survey/sitting/", {"q": sitting.respondent.pseudonym[:12]})
-    assert [row.pk for row in found.context["cl"].result_list] == [sitting.pk]
+    response = as_researcher.get("/admin/survey/sitting/", {"q": sitting.respondent.pseudonym[:12]})
+    assert [row.pk for row in response.context["cl"].result_list] == [sitting.pk]
 
 
 def test_a_list_is_narrowed_to_a_stage_and_an_unknown_one_is_ignored(study: Study, as_researcher: Client) -> None:
     wanted = stage_of(study, 2)
-    found = as_researcher.get("/admin/survey/slot/", {"study": study.slug, "stage": wanted.pk})
-    assert found.context["cl"].result_count == Slot.objects.filter(stage=wanted).count()
+    listing = as_researcher.get("/admin/survey/slot/", {"study": study.slug, "stage": wanted.pk})
+    assert listing.context["cl"].result_count == Slot.objects.filter(stage=wanted).count()
     for value in ("999999", "x' or 1=1"):
         response = as_researcher.get("/admin/survey/slot/", {"stage": value})
         assert response.context["cl"].result_count == Slot.objects.count()
@@ -424,12 +424,12 @@ def test_people_and_answers_are_narrowed_to_a_level(study: Study, as_researcher:
     }
     plain = [pk for pk, level in sittings.items() if level == "plain"]
     assert 0 < len(plain) < len(sittings)
-    found = as_researcher.get("/admin/survey/sitting/", {"condition": "framing=plain"})
-    assert found.context["cl"].result_count == len(plain)
-    found = as_researcher.get("/admin/survey/assignment/", {"study": study.slug, "condition": "framing=plain"})
-    assert found.context["cl"].result_count == Assignment.objects.filter(sitting__in=plain).count()
-    found = as_researcher.get("/admin/survey/sitting/", {"condition": "framing=odd"})
-    assert found.context["cl"].result_count == len(sittings)
+    response = as_researcher.get("/admin/survey/sitting/", {"condition": "framing=plain"})
+    assert response.context["cl"].result_count == len(plain)
+    response = as_researcher.get("/admin/survey/assignment/", {"study": study.slug, "condition": "framing=plain"})
+    assert response.context["cl"].result_count == Assignment.objects.filter(sitting__in=plain).count()
+    response = as_researcher.get("/admin/survey/sitting/", {"condition": "framing=odd"})
+    assert response.context["cl"].result_count == len(sittings)
 
 
 def test_an_answers_page_shows_what_the_instrument_exports(study: Study, as_researcher: Client) -> None:

@@ -30,11 +30,11 @@ def action(receiver: Receiver, name: str) -> str:
 
 
 def test_a_webhook_is_added_and_its_secret_shown_once(admin_client: Client, study: Study) -> None:
-    given = {"kind": "webhook", "address": "http://127.0.0.1:9/hook?token=abc", "causes": CAUSES}
-    shown = admin_client.post(page(study), given).content.decode()
+    fields = {"kind": "webhook", "address": "http://127.0.0.1:9/hook?token=abc", "causes": CAUSES}
+    body = admin_client.post(page(study), fields).content.decode()
     receiver = Receiver.objects.get()
     _address, secret = receivers.opened(receiver)
-    assert secret in shown
+    assert secret in body
     again = admin_client.get(page(study)).content.decode()
     assert secret not in again and "hook?" not in again and "webhook to 127.0.0.1" in again
 
@@ -43,9 +43,9 @@ def test_an_address_of_our_own_network_is_refused_at_its_field(
     admin_client: Client, study: Study, settings: Any
 ) -> None:
     settings.HUNCH_WEBHOOKS_INSIDE = False
-    given = {"kind": "webhook", "address": "https://127.0.0.1/hook", "causes": CAUSES}
-    shown = admin_client.post(page(study), given).content.decode()
-    assert re.search(r'<ul class="errorlist"[^>]*><li>127.0.0.1 leads into a private network', shown), shown
+    fields = {"kind": "webhook", "address": "https://127.0.0.1/hook", "causes": CAUSES}
+    body = admin_client.post(page(study), fields).content.decode()
+    assert re.search(r'<ul class="errorlist"[^>]*><li>127.0.0.1 leads into a private network', body), body
     assert not Receiver.objects.exists()
 
 

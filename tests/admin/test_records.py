@@ -310,16 +310,16 @@ def test_edits_of_users_and_groups_are_in_the_audit_without_values(
     assert as_superuser.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 302
     password = {"password1": "a long pass phrase", "password2": "a long pass phrase", "usable_password": "true"}
     assert as_superuser.post(f"/admin/auth/user/{researcher.pk}/password/", password).status_code == 302
-    found = AuditEntry.objects.exclude(action="log_in").order_by("pk")
-    assert [(entry.action, entry.subject) for entry in found] == [
+    entries = AuditEntry.objects.exclude(action="log_in").order_by("pk")
+    assert [(entry.action, entry.subject) for entry in entries] == [
         ("add_group", "Readers"),
         ("admin_change", "Others"),
         ("delete_group", "Others"),
         ("change_password", actor_of(researcher)),
         ("admin_change", actor_of(researcher)),
     ]
-    assert [found[number].detail["fields"] for number in (1, 4)] == [["Name"], ["password"]]
-    assert {entry.actor for entry in found} == {actor_of(superuser)}
+    assert [entries[number].detail["fields"] for number in (1, 4)] == [["Name"], ["password"]]
+    assert {entry.actor for entry in entries} == {actor_of(superuser)}
 
 
 def test_whoever_may_be_edited_by_djangos_forms_is_audited(superuser: User) -> None:

@@ -100,5 +100,5 @@ def test_an_amended_file_names_only_what_its_owner_may_see(busy: Study, outsider
         assert "among those that you see" in body.content.decode(), line
         assert "there are:" not in body.content.decode()
     text = own.source_text.replace("Welcome", "Hello")
-    shown = client.post(f"/admin/survey/study/{own.pk}/amend/", {"reason": "why", "text": text, "show": "1"})
-    assert 'name="amend"' in shown.content.decode()
+    response = client.post(f"/admin/survey/study/{own.pk}/amend/", {"reason": "why", "text": text, "show": "1"})
+    assert 'name="amend"' in response.content.decode()

@@ -37,8 +37,8 @@ def helper() -> User:
 
 def log_in(code: str | None = None, *, password: str = PASSWORD, client: Client | None = None) -> Client:
     client = client or Client()
-    given = {"username": "helper", "password": password}
-    client.post("/admin/login/", given if code is None else {**given, "code": code})
+    fields = {"username": "helper", "password": password}
+    client.post("/admin/login/", fields if code is None else {**fields, "code": code})
     return client
 
 
@@ -48,9 +48,9 @@ def is_in(client: Client) -> bool:
 
 def secret_of(client: Client) -> bytes:
     page = client.get(PAGE).content.decode()
-    found = re.search(r"Secret: <code>([A-Z2-7 ]+)</code>", page)
-    assert found
-    return b32decode(found[1].replace(" ", ""))
+    match = re.search(r"Secret: <code>([A-Z2-7 ]+)</code>", page)
+    assert match
+    return b32decode(match[1].replace(" ", ""))
 
 
 def code_of(secret: bytes, *, step: int = 0) -> str:

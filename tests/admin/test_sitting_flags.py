@@ -42,8 +42,8 @@ def first(study: Study) -> Sitting:
     return sitting
 
 
-def listed(client: Client, **given: Any) -> set[int]:
-    return {row.pk for row in client.get(LIST, given).context["cl"].result_list}
+def listed(client: Client, **query: Any) -> set[int]:
+    return {row.pk for row in client.get(LIST, query).context["cl"].result_list}
 
 
 def test_the_list_shows_flags_in_as_many_queries_for_many_as_for_few(quick: Study, as_researcher: Client) -> None:

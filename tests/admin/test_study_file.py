@@ -45,8 +45,8 @@ def test_only_who_may_amend_sees_the_page(open_study: Study, researcher: Any, as
 
 def test_it_shows_first_and_changes_by_the_second_button(open_study: Study, as_superuser: Client) -> None:
     file = new_file(title="Another <title>")
-    shown = as_superuser.post(page(open_study, "amend"), {**file, "show": "1"}).content.decode()
-    assert "Another &lt;title&gt;" in shown and 'name="amend"' in shown
+    body = as_superuser.post(page(open_study, "amend"), {**file, "show": "1"}).content.decode()
+    assert "Another &lt;title&gt;" in body and 'name="amend"' in body
     assert not Amendment.objects.exists()
     done = as_superuser.post(page(open_study, "amend"), {**file, "amend": "1"}, follow=True).content.decode()
     assert "The study file was changed: 1 keys." in done and "a typo" in done
@@ -57,8 +57,8 @@ def test_it_shows_first_and_changes_by_the_second_button(open_study: Study, as_s
 
 def test_it_says_what_is_refused_and_offers_no_button(open_study: Study, as_superuser: Client) -> None:
     file = new_file(seed=8)
-    shown = as_superuser.post(page(open_study, "amend"), {**file, "show": "1"}).content.decode()
-    assert "stage 1 was drawn by it" in shown and 'name="amend"' not in shown
+    body = as_superuser.post(page(open_study, "amend"), {**file, "show": "1"}).content.decode()
+    assert "stage 1 was drawn by it" in body and 'name="amend"' not in body
     forced = as_superuser.post(page(open_study, "amend"), {**file, "amend": "1"}).content.decode()
     assert "cast.toml: seed: stage 1 was drawn by it" in forced and not Amendment.objects.exists()
     broken = as_superuser.post(page(open_study, "amend"), {"reason": "x", "text": "slug = ", "show": "1"})
@@ -66,8 +66,8 @@ def test_it_says_what_is_refused_and_offers_no_button(open_study: Study, as_supe
 
 
 def test_the_study_page_shows_lock_term_and_amendments(open_study: Study, as_superuser: Client) -> None:
-    shown = as_superuser.get(page(open_study)).content.decode()
-    assert open_study.source_sha256 in shown and "Dec. 31, 2099" in shown and "not yet: opening" not in shown
+    body = as_superuser.get(page(open_study)).content.decode()
+    assert open_study.source_sha256 in body and "Dec. 31, 2099" in body and "not yet: opening" not in body
     open_study.stored_config["data"]["retention_until"] = "2020-01-01"
     open_study.save(update_fields=["stored_config"])
     assert (
@@ -83,8 +83,8 @@ def test_the_page_of_a_pilot(as_researcher: Client) -> None:
     study = cast.open_study(stages=[{"sittings": 3, "pilot": True}, {"sittings": 4}])
     assert "nobody has begun" in as_researcher.get(page(study, "reports/pilot")).content.decode().lower()
     cast.walk(cast.begin(study))
-    shown = as_researcher.get(page(study, "reports/pilot")).content.decode()
-    assert "posterior is exactly 100" in shown and "first_check" in shown
+    body = as_researcher.get(page(study, "reports/pilot")).content.decode()
+    assert "posterior is exactly 100" in body and "first_check" in body
     assert "pilot, uniform" in as_researcher.get(page(study)).content.decode()
 
 
@@ -112,8 +112,8 @@ def test_only_who_may_withdraws_a_person(person: Respondent, researcher: Any, as
     assert address not in as_researcher.get(f"/admin/survey/respondent/{person.pk}/change/").content.decode()
     may = with_permission(researcher, "withdraw_people")
     assert address in may.get(f"/admin/survey/respondent/{person.pk}/change/").content.decode()
-    shown = may.get(address).content.decode()
-    assert "6</dd>" in shown and "This cannot be undone" in shown
+    body = may.get(address).content.decode()
+    assert "6</dd>" in body and "This cannot be undone" in body
     assert Response.objects.count() == 6
     done = may.post(address, {"reason": "a letter"}, follow=True).content.decode()
     assert f"3 answers of {person} are deleted." in done and address not in done
@@ -125,5 +125,5 @@ def test_only_who_may_withdraws_a_person(person: Respondent, researcher: Any, as
 def test_identities_that_are_gone_say_so(person: Respondent, as_superuser: Client) -> None:
     identity = person.panel_identity
     type(identity).objects.update(ids_encrypted=b"", created_at=timezone.now() - timedelta(days=1))
-    shown = as_superuser.get(f"/admin/survey/panelidentity/{identity.pk}/change/").content.decode()
-    assert "removed (purge_identities)" in shown
+    body = as_superuser.get(f"/admin/survey/panelidentity/{identity.pk}/change/").content.decode()
+    assert "removed (purge_identities)" in body

@@ -102,17 +102,17 @@ def test_what_is_no_study_file_is_refused_with_a_message(client: Client, content
 
 
 def test_the_checker_answers_while_somebody_types(client: Client) -> None:
-    found = client.post(CHECK, {"text": 'slug = "My Study"\nretention = 01.01.2030\n'})
-    assert found.status_code == 200 and "<html" not in found.content.decode()
-    assert 'data-line="2"' in words(found) and "2030-01-01" in words(found)
+    response = client.post(CHECK, {"text": 'slug = "My Study"\nretention = 01.01.2030\n'})
+    assert response.status_code == 200 and "<html" not in response.content.decode()
+    assert 'data-line="2"' in words(response) and "2030-01-01" in words(response)
     assert "Nothing was checked yet" in words(client.post(CHECK, {}))
     assert client.get(CHECK).status_code == 405
 
 
 def test_banks_and_studies_of_others_are_not_there_for_the_checker(client: Client) -> None:
     cast.study()
-    found = words(client.post(CHECK, {"text": cast.study_text(slug="mine")}))
-    assert "there is no bank &#x27;cast&#x27; among those that you see" in found
+    text = words(client.post(CHECK, {"text": cast.study_text(slug="mine")}))
+    assert "there is no bank &#x27;cast&#x27; among those that you see" in text
     theirs = Study.objects.get()
     assert client.post(CHECK, {"text": "x", "study": theirs.pk}).status_code == 404
     assert client.post(f"/admin/survey/study/{theirs.pk}/duplicate/").status_code == 404
@@ -145,8 +145,8 @@ def test_an_owner_edits_an_unlocked_file_and_sees_the_lines_first(client: Client
     page = client.get(f"/admin/survey/study/{study.pk}/amend/")
     assert text_of(page) == study.source_text
     new = study.source_text.replace("A study of the cast", "Another title") + "# a remark\n"
-    shown = edit(study, client, new, study.source_sha256, show="1")
-    assert "hunch-diff-new" in words(shown) and "Another title" in words(shown) and not Amendment.objects.exists()
+    response = edit(study, client, new, study.source_sha256, show="1")
+    assert "hunch-diff-new" in words(response) and "Another title" in words(response) and not Amendment.objects.exists()
     assert edit(study, client, new, study.source_sha256, amend="1").status_code == 302
     made = Amendment.objects.get()
     assert made.reason == "edited before the first main stage was opened"
@@ -264,25 +264,27 @@ def test_every_template_leads_to_an_open_stage_by_pages_alone(newcomer: Any) -> 
     newcomer.user_permissions.add(*Permission.objects.filter(codename__in=["recruit", "make_links"]))
     client = client_of(newcomer)
     says = {"lab": "make links and hand them out", "prolific": "draft a posting", "paper": "draft a posting"}
-    for one in file_texts.STARTING_FILES:
-        page = client.post(ADD, {"template": one.name})
+    for starting_file in file_texts.STARTING_FILES:
+        page = client.post(ADD, {"template": starting_file.name})
         text = text_of(page)
         bank = str(file_texts.values_of(text)["bank"])
         if not Bank.objects.filter(name=bank).exists():
-            assert f"there is no bank &#x27;{bank}&#x27;" in words(page), one.name
+            assert f"there is no bank &#x27;{bank}&#x27;" in words(page), starting_file.name
             upload_bank(client, bank)
-        if one.name == "aid":
+        if starting_file.name == "aid":
             page = client.post(ADD, {"text": text, "create": "1"})
             assert "no language model is called &#x27;llama3&#x27;" in words(page)
             answered(Bank.objects.get(name=bank), name="llama3")
         # The page above has checked the file as it is. The paper's first stage has 8,805 slots, and 300 show as much.
         text = re.sub(r"(?m)^sittings = 587$", "sittings = 20", text)
         made = client.post(ADD, {"text": text, "create": "1"})
-        assert made.status_code == 302, f"{one.name}: {made.context['check'].findings}"
+        assert made.status_code == 302, f"{starting_file.name}: {made.context['check'].findings}"
         study = Study.objects.latest("pk")
         opened = client.post(f"/admin/survey/study/{study.pk}/stages/1/open/", follow=True)
         said = [str(message) for message in opened.context["messages"]]
-        assert study.stages.get(index=1).state == "open", f"{one.name}: {said}"
-        assert says.get(one.name, "give people the study's address") in html.unescape(words(opened))
+        assert study.stages.get(index=1).state == "open", f"{starting_file.name}: {said}"
+        assert says.get(starting_file.name, "give people the study's address") in html.unescape(words(opened))
         entrance = Client().get(study.get_absolute_url())
-        assert entrance.status_code in (200, 403), one.name  # Links and panels let nobody in without their own.
+        assert entrance.status_code in (200, 403), (
+            starting_file.name
+        )  # Links and panels let nobody in without their own.

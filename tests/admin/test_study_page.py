@@ -35,8 +35,8 @@ def action(study: Study, stage: int, name: str) -> str:
 
 
 def offered(client: Client, study: Study) -> dict[int, list[str]]:
-    shown = client.get(page(study)).context["sections"]
-    return {section.stage.index: [action.name for action in actions] for section, actions in shown}
+    sections = client.get(page(study)).context["sections"]
+    return {section.stage.index: [action.name for action in actions] for section, actions in sections}
 
 
 # What it shows
@@ -131,8 +131,8 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
 
 
 def test_figures_have_their_intervals_beside_them() -> None:
-    found = {"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}}
-    table = metric_table(found, BeliefUpdate().learning)
+    metrics = {"n": 9, "auc": {"overall": 0.75}, "intervals": {"auc": {"overall": [0.6, 0.9]}}}
+    table = metric_table(metrics, BeliefUpdate().learning)
     assert table.rows == (("answers", ("9",)), ("AUC", ("0.750 [0.600, 0.900]",)))
 
 

@@ -24,9 +24,9 @@ MOOD = {"factor": "mood", "levels": ["calm", "hurried"]}
 
 
 def address_in(html: str) -> str:
-    found = re.search(r'href="http://testserver(/s/[^"]+)"', html)
-    assert found is not None, html
-    return found[1].replace("&amp;", "&")
+    match = re.search(r'href="http://testserver(/s/[^"]+)"', html)
+    assert match is not None, html
+    return match[1].replace("&amp;", "&")
 
 
 def test_a_preview_is_made_from_the_page_and_stores_nothing_in_the_study(as_superuser: Client) -> None:
@@ -93,8 +93,8 @@ def test_lists_are_of_studies_unless_a_copy_is_asked_for(as_superuser: Client) -
     cast.walk(cast.begin(copy))
     for name in ("study", "sitting", "assignment", "respondent", "stage", "slot", "item", "booklet"):
         address = f"/admin/survey/{name}/"
-        shown = as_superuser.get(address).context["cl"].queryset
-        owners = {str(one) for one in shown.values_list("slug" if name == "study" else _path(name), flat=True)}
+        queryset = as_superuser.get(address).context["cl"].queryset
+        owners = {str(owner) for owner in queryset.values_list("slug" if name == "study" else _path(name), flat=True)}
         assert copy.slug not in owners, name
         only = {"copies": "only"} if name == "study" else {"study": copy.slug}
         assert as_superuser.get(address, only).context["cl"].queryset.exists(), name
@@ -108,8 +108,8 @@ def _path(name: str) -> str:
 def test_the_api_lists_copies_where_they_are_asked_for(as_superuser: Client) -> None:
     copy = test_copies.make_copy(cast.study())
     here = "/api/v1/studies/"
-    assert [one["slug"] for one in as_superuser.get(here).json()] == ["cast"]
-    assert [one["slug"] for one in as_superuser.get(here, {"test_copies": "true"}).json()] == [copy.slug]
+    assert [study["slug"] for study in as_superuser.get(here).json()] == ["cast"]
+    assert [study["slug"] for study in as_superuser.get(here, {"test_copies": "true"}).json()] == [copy.slug]
     assert as_superuser.get(here, {"test_copies": "maybe"}).status_code == 400
     assert as_superuser.get(f"{here}{copy.slug}/stages/").status_code == 200
 

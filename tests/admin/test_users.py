@@ -43,14 +43,14 @@ def page(user: User) -> str:
 
 
 def change(client: Client, user: User, **values: Any) -> Any:
-    given = {
+    fields = {
         "username": user.username,
         "is_active": "on",
         "date_joined_0": "2026-01-01",
         "date_joined_1": "00:00",
         **values,
     }
-    return client.post(page(user), {name: value for name, value in given.items() if value is not None})
+    return client.post(page(user), {name: value for name, value in fields.items() if value is not None})
 
 
 def entry(action: str) -> AuditEntry:
@@ -164,15 +164,15 @@ def test_only_superusers_change_groups(as_manager: Client, as_superuser: Client)
     group = Group.objects.create(name="readers")
     wanted = Permission.objects.get(codename="view_user")
     address = f"/admin/auth/group/{group.pk}/change/"
-    given = {"name": "readers", "permissions": [wanted.pk]}
+    fields = {"name": "readers", "permissions": [wanted.pk]}
     assert as_manager.get(address).status_code == 200
-    assert as_manager.post(address, given).status_code == 403
-    assert as_manager.post("/admin/auth/group/add/", {**given, "name": "x"}).status_code == 403
+    assert as_manager.post(address, fields).status_code == 403
+    assert as_manager.post("/admin/auth/group/add/", {**fields, "name": "x"}).status_code == 403
     deleted = {"action": "delete_selected", "_selected_action": [group.pk], "post": "yes"}
     as_manager.post("/admin/auth/group/", deleted)
     assert as_manager.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 403
     assert Group.objects.filter(name="readers").exists() and not group.permissions.exists()
-    assert as_superuser.post(address, given).status_code == 302
+    assert as_superuser.post(address, fields).status_code == 302
     assert entry("change_group").detail == {"given": ["auth.view_user"], "taken": []}
     assert as_superuser.post("/admin/auth/group/", deleted).status_code == 302
     assert entry("delete_group").detail == {"taken": ["auth.view_user"]}
@@ -223,10 +223,10 @@ def test_a_password_of_ones_own_is_changed_and_logs_out_elsewhere(helper: User, 
     log_in(client)
     log_in(elsewhere)
     new = "another odd sentence 8"
-    given = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
-    assert client.post("/admin/password_change/", {**given, "old_password": "wrong"}).status_code == 200
+    fields = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    assert client.post("/admin/password_change/", {**fields, "old_password": "wrong"}).status_code == 200
     assert not AuditEntry.objects.filter(action="change_password").exists()
-    assert client.post("/admin/password_change/", given).status_code == 302
+    assert client.post("/admin/password_change/", fields).status_code == 302
     assert (entry("change_password").actor, entry("change_password").subject) == (actor_of(helper), actor_of(helper))
     assert client.get("/admin/").status_code == 200
     assert elsewhere.get("/admin/").status_code == 302
@@ -234,8 +234,8 @@ def test_a_password_of_ones_own_is_changed_and_logs_out_elsewhere(helper: User, 
 
 @pytest.mark.parametrize("password", ["short1!", "featherstonehaug7", "123456789012345", "password1234"])
 def test_a_weak_password_is_refused(password: str, as_superuser: Client, helper: User) -> None:
-    given = {"password1": password, "password2": password, "usable_password": "true"}
-    assert as_superuser.post(f"{USERS}{helper.pk}/password/", given).status_code == 200
+    fields = {"password1": password, "password2": password, "usable_password": "true"}
+    assert as_superuser.post(f"{USERS}{helper.pk}/password/", fields).status_code == 200
     helper.refresh_from_db()
     assert helper.check_password(PASSWORD)
 

@@ -27,8 +27,8 @@ def operations() -> dict[str, Any]:
 
     schema = schemathesis.openapi.from_dict(document())
     schema.app = WSGIHandler()  # survey.wsgi would give this process the limits of pages.
-    found = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
-    return {operation.definition.raw["operationId"]: operation for operation in found}
+    results = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
+    return {operation.definition.raw["operationId"]: operation for operation in results}
 
 
 def generated(operation: Any, mode: str) -> Any:
@@ -67,10 +67,10 @@ def connection_kept() -> Iterator[None]:
 
 
 def call(
-    name: str, *, path: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, **given: Any
+    name: str, *, path: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, **options: Any
 ) -> Any:
     """Call an operation; its answer, which fits the document."""
-    case = operations()[name].Case(path_parameters=dict(path or {}), **given)
+    case = operations()[name].Case(path_parameters=dict(path or {}), **options)
     with connection_kept():
         response = case.call(headers=dict(headers or {}))
     validate(case, response)

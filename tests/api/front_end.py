@@ -72,16 +72,16 @@ class FrontEnd:
         step = self.step
         answers = {check["name"]: self._read(check) for check in step["checks"]}
         asked = [*step["fields"], *(step["screen"] or {"fields": ()})["fields"]]
-        choices = {one["name"]: list(values(one)) for one in asked}
+        choices = {field["name"]: list(values(field)) for field in asked}
         for name in set(self.prefers) & set(choices):
             choices[name].sort(key=lambda value: value != self.prefers[name])
-        for given in chain(
+        for values_given in chain(
             [{}] if not choices else [], map(dict, product(*([(n, v) for v in vs] for n, vs in choices.items())))
         ):
             body = {
                 "step": step["number"],
                 **answers,
-                **{name: value for name, value in given.items() if value is not None},
+                **{name: value for name, value in values_given.items() if value is not None},
             }
             response = call("sitting_answer", body=body, headers={"X-Sitting-Token": self.token})
             if response.status_code == 200:

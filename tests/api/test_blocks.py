@@ -79,8 +79,10 @@ def test_who_is_screened_out_reads_why(client: Client) -> None:
 
 
 def report(person: Person, **body: Any) -> Any:
-    given = {"position": 1, "screen": "prior", "report": "odd", **body}
-    return person.client.post(REPORT, given, content_type="application/json", headers={"X-Sitting-Token": person.token})
+    fields = {"position": 1, "screen": "prior", "report": "odd", **body}
+    return person.client.post(
+        REPORT, fields, content_type="application/json", headers={"X-Sitting-Token": person.token}
+    )
 
 
 def test_a_question_is_reported_and_no_step_is_taken(client: Client) -> None:

@@ -21,9 +21,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     entries: list[int] = []
     real = SchemaGenerator.get_schema
 
-    def count(generator: SchemaGenerator, *given: Any, **named: Any) -> Any:
+    def count(generator: SchemaGenerator, *arguments: Any, **named: Any) -> Any:
         entries.append(1)
-        return real(generator, *given, **named)
+        return real(generator, *arguments, **named)
 
     monkeypatch.setattr(SchemaGenerator, "get_schema", count)
     document._written.cache_clear()
@@ -38,7 +38,7 @@ def test_it_is_made_once_whoever_asks_for_whatever(client: Client, made: list[in
         client.get(ADDRESS, headers={"Authorization": "Token forged"}),
         client.get(ADDRESS, headers={"Accept": "application/json"}),
     ]
-    assert [one.status_code for one in (first, *asked)] == [200] * 4 and len(made) == 1
+    assert [response.status_code for response in (first, *asked)] == [200] * 4 and len(made) == 1
     assert asked[0].content == asked[1].content == first.content
     assert yaml.safe_load(first.content) == json.loads(asked[2].content)
     assert first["Content-Type"].startswith("application/vnd.oai.openapi; charset=utf-8")
@@ -46,6 +46,6 @@ def test_it_is_made_once_whoever_asks_for_whatever(client: Client, made: list[in
 
 
 def test_it_names_every_operation_and_no_address_of_the_site(client: Client) -> None:
-    found = client.get(ADDRESS, headers={"Accept": "application/json"}).json()
-    assert found["openapi"].startswith("3.") and "/api/v1/studies/{slug}/" in found["paths"]
+    document = client.get(ADDRESS, headers={"Accept": "application/json"}).json()
+    assert document["openapi"].startswith("3.") and "/api/v1/studies/{slug}/" in document["paths"]
     assert b"testserver" not in client.get(ADDRESS).content

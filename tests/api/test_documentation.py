@@ -18,7 +18,7 @@ def rows(header: str) -> set[str]:
 
 def values_of(schema: str, name: str) -> set[str]:
     field = document()["components"]["schemas"][schema]["properties"][name]
-    reference = field.get("$ref") or next((one["$ref"] for one in field.get("allOf", ())), "")
+    reference = field.get("$ref") or next((schema["$ref"] for schema in field.get("allOf", ())), "")
     return set(document()["components"]["schemas"][reference.rsplit("/", 1)[1]]["enum"] if reference else field["enum"])
 
 

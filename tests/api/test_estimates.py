@@ -36,12 +36,12 @@ def test_only_who_may_export_reads_them(client: Client, study: Study) -> None:
 
 
 def test_they_are_the_reports(study: Study) -> None:
-    found = client_of("reader", may_export=True).get(PATH, {"by": ["outcome", "same_task"]}).json()
+    actual = client_of("reader", may_export=True).get(PATH, {"by": ["outcome", "same_task"]}).json()
     report = estimating.estimate(study, by=["outcome", "same_task"]).as_json()
-    assert found.pop("is_current") is True and found.pop("computed_at")
-    assert found == report
-    assert found["figures"][0]["combined"]["n"] == found["answers"] > 0
-    assert [division["name"] for division in found["divisions"]] == ["outcome", "same_task"]
+    assert actual.pop("is_current") is True and actual.pop("computed_at")
+    assert actual == report
+    assert actual["figures"][0]["combined"]["n"] == actual["answers"] > 0
+    assert [division["name"] for division in actual["divisions"]] == ["outcome", "same_task"]
 
 
 def test_a_study_without_answers_and_an_unknown_division_are_errors_in_words(study: Study) -> None:
@@ -69,9 +69,9 @@ def test_figures_that_a_worker_computes_are_announced(study: Study, monkeypatch:
 def test_majorities_of_a_test_stage_are_in_estimates_and_leaderboard() -> None:
     stage = frozen_test_stage()
     reader = client_of("reader", may_export=True)
-    found = reader.get("/api/v1/studies/small/estimates/").json()["majorities"]
-    assert found == estimating.estimate(stage.study).as_json()["majorities"]
-    assert (found[-1]["stratum"], found[-1]["items"]) == ("", 6)
+    majorities = reader.get("/api/v1/studies/small/estimates/").json()["majorities"]
+    assert majorities == estimating.estimate(stage.study).as_json()["majorities"]
+    assert (majorities[-1]["stratum"], majorities[-1]["items"]) == ("", 6)
     lines = reader.get("/api/v1/studies/small/leaderboard/").json()
     assert {line["n"] for line in lines if line["answers"] == "majorities"} == {6}
 
@@ -80,7 +80,7 @@ def test_intervals_that_hold_at_any_time_are_in_the_estimates() -> None:
     stage = running(0.34)
     last = look_often(stage)[-1]
     reader = client_of("reader", may_export=True)
-    (found,) = reader.get("/api/v1/studies/small/estimates/").json()["anytime"]
-    assert found == estimating.estimate(stage.study).as_json()["anytime"][0]
-    assert (found["stopped"], found["looks"], found["rule_width"]) == (True, last.number, 0.34)
-    assert found["low"] < found["value"] < found["high"]
+    (interval,) = reader.get("/api/v1/studies/small/estimates/").json()["anytime"]
+    assert interval == estimating.estimate(stage.study).as_json()["anytime"][0]
+    assert (interval["stopped"], interval["looks"], interval["rule_width"]) == (True, last.number, 0.34)
+    assert interval["low"] < interval["value"] < interval["high"]

@@ -41,7 +41,7 @@ def shape_of_step(step: Mapping[str, Any]) -> str:
     """What a step is, with its fields and what they take. Each sitting has its own order of the options."""
     asked = [*step["fields"], *(step["screen"] or {"fields": ()})["fields"]]
     facts = ("name", "type", "required", "minimum", "maximum", "max_length")
-    fields = [([one[fact] for fact in facts], sorted(one["options"])) for one in asked]
+    fields = [([question[fact] for fact in facts], sorted(question["options"])) for question in asked]
     checks = [(check["name"], len(check["options"])) for check in step["checks"]]
     name = (step["screen"] or {}).get("name")
     ending = (step["outcome"], bool(step["code"]), step["attempt"], bool(step["hints"]))
@@ -65,10 +65,10 @@ def walked_steps() -> list[dict[str, Any]]:
 def test_every_step_has_an_example_and_every_example_is_of_a_step() -> None:
     cast.open_study(**STUDY)
     walked = {shape_of_step(step): step for step in walked_steps()}
-    shown = {shape_of_step(step): name for name, step in STEPS.items()}
-    assert [name for key, name in shown.items() if key not in walked] == []
-    assert [step for key, step in walked.items() if key not in shown] == []
-    assert len(shown) == len(STEPS)
+    examples = {shape_of_step(step): name for name, step in STEPS.items()}
+    assert [name for key, name in examples.items() if key not in walked] == []
+    assert [step for key, step in walked.items() if key not in examples] == []
+    assert len(examples) == len(STEPS)
 
 
 def words_of(step: Mapping[str, Any]) -> str:
@@ -147,7 +147,7 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def raw(body: bytes, kind: str = "application/json") -> Any:
         return client.generic("POST", STEP, body, content_type=kind, headers={"X-Sitting-Token": person.token})
 
-    found = {
+    responses = {
         "no JSON": raw(b"{"),
         "a field that is missing": raw(b"{}"),
         "a filter that does not exist (researchers)": reader.get("/api/v1/studies/cast/answers.csv?stge=1"),
@@ -163,32 +163,32 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
     with monkeypatch.context() as gone:
         gone.setattr(instruments, "_kinds", {})
-        found["the study's items are missing"] = client.get(STEP, headers={"X-Sitting-Token": person.token})
+        responses["the study's items are missing"] = client.get(STEP, headers={"X-Sitting-Token": person.token})
     with monkeypatch.context() as busy:
         busy.setattr("survey.services.sittings.enrolment.spend", lambda *_given, **_named: 42 * 60)
-        found["too many people of one address"] = begin()
+        responses["too many people of one address"] = begin()
     with connection.execute_wrapper(away):
-        found["the database is away"] = client.get("/api/v1/studies/cast/")
-    found["the panel cannot be asked"] = of_a_panel_that_rests()
+        responses["the database is away"] = client.get("/api/v1/studies/cast/")
+    responses["the panel cannot be asked"] = of_a_panel_that_rests()
     Booklet.objects.update(claimed_at=timezone.now())
-    found["all places taken"] = begin()
+    responses["all places taken"] = begin()
     pause_stage(study.stages.get(index=1))
-    found["not open"] = begin()
+    responses["not open"] = begin()
     monkeypatch.setattr(AnonRateThrottle, "allow_request", lambda *_: False)
     monkeypatch.setattr(AnonRateThrottle, "wait", lambda _: 12.0)
-    found["too many requests"] = begin()
-    return found
+    responses["too many requests"] = begin()
+    return responses
 
 
 def test_every_error_is_as_its_example_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = refusals(monkeypatch)
+    responses = refusals(monkeypatch)
     for status, by_name in ERRORS.items():
         for name, body in by_name.items():
-            response = found.pop("no JSON, 415" if status == 415 else name)
+            response = responses.pop("no JSON, 415" if status == 415 else name)
             said = response.json()
             assert re.fullmatch("[0-9a-f]{32}", said["error"].pop("request_id", "")), name
             assert (response.status_code, said) == (status, body), name
-    assert found == {}
+    assert responses == {}
     assert set(REFUSALS) == set(ERRORS)
 
 
@@ -197,8 +197,8 @@ def test_the_document_shows_them_all() -> None:
     answer = paths["/api/v1/sitting/"]["post"]
     sent = answer["requestBody"]["content"]["application/json"]["examples"]
     assert [example["value"] for example in sent.values()] == list(ANSWERS.values())
-    shown = answer["responses"]["200"]["content"]["application/json"]["examples"]
-    assert [example["value"] for example in shown.values()] == list(STEPS.values())
+    examples = answer["responses"]["200"]["content"]["application/json"]["examples"]
+    assert [example["value"] for example in examples.values()] == list(STEPS.values())
     for operations in paths.values():
         for operation in operations.values():
             for status, response in operation["responses"].items():

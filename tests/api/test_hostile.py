@@ -52,9 +52,9 @@ def reader() -> Client:
     return Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
 
 
-def send(person: Inside, path: str, body: bytes, **given: Any) -> Any:
-    given = {"content_type": "application/json", **given}
-    return person.client.generic("POST", path, body, headers={"X-Sitting-Token": person.token}, **given)
+def send(person: Inside, path: str, body: bytes, **options: Any) -> Any:
+    options = {"content_type": "application/json", **options}
+    return person.client.generic("POST", path, body, headers={"X-Sitting-Token": person.token}, **options)
 
 
 UNREADABLE = {
@@ -138,7 +138,7 @@ def test_every_method_that_is_not_documented_is_refused_and_the_others_are_named
                 continue
             response = reader.generic(method.upper(), named(path))
             assert response.status_code == 405, (method, path)
-            allowed = {one.strip().lower() for one in response.headers["Allow"].split(",")}
+            allowed = {name.strip().lower() for name in response.headers["Allow"].split(",")}
             assert allowed - {"head", "options"} == set(operations), (method, path)
             if method != "head":
                 assert error_of(response)["code"] == "method_not_allowed"
@@ -187,7 +187,9 @@ def test_the_filters_that_are_taken_are_the_documented_ones() -> None:
         parameters = document()["paths"][path]["get"].get("parameters", ())
         # The list of reports shows each report's arguments; here they are one parameter together.
         filters = ["arguments"] if view.filters is None else view.filters
-        assert sorted(filters) == sorted(one["name"] for one in parameters if one["in"] == "query"), path
+        assert sorted(filters) == sorted(parameter["name"] for parameter in parameters if parameter["in"] == "query"), (
+            path
+        )
 
 
 @pytest.mark.slow
@@ -260,12 +262,12 @@ def test_a_filter_that_means_nothing_is_reported_in_words(reader: Client, query:
 def complaints(slug: str, report: str, asked: dict[str, str]) -> dict[str, tuple[int, str]]:
     """By query: the status, and what the message and the names of its fields say."""
     client = Client(headers={"Authorization": f"Token {token_of('reader', may_export=True)}"})
-    found = {}
+    problems = {}
     for query in asked:
         response = client.get(f"/api/v1/studies/{slug}/reports/{report}/?{query}")
         error = error_of(response)
-        found[query] = (response.status_code, " ".join((error["message"], *error.get("fields", ()))))
-    return found
+        problems[query] = (response.status_code, " ".join((error["message"], *error.get("fields", ()))))
+    return problems
 
 
 @pytest.mark.slow

@@ -71,8 +71,10 @@ def test_the_same_question_in_another_study_is_another_job(study: Study, runner:
     other = cast.open_study(slug="other")
     cast.join(User.objects.get(username="runner"), other)
     asked = {
-        one.slug: call("job_ask", path={"slug": one.slug}, headers=runner, body={"kind": "export"}).json()["number"]
-        for one in (study, other)
+        asked_study.slug: call(
+            "job_ask", path={"slug": asked_study.slug}, headers=runner, body={"kind": "export"}
+        ).json()["number"]
+        for asked_study in (study, other)
     }
     assert len(set(asked.values())) == 2
     for slug, number in asked.items():

@@ -34,8 +34,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 HOURS_AGO = "2026-01-01T00:00Z"
 
 
-def begin(**given: Any) -> Any:
-    return Client().post(BEGIN, {"consent": True, **given}, content_type="application/json")
+def begin(**fields: Any) -> Any:
+    return Client().post(BEGIN, {"consent": True, **fields}, content_type="application/json")
 
 
 def stored() -> dict[str, int]:
@@ -128,14 +128,14 @@ def taken(person: Person, right: dict[str, Any]) -> dict[str, Any]:
     """What a step takes, by its types alone; `right` is for what can be got wrong."""
     step = person.step
     fields = [*step["fields"], *(step["screen"] or {"fields": ()})["fields"]]
-    given = {one["name"]: next(value for value in values(one) if value is not None) for one in fields}
-    if given.get("direction") or "keep" in given:
-        given |= {"direction": "same", "value": None} if "direction" in given else {"value": None}
+    body = {field["name"]: next(value for value in values(field) if value is not None) for field in fields}
+    if body.get("direction") or "keep" in body:
+        body |= {"direction": "same", "value": None} if "direction" in body else {"value": None}
     checks = {
         check["name"]: next(option["value"] for option in check["options"] if option["text"] in right)
         for check in step["checks"]
     }
-    return {"step": step["number"], **checks, **given}
+    return {"step": step["number"], **checks, **body}
 
 
 def test_every_kind_of_step_that_is_sent_four_times_at_once_is_taken_once() -> None:

@@ -121,7 +121,7 @@ def test_every_endpoint_takes_as_many_statements_as_are_committed(
     asking = cast.open_stage("why", instrument=test_reasons.ASKING)
     cast.join_all(User.objects.get(username="reader"))
     explained = test_reasons.explained(cast.full_of_answers(asking))
-    (known, *_rest) = [one.answer for one in reasons_of(explained) if one.text]
+    (known, *_rest) = [reason.answer for reason in reasons_of(explained) if reason.text]
     codes = {"files": [SimpleUploadedFile("ann.csv", f"answer,code\n{known},alike\n".encode())]}
     coder = Client()
     coder.force_login(User.objects.get(username="reader"))

@@ -19,12 +19,12 @@ API = "/api/v1/readings/"
 @pytest.fixture
 def study():
     """A study on a bank that an n-gram has read, without smoothing: some tokens are impossible."""
-    found = cast.study(slug="read")
-    texts = [Text(question.external_id, question.plain) for question in found.bank.questions.order_by("position")]
+    new_study = cast.study(slug="read")
+    texts = [Text(question.external_id, question.plain) for question in new_study.bank.questions.order_by("position")]
     ngrams.train(texts[:2], name="two", order=2, unit="word", smoothing="none")
     readings.read(parse_source("N=ngram:two"), texts)
-    readings.note_bank(found.bank)
-    return found
+    readings.note_bank(new_study.bank)
+    return new_study
 
 
 def reader(name: str = "reader") -> tuple[User, Client]:
@@ -37,15 +37,15 @@ def test_a_member_gets_the_tokens_of_a_text(study):
     user, client = reader()
     cast.join(user, study)
     question = study.bank.questions.order_by("position").last()
-    (found,) = client.get(API, {"text_id": question.external_id, "bank": f"{study.bank.name}@1"}).json()
+    (reading,) = client.get(API, {"text_id": question.external_id, "bank": f"{study.bank.name}@1"}).json()
     stored = Reading.objects.get(text_sha256=readings.text_hash(question.plain)).token_array
-    assert (found["language_model"], found["source"], found["reads_end"]) == ("N", "ngram:two", True)
-    assert [token["start"] for token in found["tokens"]] == stored["start"].tolist()
-    for token, value in zip(found["tokens"], stored["logprob"].tolist(), strict=True):
+    assert (reading["language_model"], reading["source"], reading["reads_end"]) == ("N", "ngram:two", True)
+    assert [token["start"] for token in reading["tokens"]] == stored["start"].tolist()
+    for token, value in zip(reading["tokens"], stored["logprob"].tolist(), strict=True):
         assert token["impossible"] == (value == -math.inf)
         assert token["logprob"] == (value if np.isfinite(value) else None)
-    same = client.get(API, {"text_sha256": found["text_sha256"], "language_model": "N"}).json()
-    assert same == [found]
+    same = client.get(API, {"text_sha256": reading["text_sha256"], "language_model": "N"}).json()
+    assert same == [reading]
     assert client.get(API, {"text_id": question.external_id, "language_model": "M"}).json() == []
     for bank in ("another", f"{study.bank.name}@2", f"{study.bank.name}@x"):
         assert client.get(API, {"text_id": question.external_id, "bank": bank}).json() == []
@@ -76,5 +76,5 @@ def test_a_text_of_no_bank_is_for_superusers(study):
 def test_a_query_that_names_no_text_is_refused(study, query, field):
     user, client = reader()
     cast.join(user, study)
-    found = client.get(API, query)
-    assert found.status_code in (400, 422) and field in found.json()["error"]["fields"]
+    response = client.get(API, query)
+    assert response.status_code in (400, 422) and field in response.json()["error"]["fields"]

@@ -24,8 +24,8 @@ def study(settings: Any) -> Study:
 def ask(name: str, *, scope: str = "run", body: Any = None, **path: Any) -> Any:
     headers = {"Authorization": f"Token {token('runner', scope)}"}
     User.objects.get(username="runner").user_permissions.add(Permission.objects.get(codename="run_study"))
-    given = {} if body is None else {"body": body}
-    return call(name, path={"slug": "cast", **path}, headers=headers, **given)
+    arguments = {} if body is None else {"body": body}
+    return call(name, path={"slug": "cast", **path}, headers=headers, **arguments)
 
 
 def test_one_is_added_tried_switched_and_removed(study: Study) -> None:
@@ -36,7 +36,7 @@ def test_one_is_added_tried_switched_and_removed(study: Study) -> None:
     assert (listed["number"], listed["shown"], listed["causes"]) == (receiver.pk, "127.0.0.1", ["stage_full"])
     assert "secret" not in listed and "token" not in str(listed)
     tried = ask("receiver_test", receiver=receiver.pk)
-    assert tried.status_code == 202 and [one["event"] for one in tried.json()["events"]] == ["test"]
+    assert tried.status_code == 202 and [event["event"] for event in tried.json()["events"]] == ["test"]
     off = ask("receiver_switch", receiver=receiver.pk, body={"is_active": False}).json()
     assert (off["is_active"], off["off_because"], off["events"][0]["state"]) == (False, "by a person", "failed")
     assert ask("receiver_test", receiver=receiver.pk).status_code == 409
@@ -44,10 +44,10 @@ def test_one_is_added_tried_switched_and_removed(study: Study) -> None:
     assert ask("receiver_remove", receiver=receiver.pk).status_code == 204
     assert not Receiver.objects.exists() and not Delivery.objects.exists()
     done = AuditEntry.objects.filter(action__contains="receiver").order_by("pk")
-    assert [one.action for one in done] == [
+    assert [entry.action for entry in done] == [
         *("add_receiver", "test_receiver", "switch_receiver", "switch_receiver", "remove_receiver")
     ]
-    assert {one.via for one in done} == {"api"} and "token=abc" not in str([one.detail for one in done])
+    assert {entry.via for entry in done} == {"api"} and "token=abc" not in str([entry.detail for entry in done])
 
 
 def test_without_causes_it_is_told_of_all(study: Study) -> None:

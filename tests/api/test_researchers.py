@@ -137,9 +137,9 @@ def test_json_pages_hold_the_weights_of_the_file(reader: Client, monkeypatch: py
     cast.join_all(User.objects.get(username="reader"))
     page = reader.get("/api/v1/studies/full/answers/").json()
     second = reader.get(page["next"]).json()
-    found = [row["weight"] for row in page["results"] + second["results"]]
+    weights = [row["weight"] for row in page["results"] + second["results"]]
     lines = csv.DictReader(StringIO("".join(files.answers_csv(stage.study)), newline=""))
-    assert [str(weight) for weight in found] == [line["weight"] for line in lines][:10] and len(found) == 10
+    assert [str(weight) for weight in weights] == [line["weight"] for line in lines][:10] and len(weights) == 10
     # An answer that no longer counts changes all weights: none is taken from the page before.
     Assignment.objects.filter(slot__stage=stage, slot__number__lte=3).update(state="late")
     assert [row["weight"] for row in reader.get("/api/v1/studies/full/answers/").json()["results"]][:3] == [None] * 3

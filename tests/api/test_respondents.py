@@ -24,9 +24,9 @@ PANEL = {"PROLIFIC_PID": "person1", "STUDY_ID": "study1", "SESSION_ID": "session
 class Person:
     """An API client in a sitting, who knows the right options of the cast's checks."""
 
-    def __init__(self, client: Client, **given: Any) -> None:
+    def __init__(self, client: Client, **fields: Any) -> None:
         self.client = client
-        self.response = client.post(BEGIN, {"consent": True, **given}, content_type="application/json")
+        self.response = client.post(BEGIN, {"consent": True, **fields}, content_type="application/json")
         assert self.response.status_code in (200, 201), self.response.content
         begun = self.response.json()
         self.token, self.person, self.step = begun["token"], begun["person"], begun["step"]
@@ -114,8 +114,8 @@ def test_no_body_holds_what_a_prior_must_not_know(client: Client, study: Study) 
             assert json.dumps(pair.evidence.text)[1:-1] not in json.dumps(json.loads(response.content))
             assert set(screen["parts"]) == {"target", "variant"}
             assert "correct" not in body.replace("answers this question correctly?", "")
-            shown = client.get(STEP, headers={"X-Sitting-Token": person.token})
-            assert shown.json() == person.step
+            step_response = client.get(STEP, headers={"X-Sitting-Token": person.token})
+            assert step_response.json() == person.step
         if person.step["kind"] == "end":
             break
         response = person.answer()

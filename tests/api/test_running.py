@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 STUDIES = "/api/v1/studies/"
 
 
-def client_of(user: User, scope: str = ApiToken.Scope.RUN, **given: Any) -> Client:
-    return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user, scope=scope, **given)[1]}"})
+def client_of(user: User, scope: str = ApiToken.Scope.RUN, **fields: Any) -> Client:
+    return Client(headers={"Authorization": f"Token {ApiToken.issue(user=user, scope=scope, **fields)[1]}"})
 
 
 def send(client: Client, path: str, body: Any = None) -> Any:
@@ -45,7 +45,7 @@ def test_every_address_is_listed_with_what_it_does(client: Client) -> None:
     assert len(listed["addresses"]) == len(urlpatterns)
     by_address = {line["address"]: line for line in listed["addresses"]}
     assert by_address["/api/v1/sitting/"]["used_by"] == ["respondents"]
-    assert [one["method"] for one in by_address["/api/v1/studies/"]["operations"]] == ["GET", "POST"]
+    assert [operation["method"] for operation in by_address["/api/v1/studies/"]["operations"]] == ["GET", "POST"]
     assert client.get("/api/schema/").status_code == 200
 
 
@@ -94,7 +94,7 @@ def test_who_may_not_create_studies_creates_none(creator: Client, owner: User, s
     limited = send(client_of(owner, studies=[study]), STUDIES, body)
     owner.user_permissions.remove(Permission.objects.get(codename="add_study"))
     unpermitted = send(client_of(owner), STUDIES, body)
-    assert [one.status_code for one in (reading, limited, unpermitted)] == [403, 403, 403]
+    assert [response.status_code for response in (reading, limited, unpermitted)] == [403, 403, 403]
     assert "survey.add_study" in unpermitted.json()["error"]["message"]
     assert not Study.objects.filter(slug="refused").exists()
 
@@ -177,8 +177,8 @@ def test_trainings_are_listed_with_the_stages_that_judge_them(owner: User) -> No
     Evaluation.objects.filter(predictor_run=run).delete()
     Evaluation.objects.create(predictor_run=run, stage=study.stages.get(index=2), metrics={"naive": {"n": 1}})
     listed = client_of(owner).get(f"{STUDIES}{study.slug}/runs/").json()
-    found = next(line for line in listed if line["number"] == run.pk)
-    assert (found["predictor"], found["trained_after"], found["evaluated_on"]) == (run.name, 1, [2])
+    training = next(line for line in listed if line["number"] == run.pk)
+    assert (training["predictor"], training["trained_after"], training["evaluated_on"]) == (run.name, 1, [2])
     assert len(listed) == PredictorRun.objects.filter(stage__study=study).count()
 
 

@@ -48,14 +48,18 @@ def test_every_operation_has_a_summary_of_its_own(schema: Any) -> None:
 
 
 def examples() -> list[tuple[str, type[Serializer[Any]], Any]]:
-    found = []
-    for module, name in [(one, name) for one in (serializers, study_serializers) for name in dir(one)]:
+    found_examples = []
+    for module, name in [
+        (serializer_module, name)
+        for serializer_module in (serializers, study_serializers)
+        for name in dir(serializer_module)
+    ]:
         described = getattr(module, name)
         if getattr(described, "__module__", module.__name__) != module.__name__:
             continue  # imported from the other one
         for example in getattr(described, "_spectacular_annotation", {}).get("examples", []):
-            found.append((f"{name}: {example.name}", described, example.value))
-    return found
+            found_examples.append((f"{name}: {example.name}", described, example.value))
+    return found_examples
 
 
 def test_there_are_examples() -> None:

@@ -70,19 +70,19 @@ def options_of(command: str) -> set[str]:
     parsers: list[ArgumentParser] = [
         load_command_class(get_commands()[command], command).create_parser("hunch", command)
     ]
-    found: set[str] = set()
+    options: set[str] = set()
     for parser in parsers:
         for action in parser._actions:
-            found.update(action.option_strings)
+            options.update(action.option_strings)
             parsers.extend(action.choices.values() if isinstance(action, _SubParsersAction) else ())
-    return found
+    return options
 
 
 def rows_of_commands() -> list[tuple[str, str]]:
     """Each command in the table of commands, with the call as it stands there."""
     calls = re.findall(r"(?m)^\| (`.+?`) \| ", COMMANDS)
-    found = [one for call in calls for one in re.findall(r"`([a-z_]+)((?: [^`]*)?)`", call.replace("\\|", "/"))]
-    return [(name, rest) for name, rest in found if name != "make"]
+    rows = [row for call in calls for row in re.findall(r"`([a-z_]+)((?: [^`]*)?)`", call.replace("\\|", "/"))]
+    return [(name, rest) for name, rest in rows if name != "make"]
 
 
 def released() -> list[str]:

@@ -303,5 +303,5 @@ def test_the_files_that_name_the_toy_instrument_are_its_own_and_those_of_tests()
 
 def test_every_panel_of_hunch_is_named_in_the_rule_about_single_panels() -> None:
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    (rule,) = [one for one in rules if one["name"] == "What every panel shares knows no single one"]
+    (rule,) = [rule for rule in rules if rule["name"] == "What every panel shares knows no single one"]
     assert set(rule["forbidden_modules"]) == {".".join(path.split(".")[:3]) for path in panels.BUILT_IN.values()}

@@ -25,8 +25,8 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as exc:
-        found: list[str] = exc.args[1]
-        return found
+        rooms: list[str] = exc.args[1]
+        return rooms
     return []
 
 

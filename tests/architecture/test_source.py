@@ -21,12 +21,12 @@ def python_files() -> list[Path]:
 
 
 def files_with(pattern: str, paths: list[Path]) -> list[str]:
-    found = re.compile(pattern)
+    expression = re.compile(pattern)
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in paths
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        if found.search(line)
+        if expression.search(line)
     ]
 
 
@@ -64,7 +64,7 @@ def test_every_reader_of_models_and_arrays_refuses_pickle() -> None:
             if not is_model and not (name == "load" and owner in ("np", "numpy")):
                 continue
             keyword, value = wanted[name]
-            said = {one.arg: one.value for one in node.keywords}.get(keyword)
+            said = {keyword.arg: keyword.value for keyword in node.keywords}.get(keyword)
             if not (isinstance(said, ast.Constant) and said.value is value):
                 careless.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)[:80]}")
     assert careless == []

@@ -182,11 +182,11 @@ def _value(route: str, name: str, study: Study) -> str:
         model, path = BY_NAME[name]
         row = model._default_manager.filter(**{path: study.pk}).order_by("pk").first() if study.pk else None
         return str(row.pk) if row else MISSING
-    found = MODEL_OF_ADMIN.match(route)
-    assert found is not None and name in ("pk", "object_id", "id"), f"{route}: say in FILLED what {name} may be"
+    match = MODEL_OF_ADMIN.match(route)
+    assert match is not None and name in ("pk", "object_id", "id"), f"{route}: say in FILLED what {name} may be"
     if study.pk is None:
         return MISSING
-    model = apps.get_model(found["app"], found["model"])
+    model = apps.get_model(match["app"], match["model"])
     path = rights.path_to_study(model)
     rows = model._default_manager.filter(**{path: study.pk}) if path else model._default_manager.all()
     row = rows.order_by("pk").first()
@@ -232,36 +232,36 @@ def with_token(secret: str) -> Visitor:
 
 
 def visitors(study: Study, other: Study) -> dict[str, Visitor]:
-    found = {
+    people = {
         "stranger": Visitor(),
         "respondent of this study": respondent(study.respondents.get(sittings__state="live").sittings.get()),
         "respondent of another": respondent(cast.begin(other)),
     }
     outsider = account("outsider")
     cast.join(outsider, other)
-    found["no member"] = logged_in(outsider)
+    people["no member"] = logged_in(outsider)
     for role in ROLES:
         user = account(role)
         cast.join(user, study, role, may_spend=False)
-        found[role] = logged_in(user)
+        people[role] = logged_in(user)
     spender = account("spender")
     cast.join(spender, study)
-    found["owner who may spend"] = logged_in(spender)
+    people["owner who may spend"] = logged_in(spender)
     unpermitted = account("unpermitted", permissions=False)
     cast.join(unpermitted, study)
-    found["owner without permissions"] = logged_in(unpermitted)
-    found["superuser"] = logged_in(User.objects.get(username="super"))
-    found["token to read"] = with_token(ApiToken.issue(user=spender)[1])
-    found["token to run"] = with_token(ApiToken.issue(user=spender, scope=ApiToken.Scope.RUN)[1])
+    people["owner without permissions"] = logged_in(unpermitted)
+    people["superuser"] = logged_in(User.objects.get(username="super"))
+    people["token to read"] = with_token(ApiToken.issue(user=spender)[1])
+    people["token to run"] = with_token(ApiToken.issue(user=spender, scope=ApiToken.Scope.RUN)[1])
     expired, secret = ApiToken.issue(user=spender, scope=ApiToken.Scope.RUN)
     ApiToken.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    found["token that expired"] = with_token(secret)
+    people["token that expired"] = with_token(secret)
     cast.join(spender, other)
-    found["token for another study"] = with_token(ApiToken.issue(user=spender, studies=[other])[1])
-    found["superuser's token for another study"] = with_token(
+    people["token for another study"] = with_token(ApiToken.issue(user=spender, studies=[other])[1])
+    people["superuser's token for another study"] = with_token(
         ApiToken.issue(user=User.objects.get(username="super"), studies=[other])[1]
     )
-    return found
+    return people
 
 
 def read_once(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -293,7 +293,7 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[tuple[Stud
         monkeypatch.setattr(kind, "render", lambda *_given, **_named: " ")
     monkeypatch.setattr(auth, "get_user", read_once(auth.get_user))
     app_list = AdminSite.get_app_list
-    monkeypatch.setattr(AdminSite, "get_app_list", lambda *given: app_list(*given) if given[2:] else [])
+    monkeypatch.setattr(AdminSite, "get_app_list", lambda *arguments: app_list(*arguments) if arguments[2:] else [])
     monkeypatch.setattr(HunchAdminSite, "_desk", lambda *_given: [])
     settings.HUNCH_LIVE_SECONDS = 3600  # One picture of the study for all.
     settings.SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"  # One statement less a request.
@@ -351,17 +351,17 @@ def test_every_address_answers_every_visitor_as_the_table_says(
 
 def problems(asked: str, answers: dict[str, int]) -> list[str]:
     """What no table may say."""
-    found = [f"{asked}: {name} gets {status}" for name, status in answers.items() if status >= 500 and status != 503]
+    messages = [f"{asked}: {name} gets {status}" for name, status in answers.items() if status >= 500 and status != 503]
     ladder = [*ROLES, "owner who may spend", "superuser"]
     read = [name for name in ladder if answers[name] == 200]
     if read and any(answers[name] != 200 for name in ladder[ladder.index(read[0]) :]):
-        found.append(f"{asked}: {read[0]} may, and a higher role may not")
-    return found
+        messages.append(f"{asked}: {read[0]} may, and a higher role may not")
+    return messages
 
 
 def is_of_a_study(route: str) -> bool:
     """Whether the address names a study or something of it to researchers."""
     if route.startswith("api/v1/studies/<slug:slug>/"):
         return route not in ("api/v1/studies/<slug:slug>/", "api/v1/studies/<slug:slug>/sittings/")
-    found = MODEL_OF_ADMIN.match(route)
-    return found is not None and rights.is_ruled(apps.get_model(found["app"], found["model"]))
+    match = MODEL_OF_ADMIN.match(route)
+    return match is not None and rights.is_ruled(apps.get_model(match["app"], match["model"]))

@@ -48,7 +48,7 @@ def truth(case: Case) -> dict[str, float]:
     if case.answers == 1:
         parts[REST] += parts.pop(PAIRS)
     total = sum(parts.values())
-    return {name: one / total for name, one in parts.items()}
+    return {name: part / total for name, part in parts.items()}
 
 
 def study(rng: np.random.Generator, case: Case) -> dict[str, Any]:
@@ -76,12 +76,12 @@ def study(rng: np.random.Generator, case: Case) -> dict[str, Any]:
         values = (rng.random(n) < BINARY_MEAN + mean).astype(np.float64)
     else:
         values = mean + rng.normal(0, case.rest, n)
-    kept = rng.random(n) < 0.9
+    answered = rng.random(n) < 0.9
     weight = rng.choice(case.weights, items)[item]
     return {
-        "values": values[kept],
-        "person": person[kept],
-        "item": item[kept],
-        "subjects": np.stack([target, evidence], axis=1)[item][kept],
-        "weight": weight[kept],
+        "values": values[answered],
+        "person": person[answered],
+        "item": item[answered],
+        "subjects": np.stack([target, evidence], axis=1)[item][answered],
+        "weight": weight[answered],
     }

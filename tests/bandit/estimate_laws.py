@@ -83,7 +83,7 @@ def truth_of(person_sd=1.0):
     rng = np.random.default_rng(7)
     logit = rng.normal(-0.5, 0.9, UNIVERSE)
     people = person_sd * np.array([NormalDist().inv_cdf((place + 0.5) / 200) for place in range(200)])
-    chance = np.mean([1 / (1 + np.exp(-(logit + one))) for one in people], axis=0)
+    chance = np.mean([1 / (1 + np.exp(-(logit + person))) for person in people], axis=0)
     score = logit + rng.normal(0, 0.9, UNIVERSE)
     return Truth(logit, score, rng.integers(0, TASKS, UNIVERSE), chance, person_sd)
 
@@ -98,7 +98,9 @@ def stage_of(truth, *, people, is_first, rng):
         rest = round(0.1 * n)
         sizes, slots = (POOL // 10, POOL - POOL // 10), (n - rest, rest)
         parts = (pool[best[: sizes[0]]], pool[best[sizes[0] :]])
-        drawn = np.concatenate([rng.choice(one, count, replace=False) for one, count in zip(parts, slots, strict=True)])
+        drawn = np.concatenate(
+            [rng.choice(part, count, replace=False) for part, count in zip(parts, slots, strict=True)]
+        )
         label = np.repeat([0, 1], slots)
     # Dealt as evenly as whole slots allow, in each stratum.
     order = np.concatenate([rng.permutation(np.flatnonzero(label == place)) for place in range(len(sizes))])
@@ -133,16 +135,16 @@ def whole_studies(*, people, studies, seed, person_sd=1.0):
     mean = truth.chance.mean()
     rows, p = {}, {}
     for _ in range(studies):
-        found = study_of(truth, people=people, rng=rng)
+        stages = study_of(truth, people=people, rng=rng)
         for name, is_share in (("share", True), ("size", False)):
-            values = [one.changed if is_share else one.size for one in found]
+            values = [stage.changed if is_share else stage.size for stage in stages]
             own = [
-                bandit.stratified_mean(values=value, share=is_share, **one.common)
-                for value, one in zip(values, found, strict=True)
+                bandit.stratified_mean(values=value, share=is_share, **stage.common)
+                for value, stage in zip(values, stages, strict=True)
             ]
             for title, weights in (
-                (name, [one.weight for one in found]),
-                (f"{name} by Kish's weights", [one.weight_of_kish for one in found]),
+                (name, [stage.weight for stage in stages]),
+                (f"{name} by Kish's weights", [stage.weight_of_kish for stage in stages]),
             ):
                 combined = bandit.combine_stages(estimates=own, plan_weights=weights)
                 target = mean if is_share else mean * STEPS.mean()
@@ -156,16 +158,16 @@ def by_task(*, people, studies, seed, tasks=3):
     from survey.services.results import estimators
 
     truth, rng = truth_of(), np.random.default_rng([2, seed, people])
-    rows, p, given = {"all stages": [], "one stage": []}, [], []
+    rows, p, has_estimate = {"all stages": [], "one stage": []}, [], []
     for _ in range(studies):
-        found = study_of(truth, people=people, rng=rng)
+        stages = study_of(truth, people=people, rng=rng)
         for task in range(tasks):
             mean = truth.chance[truth.task == task].mean()
-            parts = [part_of(one, place) for place, one in enumerate(found)]
-            inside = [one.task == task for one in found]
+            parts = [part_of(stage, place) for place, stage in enumerate(stages)]
+            inside = [stage.task == task for stage in stages]
             own = [
-                estimators.estimate(part, one.changed, where=mask, share=True)
-                for part, one, mask in zip(parts, found, inside, strict=True)
+                estimators.estimate(part, stage.changed, where=mask, share=True)
+                for part, stage, mask in zip(parts, stages, inside, strict=True)
             ]
             figure = estimators.combine(
                 parts,
@@ -175,16 +177,16 @@ def by_task(*, people, studies, seed, tasks=3):
                 unit="share",
                 naive=None,
                 pooled=[
-                    part.stage_answers(one.changed, inside=mask)
-                    for part, one, mask in zip(parts, found, inside, strict=True)
+                    part.stage_answers(stage.changed, inside=mask)
+                    for part, stage, mask in zip(parts, stages, inside, strict=True)
                 ],
                 share=True,
             )
             rows["all stages"].append(minus(figure.combined, mean))
             rows["one stage"].append(minus(own[1][0], mean))
-            given.append(own[1][0] is not None)
+            has_estimate.append(own[1][0] is not None)
             p.append(np.nan if figure.agreement is None else figure.agreement.p)
-    return {name: law_of(own) for name, own in rows.items()}, np.array(p), float(np.mean(given))
+    return {name: law_of(own) for name, own in rows.items()}, np.array(p), float(np.mean(has_estimate))
 
 
 def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
@@ -195,12 +197,12 @@ def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
     truth, rng = truth_of(), np.random.default_rng([8, seed, people])
     rows = {"before": [], "plain": [], "bounds": []}
     for _ in range(studies):
-        found = study_of(truth, people=people, rng=rng)
-        parts = [part_of(one, place) for place, one in enumerate(found)]
-        values = [one.changed * rng.choice(steps, one.changed.size) for one in found]
+        stages = study_of(truth, people=people, rng=rng)
+        parts = [part_of(stage, place) for place, stage in enumerate(stages)]
+        values = [stage.changed * rng.choice(steps, stage.changed.size) for stage in stages]
         for task in range(tasks):
             mean = truth.chance[truth.task == task].mean() * steps.mean()
-            inside, lost = [one.task == task for one in found], [one.lost_task == task for one in found]
+            inside, lost = [stage.task == task for stage in stages], [stage.lost_task == task for stage in stages]
             figure = estimators.combine(
                 parts,
                 [
@@ -241,24 +243,24 @@ def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
     return {name: law_of(own) for name, own in rows.items()}
 
 
-def part_of(one, place):
+def part_of(stage, place):
     from survey.services.results.estimators import StagePart, Unanswered
 
-    count = len(one.common["sizes"])
+    count = len(stage.common["sizes"])
     return StagePart(
         stage=place + 1,
         role="sampled",
         names=("all",) if count == 1 else ("top", "rest"),
-        sizes=one.common["sizes"],
-        slots=tuple(int(size) for size in np.bincount(one.common["stratum"], minlength=count)),
+        sizes=stage.common["sizes"],
+        slots=tuple(int(size) for size in np.bincount(stage.common["stratum"], minlength=count)),
         universe_size=UNIVERSE,
-        stratum=one.common["stratum"],
-        cluster=one.common["cluster"],
-        probability=np.ones(one.changed.size),
+        stratum=stage.common["stratum"],
+        cluster=stage.common["cluster"],
+        probability=np.ones(stage.changed.size),
         planned_probability=np.ones(1),
-        people=np.unique(one.common["cluster"]).size,
+        people=np.unique(stage.common["cluster"]).size,
         unanswered=Unanswered(
-            stratum=one.lost, cluster=one.lost_person, probability=np.ones(one.lost.size), divisions={}
+            stratum=stage.lost, cluster=stage.lost_person, probability=np.ones(stage.lost.size), divisions={}
         ),
     )
 
@@ -284,7 +286,7 @@ def thin_strata(*, rest, studies, seed, people=20, steps=STEPS, lost=0.05):
         # The answers in the rest are as many as was said; what is lost there comes on top.
         away = (rng.random(n) < lost) & (stratum == 0)
         also = rng.binomial(rest, lost)
-        given = bandit.GivenItems(
+        items = bandit.GivenItems(
             values=values[~away],
             stratum=stratum[~away],
             sizes=(1200, 10_800),
@@ -293,9 +295,9 @@ def thin_strata(*, rest, studies, seed, people=20, steps=STEPS, lost=0.05):
             missing_cluster=np.concatenate([person[away], rng.integers(0, people, also)]),
         )
         plain = bandit.stratified_mean(
-            values=given.values, stratum=given.stratum, sizes=given.sizes, cluster=given.cluster
+            values=items.values, stratum=items.stratum, sizes=items.sizes, cluster=items.cluster
         )
-        ends = bandit.bounds(stages=[given], plain=plain, span=(0, 100))
+        ends = bandit.bounds(stages=[items], plain=plain, span=(0, 100))
         rows["plain"].append(minus(plain, truth))
         low, high = ends.interval
         rows["bounds"].append((plain.value - truth, low - truth, high - truth, plain.standard_error))
@@ -323,7 +325,9 @@ def policies(*, people, studies, seed, own="epsilon 0.2"):
         name: bandit.inclusion_probabilities(design=design, n=n, scores=score, n_candidates=POOL, rng=rng)
         for name, design in designs.items()
     }
-    means = {name: float(np.dot(one, chance) / one.sum()) for name, one in chances.items()}
+    means = {
+        name: float(np.dot(policy_chance, chance) / policy_chance.sum()) for name, policy_chance in chances.items()
+    }
     rows, sizes = {}, {}
     for _ in range(studies):
         drawn = bandit.draw(design=designs[own], n=n, scores=score, n_candidates=POOL, rng=rng)
@@ -332,7 +336,7 @@ def policies(*, people, studies, seed, own="epsilon 0.2"):
         odds = logit[drawn.selected] + rng.normal(0, 1, people)[person]
         values = (rng.random(n) < 1 / (1 + np.exp(-odds)))[answered].astype(float)
         for name in [name for name in designs if name != own]:
-            found = bandit.compare_policies(
+            comparison = bandit.compare_policies(
                 values=values,
                 selected=drawn.selected[answered],
                 logged=chances[own],
@@ -342,8 +346,8 @@ def policies(*, people, studies, seed, own="epsilon 0.2"):
                 planned=[stratum.n for stratum in drawn.strata],
                 cluster=person[answered],
             )
-            rows.setdefault(name, []).append(minus(found, means[name] - means[own]))
-            sizes.setdefault(name, []).append(found.effective_sample_size)
+            rows.setdefault(name, []).append(minus(comparison, means[name] - means[own]))
+            sizes.setdefault(name, []).append(comparison.effective_sample_size)
     return {name: (law_of(own), float(np.mean(sizes[name]))) for name, own in rows.items()}
 
 
@@ -362,10 +366,10 @@ def proportional_stages(*, people, studies, seed, trade_offs=(0.05, 0.1, 0.4)):
             drawn = bandit.draw(design=design, n=n, scores=score, n_candidates=POOL, rng=rng)
             chance = 1 / (1 + np.exp(-(truth.logit[pool[drawn.selected]] + odds)))
             changed = (rng.random(n) < chance)[stays].astype(float)
-            found = bandit.hajek(
+            estimate = bandit.hajek(
                 values=changed, probability=drawn.inclusion_probability[stays], cluster=person[stays], share=True
             )
-            rows.setdefault(trade_off, []).append(minus(found, truth.chance.mean()))
+            rows.setdefault(trade_off, []).append(minus(estimate, truth.chance.mean()))
     return {trade_off: law_of(own) for trade_off, own in rows.items()}
 
 
@@ -383,14 +387,14 @@ def levels_of_items(*, people, studies, seed, trade_off=0.2):
         person = np.repeat(np.arange(people), ITEMS)
         odds = truth.logit[pool[drawn.selected]] + rng.normal(0, truth.person_sd, people)[person]
         level = rng.random(n) < 0.5
-        found = bandit.hajek_difference(
+        difference = bandit.hajek_difference(
             values=(rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float),
             probability=drawn.inclusion_probability,
             cluster=person,
             first=level,
             second=~level,
         )
-        rows.append(minus(found, 0.0))
+        rows.append(minus(difference, 0.0))
     return law_of(rows)
 
 
@@ -415,11 +419,11 @@ def rare_looks(*, is_adaptive, share, studies, seed, people=200):
             strata = {"stratum": label[now], "sizes": sizes}
             if not is_adaptive:
                 strata = {"stratum": np.zeros(seen * ITEMS, dtype=int), "sizes": [sum(sizes)]}
-            one = bandit.stratified_mean(values=values[now], cluster=person[now], share=True, **strata)
+            estimate = bandit.stratified_mean(values=values[now], cluster=person[now], share=True, **strata)
             for scale in held:
-                low, high = bandit.anytime_interval(one, rho=rho, span=(0, 1), scale=scale).interval
+                low, high = bandit.anytime_interval(estimate, rho=rho, span=(0, 1), scale=scale).interval
                 # Without a change there is no interval, and nothing is said.
-                holds[scale] &= bool(low <= share <= high) or not one.standard_error > 0
+                holds[scale] &= bool(low <= share <= high) or not estimate.standard_error > 0
         held = {scale: count + holds[scale] for scale, count in held.items()}
     return {scale: count / studies for scale, count in held.items()}
 
@@ -441,20 +445,20 @@ def price_of_predictions(*, people, studies, seed):
         ranked = pool[np.argsort(-truth.score[pool])]
         top, rest = np.split(ranked, [POOL // 10])
         for design, strata, slots in (("uniform", (pool,), (n,)), ("epsilon 0.1", (top, rest), (n - n // 10, n // 10))):
-            drawn = np.concatenate([rng.choice(one, count) for one, count in zip(strata, slots, strict=True)])
+            drawn = np.concatenate([rng.choice(stratum, count) for stratum, count in zip(strata, slots, strict=True)])
             person = rng.permutation(n) % people
             odds = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
             common = {
                 "values": (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float),
                 "stratum": np.repeat(np.arange(len(slots)), slots),
-                "sizes": [one.size for one in strata],
+                "sizes": [stratum.size for stratum in strata],
                 "cluster": person,
             }
             plain = bandit.stratified_mean(**common).standard_error ** 2
             for name, predicted in predictions.items():
-                means = [predicted[one].mean() for one in strata]
-                found = bandit.difference_mean(**common, predictions=predicted[drawn], prediction_means=means)
-                squares.setdefault((design, name), []).append((plain, found.standard_error**2))
+                means = [predicted[stratum].mean() for stratum in strata]
+                estimate = bandit.difference_mean(**common, predictions=predicted[drawn], prediction_means=means)
+                squares.setdefault((design, name), []).append((plain, estimate.standard_error**2))
     return {key: float(np.divide(*np.mean(own, axis=0)[::-1]) - 1) for key, own in squares.items()}
 
 
@@ -492,7 +496,7 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
             order = rng.permutation(n)
             drawn, label = drawn[order], np.repeat([0, 1], slots)[order]
         person = np.repeat(np.arange(many), ITEMS)
-        found = estimators.StagePart(
+        stage_part = estimators.StagePart(
             stage=place + 1,
             role=kind,
             names=("all",) if len(sizes) == 1 else ("top", "rest"),
@@ -505,10 +509,10 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
             planned_probability=np.ones(1),
             people=many,
         )
-        return found, answer(drawn, person)
+        return stage_part, answer(drawn, person)
 
-    def figure(parts, found):
-        return estimators.combine(parts, found, name="", title="", unit="share", naive=None).combined
+    def figure(parts, estimates):
+        return estimators.combine(parts, estimates, name="", title="", unit="share", naive=None).combined
 
     everybody = 4000
     uniform = answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS))
@@ -534,16 +538,20 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
             for place in range(stages)
             for kind in ("sampled", "holdout")
         ]
-        own = [estimators.estimate(one, values, share=True) for one, values in made]
-        rows["all stages"].append(minus(figure([one for one, _values in made], own), target))
-        firsts = [(one.under(np.arange(values.size) % ITEMS == 0), values[::ITEMS]) for one, values in made]
-        started = [estimators.estimate(one, values, share=True) for one, values in firsts]
-        rows["first items"].append(minus(figure([one for one, _values in firsts], started), first_target))
+        own = [estimators.estimate(stage_part, values, share=True) for stage_part, values in made]
+        rows["all stages"].append(minus(figure([stage_part for stage_part, _values in made], own), target))
+        firsts = [
+            (stage_part.under(np.arange(values.size) % ITEMS == 0), values[::ITEMS]) for stage_part, values in made
+        ]
+        started = [estimators.estimate(stage_part, values, share=True) for stage_part, values in firsts]
+        rows["first items"].append(minus(figure([stage_part for stage_part, _values in firsts], started), first_target))
         both = [
             (made[place + 1][0], estimators.sampled_minus_holdout(own[place], own[place + 1]))
             for place in range(2, 2 * stages, 2)
         ]
-        p.append(figure([one for one, _found in both], [found for _one, found in both]).p_two_sided())
+        p.append(
+            figure([stage_part for stage_part, _found in both], [estimate for _one, estimate in both]).p_two_sided()
+        )
     return {name: law_of(own) for name, own in rows.items()}, float(np.mean(np.array(p) < 0.05))
 
 
@@ -581,10 +589,12 @@ def power_of_budgets(*, sittings, studies, seed):
             for number in range(studies)
         ]
 
-    def rejected(found, place, *added):
-        tests = [(*study.effects[place], more) for study in found for more in added or (0.0,)]
+    def rejected(studies, place, *added):
+        tests = [(*study.effects[place], more) for study in studies for more in added or (0.0,)]
         return float(
-            np.mean([abs(one + more) > bandit.student_t_quantile(0.975, df) * error for one, error, df, more in tests])
+            np.mean(
+                [abs(effect + more) > bandit.student_t_quantile(0.975, df) * error for effect, error, df, more in tests]
+            )
         )
 
     plain = simulated(0)

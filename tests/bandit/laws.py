@@ -38,8 +38,8 @@ def least_variance(contributions, weights, *, answered, strata):
     """
     whole = sum(weights)
     share = [weight / whole for weight in weights]
-    kish = 1 / sum(one**2 for one in share)
-    distance = [one / part for one, part in zip(contributions, share, strict=True)]
+    kish = 1 / sum(part**2 for part in share)
+    distance = [contribution / part for contribution, part in zip(contributions, share, strict=True)]
     own = kish * sum(
         part**2 * far**2 * n / max(n - 1, 1) for part, far, n in zip(share, distance, answered, strict=True)
     )

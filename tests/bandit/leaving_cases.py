@@ -65,7 +65,7 @@ def stage(rng: np.random.Generator, people: int, leaving: Leaving, *, uniform: b
     n = people * ITEMS
     rest = round(n * (0.9 if uniform else 0.1))
     label = rng.permutation(np.repeat([0, 1], [n - rest, rest])).reshape(people, ITEMS)
-    middle, spread = (np.array([one[at] for one in LOGITS])[label] for at in (0, 1))
+    middle, spread = (np.array([logit[at] for logit in LOGITS])[label] for at in (0, 1))
     logit = middle + spread * rng.normal(size=label.shape)
     readiness = PERSON_SD * rng.normal(size=(people, 1))
     logit += readiness
@@ -92,18 +92,18 @@ def study(
     rng: np.random.Generator, leaving: Leaving, *, people: int = 88, stages: int = 4, odds_ratio: float = 2.0
 ) -> Study:
     made = [stage(rng, people, leaving, uniform=number == 0) for number in range(stages)]
-    there = [np.arange(ITEMS) < one.answered[:, None] for one in made]
+    there = [np.arange(ITEMS) < stage.answered[:, None] for stage in made]
     person = [
-        np.broadcast_to(np.arange(people)[:, None] + place * people, one.shape) for place, one in enumerate(there)
+        np.broadcast_to(np.arange(people)[:, None] + place * people, mask.shape) for place, mask in enumerate(there)
     ]
-    number = [np.broadcast_to(np.arange(1, ITEMS + 1), one.shape) for one in there]
-    left = [(at == one.answered[:, None]) & (at < ITEMS) for one, at in zip(made, number, strict=True)]
+    number = [np.broadcast_to(np.arange(1, ITEMS + 1), mask.shape) for mask in there]
+    left = [(at == stage.answered[:, None]) & (at < ITEMS) for stage, at in zip(made, number, strict=True)]
 
     def flat(arrays: Sequence[NDArray]) -> NDArray:
-        return np.concatenate([one[mask] for one, mask in zip(arrays, there, strict=True)])
+        return np.concatenate([array[mask] for array, mask in zip(arrays, there, strict=True)])
 
-    value, who, at, gone = (flat(one) for one in ([one.changed for one in made], person, number, left))
-    of_stage = np.repeat(np.arange(stages), [one.sum() for one in there])
+    value, who, at, gone = (flat(array) for array in ([stage.changed for stage in made], person, number, left))
+    of_stage = np.repeat(np.arange(stages), [mask.sum() for mask in there])
     risk = at < ITEMS
     test = bandit.leaving_test(left=gone[risk], value=value[risk], stratum=(of_stage * ITEMS + at)[risk])
     chance = bandit.staying_chances(
@@ -115,26 +115,26 @@ def study(
             role="sampled",
             names=("top", "rest"),
             sizes=SIZES,
-            slots=one.slots,
+            slots=stage.slots,
             universe_size=None,
-            stratum=one.stratum[mask],
+            stratum=stage.stratum[mask],
             cluster=person[place][mask],
             probability=np.ones(mask.sum()),
             planned_probability=np.ones(1),
             people=people,
             staying=chance[of_stage == place],
             unanswered=Unanswered(
-                stratum=one.stratum[~mask],
+                stratum=stage.stratum[~mask],
                 cluster=person[place][~mask],
                 probability=np.ones((~mask).sum()),
                 divisions={},
             ),
         )
-        for place, (one, mask) in enumerate(zip(made, there, strict=True))
+        for place, (stage, mask) in enumerate(zip(made, there, strict=True))
     ]
-    values = [one.changed[mask] for one, mask in zip(made, there, strict=True)]
-    inside = [one.of_task[mask] for one, mask in zip(made, there, strict=True)]
-    lost = [one.of_task[~mask] for one, mask in zip(made, there, strict=True)]
+    values = [stage.changed[mask] for stage, mask in zip(made, there, strict=True)]
+    inside = [stage.of_task[mask] for stage, mask in zip(made, there, strict=True)]
+    lost = [stage.of_task[~mask] for stage, mask in zip(made, there, strict=True)]
     return Study(
         everything=_figure(parts, values, None, None, odds_ratio),
         task=_figure(parts, values, inside, lost, odds_ratio),
@@ -146,16 +146,16 @@ def plain_of(stages: Sequence[GivenItems], plan_weights: Sequence[float] = (1.0,
     """The estimate from the answers alone, of what bounds are to be made for."""
     answers = [
         bandit.StageAnswers(
-            values=one.values,
-            stratum=one.stratum,
-            sizes=one.sizes,
-            cluster=one.cluster,
-            inside=None if one.domain is None else np.asarray(one.domain, dtype=bool),
-            universe_size=one.universe_size,
-            item=one.item,
-            probability=None if one.weight is None else 1 / np.asarray(one.weight, dtype=np.float64),
+            values=stage.values,
+            stratum=stage.stratum,
+            sizes=stage.sizes,
+            cluster=stage.cluster,
+            inside=None if stage.domain is None else np.asarray(stage.domain, dtype=bool),
+            universe_size=stage.universe_size,
+            item=stage.item,
+            probability=None if stage.weight is None else 1 / np.asarray(stage.weight, dtype=np.float64),
         )
-        for one in stages
+        for stage in stages
     ]
     return bandit.pooled_mean(stages=answers, plan_weights=plan_weights, share=share)
 
@@ -170,12 +170,12 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
     """One uniform stage whose people have one of two levels, under which they leave in different ways and change
     beliefs alike: the second level minus the first."""
     made = [stage(rng, people // 2, leaving, uniform=True) for leaving in (first, second)]
-    there = np.concatenate([np.arange(ITEMS) < one.answered[:, None] for one in made])
+    there = np.concatenate([np.arange(ITEMS) < stage.answered[:, None] for stage in made])
     person = np.broadcast_to(np.arange(people)[:, None], there.shape)
     number = np.broadcast_to(np.arange(1, ITEMS + 1), there.shape)
-    left = number == np.concatenate([one.answered for one in made])[:, None]
+    left = number == np.concatenate([stage.answered for stage in made])[:, None]
     level = person >= people // 2
-    values, label = (np.concatenate([getattr(one, name) for one in made]) for name in ("changed", "stratum"))
+    values, label = (np.concatenate([getattr(stage, name) for stage in made]) for name in ("changed", "stratum"))
     chance = bandit.staying_chances(
         value=values[there],
         sitting=person[there],
@@ -191,7 +191,7 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
         role="sampled",
         names=("top", "rest"),
         sizes=SIZES,
-        slots=(sum(one.slots[0] for one in made), sum(one.slots[1] for one in made)),
+        slots=(sum(stage.slots[0] for stage in made), sum(stage.slots[1] for stage in made)),
         universe_size=None,
         stratum=label[there],
         cluster=person[there],
@@ -206,8 +206,8 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
             divisions={},
         ),
     )
-    sides = [level[there] == one for one in (False, True)]
-    lost = [level[~there] == one for one in (False, True)]
+    sides = [level[there] == side for side in (False, True)]
+    lost = [level[~there] == side for side in (False, True)]
     figure, with_weights = (
         estimators.combine(
             [part],
@@ -225,11 +225,11 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
     )
     ends = {}
     for name, odds_ratio in (("bounds", 2.0), ("worst_case", np.inf)):
-        one, other = (
+        first_bounds, other = (
             estimators.bounds_of(
                 figure,
-                [part.under(kept, gone)],
-                [values[there][kept]],
+                [part.under(side, gone)],
+                [values[there][side]],
                 where=[None],
                 inside=None,
                 lost=None,
@@ -238,10 +238,10 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
                 share=True,
                 is_side=True,
             )
-            for kept, gone in zip(sides, lost, strict=True)
+            for side, gone in zip(sides, lost, strict=True)
         )
-        assert one is not None and other is not None and figure.combined is not None
-        ends[name] = bandit.difference_of_bounds(one, other, same_people=False, plain=figure.combined)
+        assert first_bounds is not None and other is not None and figure.combined is not None
+        ends[name] = bandit.difference_of_bounds(first_bounds, other, same_people=False, plain=figure.combined)
     return replace(figure, stayed=with_weights.combined, **ends)
 
 
@@ -254,10 +254,10 @@ def _figure(
 ) -> StudyFigure:
     masks: Sequence[NDArray[np.bool_] | None] = [None] * len(parts) if inside is None else inside
     rows = list(zip(parts, values, masks, strict=True))
-    found = [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows]
+    estimates = [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows]
     figure = estimators.combine(
         parts,
-        found,
+        estimates,
         name="",
         title="",
         unit="share",

@@ -31,12 +31,12 @@ def answers(rng: np.random.Generator, logit: NDArray[np.float64], habits: Habits
     """Changed or not, for people (rows) who answer their items (columns) in order."""
     people, size = logit.shape
     own = habits.person * rng.normal(size=people) + habits.extremity * (rng.random(people) - 0.5)
-    found, before = np.zeros((people, size)), np.zeros(people)
+    changed, before = np.zeros((people, size)), np.zeros(people)
     for place in range(size):
         chance = 1 / (1 + np.exp(-(logit[:, place] + own + habits.after_a_change * before)))
-        found[:, place] = rng.random(people) < chance
-        before = np.maximum(before, found[:, place])
-    return found
+        changed[:, place] = rng.random(people) < chance
+        before = np.maximum(before, changed[:, place])
+    return changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +116,6 @@ def limit(
             )
         except bandit.DesignError:
             variances.append(None)
-    own = [weight if one is not None else 0.0 for weight, one in zip(weights, variances, strict=True)]
+    own = [weight if variance is not None else 0.0 for weight, variance in zip(weights, variances, strict=True)]
     between = bandit.combine_stages(estimates=variances, plan_weights=own).estimate
     return bandit.auc_limit(between_items=between, base_rate=share).limit, there.best_auc

@@ -29,27 +29,27 @@ def test_rho_makes_the_interval_narrowest_where_it_was_asked_to(people):
 
 def test_the_interval_lies_around_the_estimate_and_counts_people():
     values, cluster = np.array([0, 1, 1, 0, 1, 0, 0, 1.0]), np.repeat(np.arange(4), 2)
-    found = bandit.naive_mean(values=values, cluster=cluster, share=True)
-    seen = bandit.anytime_interval(found, rho=0.2)
+    estimate = bandit.naive_mean(values=values, cluster=cluster, share=True)
+    seen = bandit.anytime_interval(estimate, rho=0.2)
     assert (seen.value, seen.people) == (0.5, 4)
-    reach = bandit.errors_wide(4, rho=0.2) * found.standard_error
+    reach = bandit.errors_wide(4, rho=0.2) * estimate.standard_error
     assert seen.interval == pytest.approx((0.5 - reach, 0.5 + reach))
     assert seen.width == pytest.approx(2 * reach)
 
 
 def test_what_cannot_be_true_is_cut_off():
-    found = bandit.naive_mean(values=[0, 0, 1.0, 0, 0, 1.0, 0, 0], cluster=np.arange(8), share=True)
-    reach = bandit.errors_wide(8, rho=0.2) * found.standard_error
-    assert found.value - reach < 0 < 1 < found.value + reach
-    assert bandit.anytime_interval(found, rho=0.2, span=(0, 1)).interval == (0, 1)
-    assert bandit.anytime_interval(found, rho=0.2, span=(-1, 1)).interval[0] == pytest.approx(found.value - reach)
-    assert bandit.anytime_interval(found, rho=0.2, span=(0.2, 0.3)).width == pytest.approx(0.1)
+    estimate = bandit.naive_mean(values=[0, 0, 1.0, 0, 0, 1.0, 0, 0], cluster=np.arange(8), share=True)
+    reach = bandit.errors_wide(8, rho=0.2) * estimate.standard_error
+    assert estimate.value - reach < 0 < 1 < estimate.value + reach
+    assert bandit.anytime_interval(estimate, rho=0.2, span=(0, 1)).interval == (0, 1)
+    assert bandit.anytime_interval(estimate, rho=0.2, span=(-1, 1)).interval[0] == pytest.approx(estimate.value - reach)
+    assert bandit.anytime_interval(estimate, rho=0.2, span=(0.2, 0.3)).width == pytest.approx(0.1)
 
 
 def test_the_interval_of_a_share_lies_around_its_logit():
-    found = bandit.naive_mean(values=[0, 0, 1.0, 0, 0, 1.0, 0, 0], cluster=np.arange(8), share=True)
-    low, high = bandit.anytime_interval(found, rho=0.2, span=(0, 1), scale="logit").interval
-    reach = bandit.errors_wide(8, rho=0.2) * found.standard_error / (0.25 * 0.75)
+    estimate = bandit.naive_mean(values=[0, 0, 1.0, 0, 0, 1.0, 0, 0], cluster=np.arange(8), share=True)
+    low, high = bandit.anytime_interval(estimate, rho=0.2, span=(0, 1), scale="logit").interval
+    reach = bandit.errors_wide(8, rho=0.2) * estimate.standard_error / (0.25 * 0.75)
     ends = [math.log(end / (1 - end)) - math.log(0.25 / 0.75) for end in (low, high)]
     assert ends == pytest.approx([-reach, reach])
     assert 0 < low < 0.25 < high < 1
@@ -76,16 +76,16 @@ def test_light_answers_of_the_rarer_kind_are_not_many():
     """27 changes among the 405 answers of the top tenth and one among the 45 of the rest."""
     values = np.concatenate([np.ones(27), np.zeros(378), np.ones(1), np.zeros(44)])
     common = {"values": values, "cluster": np.arange(450) % 30, "share": True}
-    found = bandit.stratified_mean(**common, stratum=np.repeat([0, 1], [405, 45]), sizes=[6000, 54_000])
-    assert found.rarer == 28 and found.rarer_of_equal_weight == pytest.approx(1.48, abs=0.01)
-    assert found.too_few == "28 answers of the rarer kind weigh as much as 1.5 of equal weight, fewer than 5"
+    estimate = bandit.stratified_mean(**common, stratum=np.repeat([0, 1], [405, 45]), sizes=[6000, 54_000])
+    assert estimate.rarer == 28 and estimate.rarer_of_equal_weight == pytest.approx(1.48, abs=0.01)
+    assert estimate.too_few == "28 answers of the rarer kind weigh as much as 1.5 of equal weight, fewer than 5"
     equal = bandit.naive_mean(**common)
     assert equal.rarer_of_equal_weight == pytest.approx(28) and equal.too_few == ""
 
 
 def test_one_person_gives_no_interval():
-    found = bandit.naive_mean(values=[0.0, 1.0], cluster=[1, 1])
-    assert math.isnan(bandit.anytime_interval(found, rho=0.2).width)
+    estimate = bandit.naive_mean(values=[0.0, 1.0], cluster=[1, 1])
+    assert math.isnan(bandit.anytime_interval(estimate, rho=0.2).width)
 
 
 @pytest.mark.parametrize(

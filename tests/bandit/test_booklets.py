@@ -149,10 +149,10 @@ def test_any_slot_can_land_at_any_position_of_any_booklet():
 def test_the_same_seed_deals_the_same_booklets():
     rng = np.random.default_rng(4)
     keys = [tuple(rng.choice(90, size=2, replace=False).tolist()) for _ in range(90)]
-    one, two, other = (
+    first, two, other = (
         deal(conflict_keys=keys, groups=["a"] * 90, size=15, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
-    assert one == two != other
+    assert first == two != other
 
 
 def test_short_booklets_are_filled_one_after_the_other_and_hold_no_key_twice():
@@ -167,7 +167,7 @@ def test_short_booklets_are_filled_one_after_the_other_and_hold_no_key_twice():
         for slot in booklet:
             for before in booklets[:place]:
                 assert len(before) == 5 or not {*keys[slot]}.isdisjoint(key for other in before for key in keys[other])
-    assert [len(one) for one in deal_short([()] * 12, size=5, rng=np.random.default_rng(3))] == [5, 5, 2]
+    assert [len(booklet) for booklet in deal_short([()] * 12, size=5, rng=np.random.default_rng(3))] == [5, 5, 2]
     assert deal_short(keys, size=5, rng=np.random.default_rng(4)) != booklets
 
 
@@ -177,14 +177,14 @@ def test_a_short_booklet_with_room_asks_one_of_its_items_again_at_its_end(repeat
     keys = [("one", slot) if slot < 4 else ("two", slot) if slot < 8 else (slot,) for slot in range(9)]
     repeatable = [slot not in (3, 7) for slot in range(9)]
     for seed in range(20):
-        found = deal_short_with_repeats(
+        plan = deal_short_with_repeats(
             keys, repeatable=repeatable, repeats=repeats, size=3, rng=np.random.default_rng(seed)
         )
-        room = [[slot for slot in one if slot < 9] for one in found.booklets]
+        room = [[slot for slot in one if slot < 9] for one in plan.booklets]
         possible = sum(len(one) < 3 and any(repeatable[slot] for slot in one) for one in room)
-        assert len(found.repeat_of) == min(repeats, possible) and possible >= 2
-        assert sorted(found.repeat_of) == list(range(9, 9 + len(found.repeat_of)))
-        for one in found.booklets:
-            again = [slot for slot in one if slot >= 9]
-            assert len(one) <= 3 and len(again) <= 1 and one[len(one) - len(again) :] == again
-            assert all(repeatable[found.repeat_of[slot]] and found.repeat_of[slot] in one for slot in again)
+        assert len(plan.repeat_of) == min(repeats, possible) and possible >= 2
+        assert sorted(plan.repeat_of) == list(range(9, 9 + len(plan.repeat_of)))
+        for booklet in plan.booklets:
+            again = [slot for slot in booklet if slot >= 9]
+            assert len(booklet) <= 3 and len(again) <= 1 and booklet[len(booklet) - len(again) :] == again
+            assert all(repeatable[plan.repeat_of[slot]] and plan.repeat_of[slot] in booklet for slot in again)

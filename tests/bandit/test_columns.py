@@ -47,8 +47,8 @@ def test_narrow_blocks_hold_every_pair_once(columns, threads, executor, happened
 
     with ThreadPoolExecutor(threads) as pool:
         how = {"threads": threads, "executor": pool if executor else None}
-        found = list(scores.map_blocks(seen, exclude=EXCLUDE, **how))
-    for block in found:
+        blocks = list(scores.map_blocks(seen, exclude=EXCLUDE, **how))
+    for block in blocks:
         place = block.outcome, block.evidence, slice(block.first_target, block.first_target + block.scores.shape[1])
         assert np.isnan(whole[place]).all()
         whole[place] = block.scores
@@ -78,16 +78,16 @@ def test_draws_do_not_depend_on_the_blocks_or_the_threads(monkeypatch, design, r
     scores = some_factors(largest=9)
 
     def drawn(threads):
-        found = draw_exhaustively(
+        draw = draw_exhaustively(
             design=design, n=8, scores=scores, rng=np.random.default_rng(1), exclude=EXCLUDE, threads=threads
         )
         listed = shortlist(scores, size=15, rng=np.random.default_rng(1), exclude=EXCLUDE, threads=threads)
-        return rank_of(found.pairs, 7).tolist(), found.inclusion_probability.tolist(), found.strata, listed.tolist()
+        return rank_of(draw.pairs, 7).tolist(), draw.inclusion_probability.tolist(), draw.strata, listed.tolist()
 
     narrow = [drawn(threads) for threads in (1, 2, 3)]
     monkeypatch.setattr(factored, "_COLUMNS", 100)
     monkeypatch.setattr(factored, "_BLOCK", 10_000)
-    assert all(found == drawn(1) for found in narrow)
+    assert all(draw == drawn(1) for draw in narrow)
 
 
 def test_progress_is_said_after_each_block_and_can_end_the_pass():
@@ -112,10 +112,10 @@ def test_progress_is_said_after_each_block_and_can_end_the_pass():
 
 def test_no_thread_runs_far_ahead_of_who_reads():
     worked = []
-    found = some_factors().map_blocks(worked.append, threads=2)
-    next(found)
+    blocks = some_factors().map_blocks(worked.append, threads=2)
+    next(blocks)
     assert 1 <= len(worked) <= 9
-    assert sum(1 for _ in found) == len(worked) - 1
+    assert sum(1 for _ in blocks) == len(worked) - 1
 
 
 @pytest.mark.slow
@@ -124,16 +124,16 @@ def test_a_large_stratum_is_shared_out_among_its_layers_as_a_small_one(monkeypat
     layers, n, draws = np.array(sizes), 6, 4000
     rng = np.random.default_rng(9)
     monkeypatch.setattr(exhaustive, "_MOST_FOR_NUMPY", 0)
-    found = np.array([exhaustive._shared_out(layers, n, rng) for _ in range(draws)])
+    actual = np.array([exhaustive._shared_out(layers, n, rng) for _ in range(draws)])
     monkeypatch.undo()
     expected = np.array([exhaustive._shared_out(layers, n, rng) for _ in range(draws)])
-    assert (found.sum(axis=1) == n).all() and (found <= layers).all()
-    spread = np.sqrt((found.var(axis=0) + expected.var(axis=0)) / draws) + 1e-12
-    assert np.abs((found.mean(axis=0) - expected.mean(axis=0)) / spread).max() < 4
-    assert found.var(axis=0) == pytest.approx(expected.var(axis=0), rel=0.15)
+    assert (actual.sum(axis=1) == n).all() and (actual <= layers).all()
+    spread = np.sqrt((actual.var(axis=0) + expected.var(axis=0)) / draws) + 1e-12
+    assert np.abs((actual.mean(axis=0) - expected.mean(axis=0)) / spread).max() < 4
+    assert actual.var(axis=0) == pytest.approx(expected.var(axis=0), rel=0.15)
 
 
 def test_billions_of_pairs_can_be_shared_out():
     layers = np.array([2 * 10**9, 10**4, 18 * 10**9])
-    found = exhaustive._shared_out(layers, 1320, np.random.default_rng(1))
-    assert found.sum() == 1320 and 80 < found[0] < 190 and found[1] <= 2
+    shares = exhaustive._shared_out(layers, 1320, np.random.default_rng(1))
+    assert shares.sum() == 1320 and 80 < shares[0] < 190 and shares[1] <= 2

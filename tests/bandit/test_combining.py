@@ -12,11 +12,11 @@ def stage(values, **others):
 
 
 def test_stages_are_combined_by_their_designs_alone():
-    one, two = stage([1.0, 2.0, 3.0, 6.0]), stage([2.0, 2.0, 5.0])
-    combined = combine_stages(estimates=[one, two], plan_weights=[30, 10])
+    first, two = stage([1.0, 2.0, 3.0, 6.0]), stage([2.0, 2.0, 5.0])
+    combined = combine_stages(estimates=[first, two], plan_weights=[30, 10])
     assert combined.weights == (0.75, 0.25)
     assert combined.estimate.value == pytest.approx(0.75 * 3 + 0.25 * 3)
-    parts = [(0.75 * one.standard_error) ** 2, (0.25 * two.standard_error) ** 2]
+    parts = [(0.75 * first.standard_error) ** 2, (0.25 * two.standard_error) ** 2]
     assert combined.estimate.standard_error == pytest.approx(math.sqrt(sum(parts)))
     assert combined.estimate.degrees_of_freedom == pytest.approx(
         sum(parts) ** 2 / (parts[0] ** 2 / 3 + parts[1] ** 2 / 2)
@@ -27,9 +27,9 @@ def test_stages_are_combined_by_their_designs_alone():
 
 
 def test_a_single_stage_is_left_as_it_is():
-    one = stage([1, 0, 0, 1, 1, 0], share=True)
-    combined = combine_stages(estimates=[one], plan_weights=[4])
-    assert combined.estimate == one
+    estimate = stage([1, 0, 0, 1, 1, 0], share=True)
+    combined = combine_stages(estimates=[estimate], plan_weights=[4])
+    assert combined.estimate == estimate
     assert combined.agreement is None
 
 
@@ -185,9 +185,9 @@ def test_a_stage_of_30_effective_answers_and_one_of_10_people_are_just_large_eno
 
 def test_a_stage_without_weight_is_not_compared_either():
     rng = np.random.default_rng(11)
-    one, two, far = stage(rng.normal(size=40)), stage(rng.normal(size=40)), stage(rng.normal(9, 1, size=40))
-    combined = combine_stages(estimates=[one, two, far], plan_weights=[1, 1, 0])
-    assert combined.agreement == agreement_of([one, two])[0] and combined.estimate.value < 2
+    first, two, far = stage(rng.normal(size=40)), stage(rng.normal(size=40)), stage(rng.normal(9, 1, size=40))
+    combined = combine_stages(estimates=[first, two, far], plan_weights=[1, 1, 0])
+    assert combined.agreement == agreement_of([first, two])[0] and combined.estimate.value < 2
 
 
 def test_the_figure_of_all_stages_has_their_extreme_weights_and_no_rarer_kind_of_points():

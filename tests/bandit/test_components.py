@@ -17,7 +17,7 @@ def found(rows: dict[str, Any], *, resamples: int = 2, seed: int = 1) -> bandit.
 
 
 def variances(rows: dict[str, Any]) -> dict[str, float]:
-    return {one.name: one.variance for one in found(rows).shares}
+    return {share.name: share.variance for share in found(rows).shares}
 
 
 def balanced(rng: np.random.Generator, people: int = 14, items: int = 9) -> np.ndarray:
@@ -45,10 +45,10 @@ def test_a_persons_effect_is_their_mean_shrunken_as_in_a_balanced_design() -> No
     table = balanced(np.random.default_rng(4))
     person, item = np.indices(table.shape)
     made = found({"values": table.ravel(), "person": person.ravel(), "item": item.ravel()})
-    of = {one.name: one.variance for one in made.shares}
-    kept = of[PEOPLE] / (of[PEOPLE] + (of[PAIRS] + of[REST]) / table.shape[1])
-    assert 0 < kept < 1
-    assert made.effects == pytest.approx(np.sort(kept * (table.mean(axis=1) - table.mean())))
+    of = {share.name: share.variance for share in made.shares}
+    shrinkage = of[PEOPLE] / (of[PEOPLE] + (of[PAIRS] + of[REST]) / table.shape[1])
+    assert 0 < shrinkage < 1
+    assert made.effects == pytest.approx(np.sort(shrinkage * (table.mean(axis=1) - table.mean())))
 
 
 @pytest.mark.slow
@@ -87,19 +87,19 @@ def test_the_share_of_skewed_people_reaches_further_up_than_down() -> None:
 
 def test_numbers_do_not_hang_on_the_unit_of_weights_or_answers() -> None:
     rows = component_cases.study(np.random.default_rng(2), component_cases.BASE)
-    one = found(rows)
+    first = found(rows)
     other = found({**rows, "values": 10 * rows["values"] + 3, "weight": 7 * rows["weight"]})
-    assert [share.share for share in other.shares] == pytest.approx([share.share for share in one.shares])
-    assert other.total == pytest.approx(100 * one.total)
+    assert [share.share for share in other.shares] == pytest.approx([share.share for share in first.shares])
+    assert other.total == pytest.approx(100 * first.total)
 
 
 def test_the_same_draws_give_the_same_intervals() -> None:
     rows = component_cases.study(np.random.default_rng(2), component_cases.BASE)
-    one, again, other = (found(rows, resamples=20, seed=seed).shares for seed in (5, 5, 6))
-    assert one == again and one != other
-    for share in one:
+    first, again, other = (found(rows, resamples=20, seed=seed).shares for seed in (5, 5, 6))
+    assert first == again and first != other
+    for share in first:
         assert 0 <= share.interval[0] <= share.share <= share.interval[1] <= 1
-    assert sum(share.share for share in one) == pytest.approx(1)
+    assert sum(share.share for share in first) == pytest.approx(1)
 
 
 def test_pairs_that_one_person_each_answers_are_joined_to_the_rest() -> None:
@@ -108,7 +108,7 @@ def test_pairs_that_one_person_each_answers_are_joined_to_the_rest() -> None:
     assert made.joined == (PAIRS,)
     assert [share.name for share in made.shares] == [PEOPLE, QUESTIONS, REST]
     del rows["subjects"]
-    assert found(rows).joined == (PAIRS,) and [one.name for one in found(rows).shares] == [PEOPLE, REST]
+    assert found(rows).joined == (PAIRS,) and [share.name for share in found(rows).shares] == [PEOPLE, REST]
 
 
 def test_people_who_do_not_differ_have_no_effects() -> None:

@@ -85,11 +85,11 @@ def test_a_uniform_draw_needs_no_scores():
 
 def test_the_same_seed_gives_the_same_draw():
     scores = np.random.default_rng(3).random(500)
-    one, two, other = (
+    first, two, other = (
         draw(design=EpsilonGreedy(), n=50, scores=scores, n_candidates=500, rng=np.random.default_rng(seed)).selected
         for seed in (1, 1, 2)
     )
-    assert one.tolist() == two.tolist() != other.tolist()
+    assert first.tolist() == two.tolist() != other.tolist()
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,12 @@ def test_weights_that_know_of_clustering_make_intervals_narrower():
 
 
 def test_tasks_are_unbiased_covered_and_not_said_to_differ_by_stage():
-    laws, p, given = estimate_laws.by_task(people=40, studies=150, seed=2)
+    laws, p, estimated_share = estimate_laws.by_task(people=40, studies=150, seed=2)
     assert abs(laws["all stages"].bias) < 0.01 + 2 * laws["all stages"].error
     assert 0.93 <= laws["all stages"].cover <= 0.97
     assert np.isnan(p).all(), "no task has an effective sample of 30 in two stages"
     # A stage in which a stratum has no answers of the task gives none: it would lack that part of the candidates.
-    assert 0.5 < given < 0.98
+    assert 0.5 < estimated_share < 0.98
     assert abs(laws["one stage"].bias) < 0.01 + 3 * laws["one stage"].error
 
 
@@ -44,8 +44,8 @@ def test_means_in_points_with_a_thin_stratum_are_covered_and_their_bounds_claim_
 
 
 def test_differences_between_policies_are_covered_where_the_effective_sample_is_100():
-    found = estimate_laws.policies(people=40, studies=250, seed=1)
-    enough = {name: law for name, (law, size) in found.items() if size >= 100}
+    laws = estimate_laws.policies(people=40, studies=250, seed=1)
+    enough = {name: law for name, (law, size) in laws.items() if size >= 100}
     assert {"epsilon 0.1", "epsilon 0.5"} <= set(enough)
     for name, law in enough.items():
         assert 0.93 <= law.cover <= 0.97, (name, law)
@@ -90,6 +90,6 @@ def test_first_items_are_free_of_what_carries_over_and_figures_of_all_stages_are
     laws, _found = estimate_laws.carry_over(change=-3, studies=60, seed=1)
     assert laws["all stages"].bias < -0.004, "-.011, and 60 studies know it to .0014"
     assert abs(laws["first items"].bias) < 4 * laws["first items"].error and laws["first items"].cover >= 0.85
-    laws, found = estimate_laws.carry_over(change=0, studies=100, seed=2)
+    laws, rejected = estimate_laws.carry_over(change=0, studies=100, seed=2)
     assert abs(laws["all stages"].bias) < 4 * laws["all stages"].error and laws["all stages"].cover >= 0.88
-    assert found < 0.12
+    assert rejected < 0.12

@@ -147,10 +147,10 @@ def test_comparing_shares_by_hand():
     assert result.ratio == pytest.approx(2.25)
     totals_first = np.array([-2 / 3, 1 / 3, 1 / 3]) / 6
     totals_second = np.array([0.25, 0.25, -0.75, 0.25]) / 4
-    one, two = 3 / 2 * (totals_first**2).sum(), 4 / 3 * (totals_second**2).sum()
-    assert result.standard_error == pytest.approx(math.sqrt(one + two))
-    assert result.t == pytest.approx(result.difference / math.sqrt(one + two))
-    assert result.degrees_of_freedom == pytest.approx((one + two) ** 2 / (one**2 / 2 + two**2 / 3))
+    first_part, two = 3 / 2 * (totals_first**2).sum(), 4 / 3 * (totals_second**2).sum()
+    assert result.standard_error == pytest.approx(math.sqrt(first_part + two))
+    assert result.t == pytest.approx(result.difference / math.sqrt(first_part + two))
+    assert result.degrees_of_freedom == pytest.approx((first_part + two) ** 2 / (first_part**2 / 2 + two**2 / 3))
     assert result.p_one_sided == pytest.approx(stats.t.sf(result.t, result.degrees_of_freedom), abs=1e-10)
 
 
@@ -206,24 +206,24 @@ def test_means_with_a_thin_stratum_are_covered(rest):
     covered = []
     for _ in range(500):
         values = np.where(rng.random(n) < chance, rng.choice([5, 10, 20, 25, 40], n), 0.0)
-        found = stratified_mean(
+        estimate = stratified_mean(
             values=values,
             stratum=(np.arange(n) < rest).astype(int),
             sizes=(1200, 10_800),
             cluster=np.arange(n) % people,
         )
-        covered.append(found.interval[0] <= truth <= found.interval[1])
+        covered.append(estimate.interval[0] <= truth <= estimate.interval[1])
     assert np.mean(covered) >= 0.93
 
 
 def test_a_thin_stratum_borrows_the_spread_of_all_answers():
     values, stratum = [0.0, 10.0, 0.0, 10.0, 4.0, 4.0], [0, 0, 0, 0, 1, 1]
-    found = stratified_mean(values=values, stratum=stratum, sizes=(10, 90), cluster=range(6))
+    estimate = stratified_mean(values=values, stratum=stratum, sizes=(10, 90), cluster=range(6))
     weights = [2.5] * 4 + [45.0] * 2
     single = [weight / 100 * far for weight, far in zip(weights, (-5, 5, -5, 5, 0, 0), strict=True)]
-    between_people = 6 / 5 * sum(one**2 for one in single)
+    between_people = 6 / 5 * sum(contribution**2 for contribution in single)
     least = least_variance(single, weights, answered=[4] * 4 + [2] * 2, strata=2)
-    assert found.standard_error == pytest.approx(math.sqrt(least)) and least > 10 * between_people
+    assert estimate.standard_error == pytest.approx(math.sqrt(least)) and least > 10 * between_people
 
 
 def test_one_person_gives_a_value_but_no_interval():
@@ -373,9 +373,9 @@ def test_the_standard_error_of_an_effect_is_what_draws_of_levels_and_pools_show(
         at = rng.choice(4000, size=120, replace=False)
         cut = draw(design=EpsilonGreedy(0.5, 0.3), n=60, scores=truth[at], n_candidates=120, rng=rng)
         second = rng.permutation(np.arange(60) % 2).astype(bool)
-        shown = at[cut.selected]
+        selected = at[cut.selected]
         estimate = stratified_effect(
-            values=np.where(second, moved[shown], truth[shown]),
+            values=np.where(second, moved[selected], truth[selected]),
             stratum=cut.stratum,
             sizes=[stratum.size for stratum in cut.strata],
             cluster=np.arange(60),
@@ -578,12 +578,12 @@ def test_predictions_that_do_not_fit_are_refused(change, message):
 
 
 def test_a_tied_majority_is_no_change_and_is_flagged():
-    found = majority_labels(values=[1, 1, 0, 1, 0, 0, 0, 0, 1], item=list("aaabbcccc"))
-    assert found.item.tolist() == ["a", "b", "c"]
-    assert found.answered.tolist() == [3, 2, 4]
-    assert found.changed.tolist() == [2, 1, 1]
-    assert found.label.tolist() == [1, 0, 0]
-    assert found.tied.tolist() == [False, True, False]
+    labels = majority_labels(values=[1, 1, 0, 1, 0, 0, 0, 0, 1], item=list("aaabbcccc"))
+    assert labels.item.tolist() == ["a", "b", "c"]
+    assert labels.answered.tolist() == [3, 2, 4]
+    assert labels.changed.tolist() == [2, 1, 1]
+    assert labels.label.tolist() == [1, 0, 0]
+    assert labels.tied.tolist() == [False, True, False]
     with pytest.raises(DesignError, match="2 items for 1 answers"):
         majority_labels(values=[1], item=["a", "b"])
     with pytest.raises(DesignError, match="0 \\(no change\\) or 1"):
@@ -624,7 +624,7 @@ def test_a_difference_between_domains_with_equal_chances_is_that_of_the_stratifi
 
 
 def test_an_assisted_mean_with_unequal_chances_by_hand():
-    found = hajek_assisted(
+    estimate = hajek_assisted(
         values=[1, 0, 1],
         predictions=[0.5, 0.25, 0.75],
         prediction_mean=0.4,
@@ -635,12 +635,12 @@ def test_an_assisted_mean_with_unequal_chances_by_hand():
         cluster=["a", "a", "b"],
     )
     error = (2 * 0.5 + 4 * -0.25 + 4 * 0.25) / 10
-    assert found.value == pytest.approx(0.4 + error)
+    assert estimate.value == pytest.approx(0.4 + error)
     totals = np.array([0.2 * (0.5 - error) + 0.4 * (-0.25 - error), 0.4 * (0.25 - error)])
     single = [0.2 * (0.5 - error), 0.4 * (-0.25 - error), 0.4 * (0.25 - error)]
     least = least_variance(single, [2, 4, 4], answered=[3] * 3, strata=1)
     variance = max(2 * (totals**2).sum(), least)
-    assert found.standard_error == pytest.approx(math.sqrt(variance + (1 - 0.25) / 100 * 0.02))
+    assert estimate.standard_error == pytest.approx(math.sqrt(variance + (1 - 0.25) / 100 * 0.02))
 
 
 @pytest.mark.slow
@@ -662,11 +662,15 @@ def test_predictions_of_the_draw_make_a_proportional_stage_more_precise_and_no_l
                 values=values, predictions=score[drawn.selected], prediction_mean=float(score.mean()), **known
             )
         )
-    for found in (plain, assisted):
-        values = np.array([one.value for one in found])
+    for estimates in (plain, assisted):
+        values = np.array([estimate.value for estimate in estimates])
         assert abs(values.mean() - truth) < 4 * values.std() / math.sqrt(400)
-        assert 0.92 <= np.mean([one.interval[0] <= truth <= one.interval[1] for one in found]) <= 0.98
-    assert np.mean([one.standard_error for one in assisted]) < 0.97 * np.mean([one.standard_error for one in plain])
+        assert (
+            0.92 <= np.mean([estimate.interval[0] <= truth <= estimate.interval[1] for estimate in estimates]) <= 0.98
+        )
+    assert np.mean([estimate.standard_error for estimate in assisted]) < 0.97 * np.mean(
+        [estimate.standard_error for estimate in plain]
+    )
 
 
 @pytest.mark.parametrize(
@@ -678,9 +682,9 @@ def test_predictions_of_the_draw_make_a_proportional_stage_more_precise_and_no_l
     ],
 )
 def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
-    given = {"values": [1, 0], "predictions": [0.5, 0.5], "prediction_mean": 0.5, "probability": [0.5, 0.5]}
+    arguments = {"values": [1, 0], "predictions": [0.5, 0.5], "prediction_mean": 0.5, "probability": [0.5, 0.5]}
     with pytest.raises(DesignError, match=message):
-        hajek_assisted(**{**given, "cluster": [1, 2], **more})
+        hajek_assisted(**{**arguments, "cluster": [1, 2], **more})
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -756,7 +760,7 @@ def test_a_few_heavy_answers_leave_few_degrees_of_freedom():
     cluster = np.arange(30) // 2
     values = np.where(cluster % 3 == 0, 9.0, 0.0) + np.arange(30) % 2
     squared = [sum(1 / chance[cluster == person] ** 2) for person in range(15)]
-    expected = sum(squared) ** 2 / sum(one**2 for one in squared) - 1
+    expected = sum(squared) ** 2 / sum(value**2 for value in squared) - 1
     common = {"values": values, "probability": chance, "cluster": cluster}
     assert bandit.hajek(**common).degrees_of_freedom == pytest.approx(max(expected, 1))
     assert bandit.hajek(**{**common, "probability": np.full(30, 0.5)}).degrees_of_freedom == 14
@@ -766,5 +770,5 @@ def test_a_few_heavy_answers_leave_few_degrees_of_freedom():
     )
     milder = np.linspace(0.1, 0.9, 30)
     squared = np.bincount(cluster, weights=1 / milder**2)
-    found = bandit.hajek(**{**common, "probability": milder}).degrees_of_freedom
-    assert found == pytest.approx(squared.sum() ** 2 / (squared**2).sum() - 1) and 1 < found < 13
+    freedom = bandit.hajek(**{**common, "probability": milder}).degrees_of_freedom
+    assert freedom == pytest.approx(squared.sum() ** 2 / (squared**2).sum() - 1) and 1 < freedom < 13

@@ -109,11 +109,11 @@ def test_other_processes_draw_the_same(design, happened, processes, monkeypatch)
     scores = dataclasses.replace(some_factors(largest=9), happened=happened)
 
     def drawn(**how):
-        found = draw_exhaustively(
+        draw = draw_exhaustively(
             design=design, n=8, scores=scores, rng=np.random.default_rng(1), exclude=EXCLUDE, **how
         )
         listed = shortlist(scores, size=9, rng=np.random.default_rng(1), exclude=EXCLUDE, **how)
-        return rank_of(found.pairs, 7).tolist(), found.inclusion_probability.tolist(), found.strata, listed.tolist()
+        return rank_of(draw.pairs, 7).tolist(), draw.inclusion_probability.tolist(), draw.strata, listed.tolist()
 
     assert drawn(executor=processes, threads=2) == drawn(threads=2)
     workers = set(scores.map_blocks(own_process, executor=processes))

@@ -115,13 +115,13 @@ def test_a_test_set_over_all_pairs_takes_both_ends():
 @pytest.fixture
 def cuts_found_once(monkeypatch):
     """There is no chance in a cut, so thousands of draws from the same scores share it."""
-    find, found = module.find_cut, {}
+    find, cuts = module.find_cut, {}
 
     def once(scores, *, count, exclude=None, **how):
         key = scores, count, tuple(exclude)
-        if key not in found:
-            found[key] = find(scores, count=count, exclude=exclude, **how)
-        return found[key]
+        if key not in cuts:
+            cuts[key] = find(scores, count=count, exclude=exclude, **how)
+        return cuts[key]
 
     monkeypatch.setattr(module, "find_cut", once)
 
@@ -157,12 +157,12 @@ def test_pairs_at_the_cut_are_in_either_stratum_by_chance(monkeypatch, rare):
 
 def test_the_draw_is_the_same_with_any_number_of_threads():
     scores = some_factors(questions=40, largest=127, seed=5)
-    one, two, other = (
+    first, two, other = (
         draw_exhaustively(design=EpsilonGreedy(), n=50, scores=scores, rng=np.random.default_rng(seed), threads=threads)
         for seed, threads in ((1, 1), (1, 2), (2, 1))
     )
-    assert rank_of(one.pairs, 40).tolist() == rank_of(two.pairs, 40).tolist() != rank_of(other.pairs, 40).tolist()
-    assert one.strata == two.strata
+    assert rank_of(first.pairs, 40).tolist() == rank_of(two.pairs, 40).tolist() != rank_of(other.pairs, 40).tolist()
+    assert first.strata == two.strata
 
 
 def test_a_uniform_draw_from_all_pairs_needs_no_scores_and_no_phase():
@@ -223,10 +223,10 @@ def test_a_rescored_shortlist_has_the_chosen_and_all_other_pairs_as_strata():
         drawn = draw_rescored(
             ranks=ranks, rescored=rescored, chosen=2, n=4, n_questions=7, rng=rng, epsilon=0.5, exclude=[0, 1]
         )
-        found = rank_of(drawn.pairs, 7)
-        assert len(set(found.tolist())) == 4
+        drawn_ranks = rank_of(drawn.pairs, 7)
+        assert len(set(drawn_ranks.tolist())) == 4
         assert drawn.strata[0].size == 2 and drawn.strata[1].size == 80
-        counts[found] += 1
+        counts[drawn_ranks] += 1
     assert (counts[[0, 1]] == 0).all() and counts[10] == 1500  # chosen by two slots for two pairs
     # One of the two tied pairs is chosen, the other is one of the 80 others.
     expected = np.full(84, 2 / 80)
@@ -315,8 +315,8 @@ def test_the_strata_of_what_happened_have_their_exact_sizes_and_scores():
     values = every_score(scores)[scores.holds(np.arange(264))]
     drawn = draw_exhaustively(design=EpsilonGreedy(epsilon=0.3), n=20, scores=scores, rng=np.random.default_rng(1))
     assert [stratum.size for stratum in drawn.strata] == [14, 118]
-    found = [(stratum.lowest, stratum.mean, stratum.highest) for stratum in drawn.strata]
-    assert found == strata_by_hand(values, [14, 118])
+    strata = [(stratum.lowest, stratum.mean, stratum.highest) for stratum in drawn.strata]
+    assert strata == strata_by_hand(values, [14, 118])
     assert scores.holds(rank_of(drawn.pairs, 12)).all()
     threaded = draw_exhaustively(
         design=EpsilonGreedy(epsilon=0.3), n=20, scores=scores, rng=np.random.default_rng(1), threads=3

@@ -47,8 +47,8 @@ def test_the_largest_factors_of_the_largest_rank_are_exact():
     assert scores.of(pair_from_rank(np.arange(40), 5)).tolist() == every_score(scores).tolist()
     blocks = {block.outcome: block.scores.copy() for block in scores.map_blocks(lambda block: block)}
     pairs = pair_from_rank(np.arange(40), 5)
-    found = [blocks[o][e, t] for e, t, o in zip(pairs.evidence, pairs.target, pairs.outcome, strict=True)]
-    assert found == every_score(scores).tolist()
+    actual = [blocks[o][e, t] for e, t, o in zip(pairs.evidence, pairs.target, pairs.outcome, strict=True)]
+    assert actual == every_score(scores).tolist()
 
 
 def test_the_total_is_exact_and_leaves_out_what_is_excluded():
@@ -99,8 +99,8 @@ def test_blocks_hold_every_pair_that_happened_and_no_other(monkeypatch, block, h
     expected = every_score(scores).astype(float)
     expected[exclude] = module.NO_PAIR
     expected[~possible] = np.nan
-    found = whole[pairs.outcome, pairs.evidence, pairs.target]
-    assert np.array_equal(found, expected, equal_nan=True)
+    actual = whole[pairs.outcome, pairs.evidence, pairs.target]
+    assert np.array_equal(actual, expected, equal_nan=True)
     assert scores.universe_size == possible.sum() == 42
     assert scores.holds(np.arange(84)).tolist() == possible.tolist()
     assert scores.total() == every_score(scores)[possible].sum()

@@ -21,50 +21,50 @@ def duels(n, strengths, *, seed=1, side=0.0, ties=0.0):
     return {"first": first, "second": second, "outcome": outcome, "names": k}
 
 
-def without(given, rows, **more):
+def without(data, rows, **more):
     """The fit where rows do not count. The others keep their scale, which without weights needs a smaller ridge."""
-    kept = np.setdiff1d(np.arange(len(given["outcome"])), rows)
-    part = {name: value[kept] if np.ndim(value) else value for name, value in given.items()}
+    rest = np.setdiff1d(np.arange(len(data["outcome"])), rows)
+    part = {name: value[rest] if np.ndim(value) else value for name, value in data.items()}
     return fit_bradley_terry(**part, **more)
 
 
 def test_two_names_have_the_log_odds_of_their_wins():
-    found = fit_bradley_terry(
+    fit = fit_bradley_terry(
         first=[0, 0, 0, 1], second=[1, 1, 1, 0], outcome=[1, 1, 0, 0], names=2, ridge=0.0, side=False
     )
-    assert found.theta[0] - found.theta[1] == pytest.approx(np.log(3))
-    assert found.side == 0
+    assert fit.theta[0] - fit.theta[1] == pytest.approx(np.log(3))
+    assert fit.side == 0
 
 
 def test_swapping_all_sides_turns_the_side_and_keeps_the_strengths():
-    given = duels(3000, np.array([0.6, 0.1, -0.7]), side=0.4, ties=0.1)
-    swapped = {**given, "first": given["second"], "second": given["first"], "outcome": 1 - given["outcome"]}
-    one, other = fit_bradley_terry(**given), fit_bradley_terry(**swapped)
-    assert other.theta == pytest.approx(one.theta, abs=1e-8)
-    assert other.side == pytest.approx(-one.side, abs=1e-8)
-    assert one.side == pytest.approx(0.4, abs=0.15)
+    data = duels(3000, np.array([0.6, 0.1, -0.7]), side=0.4, ties=0.1)
+    swapped = {**data, "first": data["second"], "second": data["first"], "outcome": 1 - data["outcome"]}
+    fit, other = fit_bradley_terry(**data), fit_bradley_terry(**swapped)
+    assert other.theta == pytest.approx(fit.theta, abs=1e-8)
+    assert other.side == pytest.approx(-fit.side, abs=1e-8)
+    assert fit.side == pytest.approx(0.4, abs=0.15)
 
 
 def test_a_row_counts_as_often_as_its_weight_says():
-    given = duels(200, np.array([0.3, 0.0, -0.3]))
+    data = duels(200, np.array([0.3, 0.0, -0.3]))
     weight = np.tile([1, 3], 100)
-    repeated = {name: np.repeat(value, weight) if np.ndim(value) else value for name, value in given.items()}
+    repeated = {name: np.repeat(value, weight) if np.ndim(value) else value for name, value in data.items()}
     # Weights are scaled to mean 1, and so is the ridge beside them.
-    one = fit_bradley_terry(**given, weight=weight, ridge=0.1)
+    fit = fit_bradley_terry(**data, weight=weight, ridge=0.1)
     other = fit_bradley_terry(**repeated, ridge=0.2)
-    assert one.theta == pytest.approx(other.theta, abs=1e-8)
+    assert fit.theta == pytest.approx(other.theta, abs=1e-8)
 
 
 @pytest.mark.parametrize("ties", [0.0, 0.2])
 def test_the_rows_it_names_turn_each_pair_of_neighbours_and_one_less_does_not(ties):
-    given = duels(2000, np.array([0.3, 0.25, 0.0, -0.4]), ties=ties)
-    found = fragile_bradley_terry(**given, ridge=0.1)
-    assert [found.order[0], found.order[-1]] == [found.neighbours[0].ahead, found.neighbours[-1].behind]
-    for pair in found.neighbours:
-        after = without(given, pair.rows)
+    data = duels(2000, np.array([0.3, 0.25, 0.0, -0.4]), ties=ties)
+    fragility = fragile_bradley_terry(**data, ridge=0.1)
+    assert [fragility.order[0], fragility.order[-1]] == [fragility.neighbours[0].ahead, fragility.neighbours[-1].behind]
+    for pair in fragility.neighbours:
+        after = without(data, pair.rows)
         assert after.theta[pair.ahead] < after.theta[pair.behind]
         assert after.theta[pair.ahead] - after.theta[pair.behind] == pytest.approx(pair.margin_after, abs=1e-6)
-        before = without(given, pair.rows[:-1])
+        before = without(data, pair.rows[:-1])
         assert before.theta[pair.ahead] >= before.theta[pair.behind]
         assert pair.share == pair.count / 2000
 
@@ -72,27 +72,27 @@ def test_the_rows_it_names_turn_each_pair_of_neighbours_and_one_less_does_not(ti
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_in_small_sets_it_is_as_short_as_the_best_of_all_sets(seed):
-    given = duels(14, np.array([0.4, 0.0, -0.2]), seed=seed)
-    found = fragile_bradley_terry(**given, side=False, ridge=0.5)
-    pair = found.neighbours[0]
+    data = duels(14, np.array([0.4, 0.0, -0.2]), seed=seed)
+    fragility = fragile_bradley_terry(**data, side=False, ridge=0.5)
+    pair = fragility.neighbours[0]
     shortest = next(
         size
         for size in range(1, 15)
         for lost in combinations(range(14), size)
-        if (after := strengths_without(given, lost))[pair.ahead] < after[pair.behind] - 1e-12
+        if (after := strengths_without(data, lost))[pair.ahead] < after[pair.behind] - 1e-12
     )
     assert pair.count is not None
     assert pair.count >= shortest
     assert pair.count <= shortest + 1
 
 
-def strengths_without(given, lost):
+def strengths_without(data, lost):
     weight = np.ones(14)
     weight[list(lost)] = 0
     if not weight.any():
         return np.zeros(3)
     try:
-        return fit_bradley_terry(**given, weight=weight, side=False, ridge=0.5).theta
+        return fit_bradley_terry(**data, weight=weight, side=False, ridge=0.5).theta
     except DesignError:
         return np.zeros(3)  # Not connected any more.
 
@@ -103,15 +103,15 @@ def test_the_first_place_is_what_turns_soonest_whoever_comes_next():
     values[:, 0] = 0.6
     values[:, 1] = np.r_[np.full(900, 0.59), np.full(100, 0.6)]
     values[:40, 2] = np.r_[np.full(38, 0.61), 0.0, 0.0]
-    found = fragile_means(values=values)
-    assert found.order.tolist() == [0, 1, 2]
-    assert (found.first.behind, found.first.count) == (2, 2)
+    fragility = fragile_means(values=values)
+    assert fragility.order.tolist() == [0, 1, 2]
+    assert (fragility.first.behind, fragility.first.count) == (2, 2)
 
 
 def test_means_are_turned_by_the_rows_that_carry_them():
     values = np.array([[1.0, 0.0]] * 3 + [[0.0, 0.0]] * 50 + [[0.0, 1.0]])
-    found = fragile_means(values=values)
-    pair = found.neighbours[0]
+    fragility = fragile_means(values=values)
+    pair = fragility.neighbours[0]
     assert (pair.ahead, pair.behind, pair.count) == (0, 1, 3)
     assert sorted(pair.rows.tolist()) == [0, 1, 2]
     assert pair.margin == pytest.approx(2 / 54)
@@ -131,8 +131,8 @@ def test_rows_that_count_for_nothing_are_no_part_of_the_share():
     pair = fragile_means(values=values).neighbours[0]
     padded = np.concatenate([values, [[0.5, 0.5]] * 5])
     for weight in (np.repeat([1.0, 0.0], 5), np.repeat([[1.0, 1.0], [0.0, 0.0]], 5, axis=0)):
-        found = fragile_means(values=padded, weight=weight).neighbours[0]
-        assert (found.count, found.share) == (pair.count, pair.share) == (2, 0.4)
+        padded_pair = fragile_means(values=padded, weight=weight).neighbours[0]
+        assert (padded_pair.count, padded_pair.share) == (pair.count, pair.share) == (2, 0.4)
 
 
 def test_what_nothing_can_turn_has_no_set():
@@ -143,15 +143,15 @@ def test_what_nothing_can_turn_has_no_set():
 
 
 def test_one_name_has_no_neighbours():
-    found = fragile_means(values=[[1.0], [0.0]])
-    assert found.first is None
-    assert not found.neighbours
-    assert list(in_words(found, ["alone"])) == []
+    fragility = fragile_means(values=[[1.0], [0.0]])
+    assert fragility.first is None
+    assert not fragility.neighbours
+    assert list(in_words(fragility, ["alone"])) == []
 
 
 def test_it_says_that_it_is_an_upper_bound():
-    found = fragile_means(values=np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 2))
-    (sentence,) = in_words(found, ["A", "B"], unit="pairs")
+    fragility = fragile_means(values=np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 2))
+    (sentence,) = in_words(fragility, ["A", "B"], unit="pairs")
     assert sentence.startswith("Without 2 of the pairs (40 %) B would be ahead of A")
     assert "upper bound" in sentence
 
@@ -170,7 +170,7 @@ def test_it_says_that_it_is_an_upper_bound():
     ],
 )
 def test_it_names_what_does_not_fit(changed, message):
-    given = {
+    data = {
         "first": np.array([0, 1, 2]),
         "second": np.array([1, 2, 0]),
         "outcome": np.array([1.0, 1.0, 1.0]),
@@ -178,9 +178,9 @@ def test_it_names_what_does_not_fit(changed, message):
         "side": False,
     }
     if changed.get("second") is not None and message.startswith("no judgements"):
-        given["first"] = np.array([0, 1, 0])
+        data["first"] = np.array([0, 1, 0])
     with pytest.raises(DesignError, match=message):
-        fit_bradley_terry(**{**given, **changed})
+        fit_bradley_terry(**{**data, **changed})
 
 
 def test_sums_give_the_same_sets_as_means_of_them() -> None:
@@ -191,9 +191,9 @@ def test_sums_give_the_same_sets_as_means_of_them() -> None:
     of_means = fragile_means(values=values, weight=weight)
     assert of_sums.order.tolist() == of_means.order.tolist()
     assert of_sums.scores == pytest.approx(of_means.scores)
-    for one, other in zip(of_sums.neighbours, of_means.neighbours, strict=True):
-        assert (one.ahead, one.behind) == (other.ahead, other.behind) and one.margin == pytest.approx(other.margin)
-        assert one.count is not None and other.count is not None and abs(one.count - other.count) <= 1
-        assert one.margin_after is not None and one.margin_after < 0
+    for pair, other in zip(of_sums.neighbours, of_means.neighbours, strict=True):
+        assert (pair.ahead, pair.behind) == (other.ahead, other.behind) and pair.margin == pytest.approx(other.margin)
+        assert pair.count is not None and other.count is not None and abs(pair.count - other.count) <= 1
+        assert pair.margin_after is not None and pair.margin_after < 0
     with pytest.raises(DesignError, match="name 1 has no score"):
         fragile_sums(parts=np.ones((3, 2, 1)), score=lambda sums: np.where([True, False], sums[..., 0], np.nan))

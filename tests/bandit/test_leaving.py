@@ -29,8 +29,8 @@ def four_figures(
     leaving: Leaving, stream: int, *, of_task: bool
 ) -> tuple[list[Estimate], list[Estimate], list[tuple[float, float]], list[tuple[float, float]]]:
     """By study: plain, weighted for leaving, and the intervals of the bounds and of the worst case."""
-    found = [three_ways(one.task if of_task else one.everything) for one in studies(leaving, stream)]
-    plain, stayed, bounds, worst = zip(*found, strict=True)
+    figures = [three_ways(study.task if of_task else study.everything) for study in studies(leaving, stream)]
+    plain, stayed, bounds, worst = zip(*figures, strict=True)
     return [*plain], [*stayed], [*bounds], [*worst]
 
 
@@ -53,14 +53,14 @@ def test_the_test_is_mantels_and_haenszels() -> None:
         left += [1] * a + [0] * (n - a) + [1] * c + [0] * (m - c)
         value += [1] * n + [0] * m
         stratum += [place] * (n + m)
-    found = bandit.leaving_test(left=left, value=value, stratum=stratum)
+    test_result = bandit.leaving_test(left=left, value=value, stratum=stratum)
     expected = 8 * 20 / 50 + 10 * 10 / 40
     variance = 8 * 42 * 20 * 30 / (50**2 * 49) + 10 * 30 * 10 * 30 / (40**2 * 39)
     z = (10 - expected) / math.sqrt(variance)
-    assert found.p == pytest.approx(math.erfc(z / math.sqrt(2)))
-    assert found.odds_ratio == pytest.approx((6 * 28 / 50 + 4 * 24 / 40) / (14 * 2 / 50 + 6 * 6 / 40))
-    assert (found.at_risk, found.left) == (90, 18)
-    assert (found.share_after, found.share_else) == (pytest.approx(10 / 30), pytest.approx(8 / 60))
+    assert test_result.p == pytest.approx(math.erfc(z / math.sqrt(2)))
+    assert test_result.odds_ratio == pytest.approx((6 * 28 / 50 + 4 * 24 / 40) / (14 * 2 / 50 + 6 * 6 / 40))
+    assert (test_result.at_risk, test_result.left) == (90, 18)
+    assert (test_result.share_after, test_result.share_else) == (pytest.approx(10 / 30), pytest.approx(8 / 60))
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_the_test_is_mantels_and_haenszels() -> None:
     ],
 )
 def test_p_is_withheld_with_the_reason(left: list[int], value: list[int], reason: str) -> None:
-    found = bandit.leaving_test(left=left, value=value, stratum=[0] * len(left))
-    assert found.p is None and found.reason == reason
+    test_result = bandit.leaving_test(left=left, value=value, stratum=[0] * len(left))
+    assert test_result.p is None and test_result.reason == reason
 
 
 def test_numbers_are_tested_by_their_sum() -> None:
@@ -99,15 +99,17 @@ def test_who_was_sure_to_stay_weighs_less_than_who_was_not() -> None:
             if left:
                 break
     value, person, number, left, known = map(np.array, zip(*rows, strict=True))
-    found = bandit.staying_chances(
+    chances = bandit.staying_chances(
         value=value, sitting=person, number=number, left=left, known=known, cluster=person, rng=rng
     )
-    assert (found[number == 1] == 1).all() and (found > 0).all() and (found <= 1).all()
-    assert found[(number == 4) & (value == 1)].max() < 0.3 < 0.9 < found[(number == 4) & (value == 0)].min()
+    assert (chances[number == 1] == 1).all() and (chances > 0).all() and (chances <= 1).all()
+    assert chances[(number == 4) & (value == 1)].max() < 0.3 < 0.9 < chances[(number == 4) & (value == 0)].min()
     weighted = bandit.stratified_mean(
-        values=value, stratum=np.zeros(value.size, dtype=int), sizes=[100], cluster=person, staying=found
+        values=value, stratum=np.zeros(value.size, dtype=int), sizes=[100], cluster=person, staying=chances
     )
-    assert weighted.value == pytest.approx((value / found).sum() / (1 / found).sum()) and weighted.value > value.mean()
+    assert (
+        weighted.value == pytest.approx((value / chances).sum() / (1 / chances).sum()) and weighted.value > value.mean()
+    )
 
 
 def forty_people() -> dict[str, np.ndarray]:
@@ -175,8 +177,8 @@ def test_the_chances_are_those_of_a_plain_second_way_to_work_them_out(with_level
         for other in range(row):
             if person[other] == person[row]:
                 expected[row] *= 1 - bandit.logistic.predict_logistic(table[[other]], fitted)[0]
-    found = staying(rows, levels=levels) if with_levels else staying(rows)
-    assert found == pytest.approx(np.maximum(expected, 0.02), abs=1e-9)
+    chances = staying(rows, levels=levels) if with_levels else staying(rows)
+    assert chances == pytest.approx(np.maximum(expected, 0.02), abs=1e-9)
 
 
 def test_no_answer_counts_more_than_50_times() -> None:
@@ -185,7 +187,7 @@ def test_no_answer_counts_more_than_50_times() -> None:
     last = np.minimum(rng.geometric(0.5, 400), 9)
     person = np.repeat(np.arange(400), last)
     number = np.concatenate([np.arange(1, count + 1) for count in last])
-    found = bandit.staying_chances(
+    chances = bandit.staying_chances(
         value=np.ones(person.size),
         sitting=person,
         number=number,
@@ -194,7 +196,7 @@ def test_no_answer_counts_more_than_50_times() -> None:
         cluster=person,
         rng=rng,
     )
-    assert 1 / found.min() == pytest.approx(50) and 1 / found[number == 5].max() < 20
+    assert 1 / chances.min() == pytest.approx(50) and 1 / chances[number == 5].max() < 20
 
 
 def test_equal_chances_of_staying_change_nothing() -> None:
@@ -224,10 +226,10 @@ def test_weights_undo_what_leaving_after_a_change_does() -> None:
     for of_task in EVERYTHING_AND_TASK:
         plain, stayed, _bounds, _worst = four_figures(AFTER_A_CHANGE, 2, of_task=of_task)
         truth = leaving_cases.truth(of_task=of_task)
-        values = np.array([one.value for one in stayed])
-        assert np.mean([one.value for one in plain]) - truth < -0.015
+        values = np.array([estimate.value for estimate in stayed])
+        assert np.mean([estimate.value for estimate in plain]) - truth < -0.015
         assert abs(values.mean() - truth) < 0.005 + 2 * values.std() / STUDIES**0.5 * of_task
-        assert 0.93 <= cover([one.interval for one in stayed], of_task=of_task) <= 0.97
+        assert 0.93 <= cover([estimate.interval for estimate in stayed], of_task=of_task) <= 0.97
 
 
 def test_leaving_may_depend_on_answers_under_one_level_alone() -> None:
@@ -244,9 +246,13 @@ def test_leaving_may_depend_on_answers_under_one_level_alone() -> None:
                 break
     value, person, number, left, known, level = map(np.array, zip(*rows, strict=True))
     common = {"value": value, "sitting": person, "number": number, "left": left, "known": known, "cluster": person}
-    found = bandit.staying_chances(**common, rng=np.random.default_rng(1), levels=level[:, None])
+    chances = bandit.staying_chances(**common, rng=np.random.default_rng(1), levels=level[:, None])
     second, before = number == 2, np.roll(value, 1)
-    means = {(one, said): found[second & (level == one) & (before == said)].mean() for one in (0, 1) for said in (0, 1)}
+    means = {
+        (level_value, said): chances[second & (level == level_value) & (before == said)].mean()
+        for level_value in (0, 1)
+        for said in (0, 1)
+    }
     assert means[1, 0] > 0.9 and means[1, 1] < 0.35
     assert means[0, 0] == pytest.approx(0.6, abs=0.1) and means[0, 1] == pytest.approx(0.6, abs=0.1)
     everybody = bandit.staying_chances(**common, rng=np.random.default_rng(1))
@@ -264,10 +270,10 @@ def test_an_effect_weighs_answers_by_the_chance_of_staying() -> None:
 
     def mean(inside: np.ndarray) -> float:
         parts = [inside & (stratum == place) for place in (0, 1)]
-        return float(np.dot([0.25, 0.75], [np.average(values[one], weights=1 / staying[one]) for one in parts]))
+        return float(np.dot([0.25, 0.75], [np.average(values[part], weights=1 / staying[part]) for part in parts]))
 
-    found = bandit.stratified_effect(**common, first=first, second=~first, staying=staying)
-    assert found.value == pytest.approx(mean(~first) - mean(first))
+    effect = bandit.stratified_effect(**common, first=first, second=~first, staying=staying)
+    assert effect.value == pytest.approx(mean(~first) - mean(first))
     same = bandit.stratified_effect(**common, first=first, second=~first, staying=np.full(80, 0.5))
     plain = bandit.stratified_effect(**common, first=first, second=~first)
     assert same.value == pytest.approx(plain.value) and same.standard_error == pytest.approx(plain.standard_error)
@@ -280,12 +286,17 @@ def of_two_levels() -> np.ndarray:
     rows = []
     for seed in range(300):
         rng = np.random.default_rng([17, seed])
-        found = leaving_cases.difference_of_levels(rng, Leaving(0.3, 0.02), NOBODY_MORE, people=60)
-        assert found.combined and found.stayed and found.bounds and found.worst_case
+        difference = leaving_cases.difference_of_levels(rng, Leaving(0.3, 0.02), NOBODY_MORE, people=60)
+        assert difference.combined and difference.stayed and difference.bounds and difference.worst_case
         rows.append(
             [
-                *(found.combined.value, *found.combined.interval, found.stayed.value, *found.stayed.interval),
-                *(*found.bounds.interval, *found.worst_case.interval),
+                *(
+                    difference.combined.value,
+                    *difference.combined.interval,
+                    difference.stayed.value,
+                    *difference.stayed.interval,
+                ),
+                *(*difference.bounds.interval, *difference.worst_case.interval),
             ]
         )
     return np.array(rows)
@@ -303,7 +314,7 @@ def test_a_difference_between_levels_is_mended_where_people_leave_one_of_them() 
 
 def test_bounds_of_a_difference_let_the_sides_go_apart() -> None:
     def side(values: list[float], missing: int, first: int) -> bandit.Bounds:
-        given = GivenItems(
+        items = GivenItems(
             values=values,
             stratum=[0] * len(values),
             sizes=[100],
@@ -311,15 +322,15 @@ def test_bounds_of_a_difference_let_the_sides_go_apart() -> None:
             missing_stratum=[0] * missing,
             missing_cluster=np.arange(missing) + first,
         )
-        return leaving_cases.bounds(stages=[given], odds_ratio=math.inf, share=True)
+        return leaving_cases.bounds(stages=[items], odds_ratio=math.inf, share=True)
 
-    one, other = side([0, 1, 0, 0, 1, 1], 2, 0), side([1, 1, 0, 1], 4, 10)
+    first_side, other = side([0, 1, 0, 0, 1, 1], 2, 0), side([1, 1, 0, 1], 4, 10)
     narrow = other.lower.with_error(1e-3, 5.0)
-    apart = bandit.difference_of_bounds(one, other, same_people=False, plain=narrow)
-    together = bandit.difference_of_bounds(one, other, same_people=True, plain=narrow)
+    apart = bandit.difference_of_bounds(first_side, other, same_people=False, plain=narrow)
+    together = bandit.difference_of_bounds(first_side, other, same_people=True, plain=narrow)
     assert (apart.lower.value, apart.upper.value) == pytest.approx((3 / 8 - 5 / 8, 7 / 8 - 3 / 8))
     assert apart.unanswered == 6 and apart.odds_ratio == math.inf
-    errors = other.lower.standard_error, one.upper.standard_error
+    errors = other.lower.standard_error, first_side.upper.standard_error
     assert apart.lower.standard_error == pytest.approx(math.hypot(*errors))
     assert together.lower.standard_error == pytest.approx(sum(errors))
     assert together.lower.degrees_of_freedom == 1 < apart.lower.degrees_of_freedom
@@ -331,7 +342,7 @@ def test_bounds_of_a_difference_let_the_sides_go_apart() -> None:
 
 
 def test_bounds_of_a_share_are_those_of_the_odds_ratio() -> None:
-    given = GivenItems(
+    items = GivenItems(
         values=[1.0] * 30 + [0.0] * 70,
         stratum=[0] * 100,
         sizes=[1000],
@@ -339,20 +350,20 @@ def test_bounds_of_a_share_are_those_of_the_odds_ratio() -> None:
         missing_stratum=[0] * 50,
         missing_cluster=np.arange(50) % 20,
     )
-    found = leaving_cases.bounds(stages=[given], share=True, odds_ratio=3)
+    bounds = leaving_cases.bounds(stages=[items], share=True, odds_ratio=3)
     odds = 0.3 / 0.7
-    assert found.upper.value == pytest.approx((30 + 50 * 3 * odds / (1 + 3 * odds)) / 150)
-    assert found.lower.value == pytest.approx((30 + 50 * odds / (3 + odds)) / 150)
-    assert found.interval[0] < found.lower.value < 0.3 < found.upper.value < found.interval[1]
-    assert found.unanswered == 50
-    worst = leaving_cases.bounds(stages=[given], share=True, odds_ratio=math.inf)
+    assert bounds.upper.value == pytest.approx((30 + 50 * 3 * odds / (1 + 3 * odds)) / 150)
+    assert bounds.lower.value == pytest.approx((30 + 50 * odds / (3 + odds)) / 150)
+    assert bounds.interval[0] < bounds.lower.value < 0.3 < bounds.upper.value < bounds.interval[1]
+    assert bounds.unanswered == 50
+    worst = leaving_cases.bounds(stages=[items], share=True, odds_ratio=math.inf)
     assert (worst.lower.value, worst.upper.value) == (pytest.approx(0.2), pytest.approx(80 / 150))
 
 
 def test_bounds_of_a_mean_are_the_farthest_of_all_cuts() -> None:
     rng = np.random.default_rng(4)
     value = rng.normal(size=60)
-    given = GivenItems(
+    items = GivenItems(
         values=value,
         stratum=[0] * 60,
         sizes=[500],
@@ -360,10 +371,10 @@ def test_bounds_of_a_mean_are_the_farthest_of_all_cuts() -> None:
         missing_stratum=[0] * 40,
         missing_cluster=np.arange(40),
     )
-    found = leaving_cases.bounds(stages=[given], odds_ratio=2)
+    bounds = leaving_cases.bounds(stages=[items], odds_ratio=2)
     tilted = [np.average(value, weights=np.where(value > cut, 2.0, 1.0)) for cut in value]
-    assert found.upper.value == pytest.approx((60 * value.mean() + 40 * max(tilted)) / 100)
-    assert found.lower.value < value.mean() < found.upper.value
+    assert bounds.upper.value == pytest.approx((60 * value.mean() + 40 * max(tilted)) / 100)
+    assert bounds.lower.value < value.mean() < bounds.upper.value
 
 
 def test_bounds_of_several_stages_put_sums_together_before_they_are_divided() -> None:
@@ -389,16 +400,18 @@ def test_bounds_of_several_stages_put_sums_together_before_they_are_divided() ->
         missing_cluster=np.arange(20) % 10,
         missing_domain=[True] * 10 + [False] * 10,
     )
-    found = leaving_cases.bounds(stages=[first, second], plan_weights=[3, 3], share=True, odds_ratio=math.inf)
-    assert found.lower.value == pytest.approx((0.5 * 0.06 + 0.5 * 0.10) / (0.5 * 0.1 + 0.5 * 0.5))
-    assert found.upper.value == pytest.approx((0.5 * 0.08 + 0.5 * 0.20) / (0.5 * 0.1 + 0.5 * 0.5))
-    assert (found.unanswered, found.upper.n, found.upper.n_clusters) == (12, 48, 18)
+    bounds = leaving_cases.bounds(stages=[first, second], plan_weights=[3, 3], share=True, odds_ratio=math.inf)
+    assert bounds.lower.value == pytest.approx((0.5 * 0.06 + 0.5 * 0.10) / (0.5 * 0.1 + 0.5 * 0.5))
+    assert bounds.upper.value == pytest.approx((0.5 * 0.08 + 0.5 * 0.20) / (0.5 * 0.1 + 0.5 * 0.5))
+    assert (bounds.unanswered, bounds.upper.n, bounds.upper.n_clusters) == (12, 48, 18)
     pooled = [
-        StageAnswers(values=one.values, stratum=one.stratum, sizes=one.sizes, cluster=one.cluster, inside=one.domain)
-        for one in (replace(first, domain=np.array(first.domain)), replace(second, domain=np.array(second.domain)))
+        StageAnswers(
+            values=stage.values, stratum=stage.stratum, sizes=stage.sizes, cluster=stage.cluster, inside=stage.domain
+        )
+        for stage in (replace(first, domain=np.array(first.domain)), replace(second, domain=np.array(second.domain)))
     ]
     plain = bandit.pooled_mean(stages=pooled, plan_weights=[3, 3], share=True)
-    none_lost = [replace(one, missing_stratum=[], missing_cluster=[], missing_domain=[]) for one in (first, second)]
+    none_lost = [replace(stage, missing_stratum=[], missing_cluster=[], missing_domain=[]) for stage in (first, second)]
     same = leaving_cases.bounds(stages=none_lost, plan_weights=[3, 3], share=True)
     assert same.lower.value == same.upper.value == pytest.approx(plain.value)
 
@@ -414,20 +427,20 @@ def test_nothing_answered_in_a_stratum_leaves_its_unanswered_items_the_whole_ran
         "missing_cluster": [4],
         "missing_domain": [True],
     }
-    found = leaving_cases.bounds(stages=[GivenItems(**common)], share=True, odds_ratio=2)
+    bounds = leaving_cases.bounds(stages=[GivenItems(**common)], share=True, odds_ratio=2)
     # All of the top and half of the rest are inside: 10 and 15 candidates.
-    assert found.lower.value == pytest.approx(10 * (2 / 3) / 25)
-    assert found.upper.value == pytest.approx((10 * (2 / 3) + 15) / 25)
+    assert bounds.lower.value == pytest.approx(10 * (2 / 3) / 25)
+    assert bounds.upper.value == pytest.approx((10 * (2 / 3) + 15) / 25)
     # Without a range nothing can be said of them.
     points = leaving_cases.bounds(stages=[GivenItems(**common)], odds_ratio=2)
     assert points.lower.value == points.upper.value == pytest.approx(2 / 3)
 
 
 def test_bounds_of_nothing_are_refused() -> None:
-    given = GivenItems(values=[], stratum=[], sizes=[9], cluster=[], missing_stratum=[0], missing_cluster=[1])
+    items = GivenItems(values=[], stratum=[], sizes=[9], cluster=[], missing_stratum=[0], missing_cluster=[1])
     plain = bandit.naive_mean(values=[0.0, 1.0], cluster=[1, 2], share=True)
     with pytest.raises(DesignError, match="no answer lies in it"):
-        bandit.bounds(stages=[given], plain=plain, share=True)
+        bandit.bounds(stages=[items], plain=plain, share=True)
 
 
 @pytest.mark.parametrize("rest", [40, 3])
@@ -446,8 +459,8 @@ def test_with_nothing_lost_the_bounds_are_the_plain_estimate(rest: int, odds_rat
     }
     for share in (True, False):
         plain = bandit.stratified_mean(**common, share=share)
-        given = GivenItems(**common, missing_stratum=[], missing_cluster=[])
-        ends = bandit.bounds(stages=[given], plain=plain, share=share, odds_ratio=odds_ratio, span=(0, 1))
+        items = GivenItems(**common, missing_stratum=[], missing_cluster=[])
+        ends = bandit.bounds(stages=[items], plain=plain, share=share, odds_ratio=odds_ratio, span=(0, 1))
         for end in (ends.lower, ends.upper):
             assert end.value == pytest.approx(plain.value) and end.standard_error == pytest.approx(plain.standard_error)
             assert end.interval == pytest.approx(plain.interval)
@@ -479,10 +492,10 @@ def test_bounds_contain_the_plain_interval(odds_ratio: float) -> None:
         inside = {"domain": rng.random(n) < 0.5, "missing_domain": rng.random(m)}
         for values, share in ((changed, True), (changed * rng.choice([2.0, 60.0], n, p=[0.9, 0.1]), False)):
             for more in ({}, inside, chances, {**chances, **inside}):
-                given = GivenItems(values=values, **{**common, **more})
-                plain = leaving_cases.plain_of([given], share=share)
+                items = GivenItems(values=values, **{**common, **more})
+                plain = leaving_cases.plain_of([items], share=share)
                 ends = bandit.bounds(
-                    stages=[given],
+                    stages=[items],
                     plain=plain,
                     share=share,
                     odds_ratio=odds_ratio,
@@ -493,7 +506,7 @@ def test_bounds_contain_the_plain_interval(odds_ratio: float) -> None:
 
 
 def test_a_mean_in_which_nothing_varies_has_no_bounds() -> None:
-    given = GivenItems(
+    items = GivenItems(
         values=[2.0] * 6,
         stratum=[0] * 6,
         sizes=[90],
@@ -501,13 +514,13 @@ def test_a_mean_in_which_nothing_varies_has_no_bounds() -> None:
         missing_stratum=[0] * 2,
         missing_cluster=[0, 1],
     )
-    assert all(map(math.isnan, leaving_cases.bounds(stages=[given], odds_ratio=math.inf, span=(0, 9)).interval))
+    assert all(map(math.isnan, leaving_cases.bounds(stages=[items], odds_ratio=math.inf, span=(0, 9)).interval))
 
 
 def test_two_stages_alike_have_the_error_of_one_by_the_root_of_2() -> None:
     """Of both sources of error: the people, and a pool that is small beside all candidates."""
     rng = np.random.default_rng(15)
-    one = GivenItems(
+    given_items = GivenItems(
         values=np.where(np.arange(90) % 3 == 0, 6.0, 0.0) + rng.normal(size=90),
         stratum=np.arange(90) % 3,
         sizes=[5, 5, 5],
@@ -516,11 +529,11 @@ def test_two_stages_alike_have_the_error_of_one_by_the_root_of_2() -> None:
         missing_cluster=[1, 2, 3],
         universe_size=900,
     )
-    alone = leaving_cases.bounds(stages=[one], odds_ratio=2)
-    both = leaving_cases.bounds(stages=[one, one], plan_weights=[1, 1], odds_ratio=2)
-    without_pool = leaving_cases.bounds(stages=[replace(one, universe_size=None)], odds_ratio=2)
+    alone = leaving_cases.bounds(stages=[given_items], odds_ratio=2)
+    both = leaving_cases.bounds(stages=[given_items, given_items], plan_weights=[1, 1], odds_ratio=2)
+    without_pool = leaving_cases.bounds(stages=[replace(given_items, universe_size=None)], odds_ratio=2)
     for end in ("lower", "upper"):
-        whole, half, people = (getattr(found, end) for found in (alone, both, without_pool))
+        whole, half, people = (getattr(bounds, end) for bounds in (alone, both, without_pool))
         assert half.value == pytest.approx(whole.value)
         assert half.standard_error == pytest.approx(whole.standard_error / math.sqrt(2))
         assert whole.standard_error > 2 * people.standard_error
@@ -531,12 +544,12 @@ def test_unequal_chances_are_weighted_in_bounds_too() -> None:
     chance = rng.uniform(0.05, 0.9, 90)
     common = {"values": rng.normal(size=90) + 3 * (np.arange(90) % 18 % 3), "cluster": np.arange(90) % 18}
     plain = bandit.hajek(**common, probability=chance)
-    given = GivenItems(
+    items = GivenItems(
         **common, stratum=[0] * 90, sizes=[400], weight=1 / chance, missing_stratum=[], missing_cluster=[]
     )
-    found = leaving_cases.bounds(stages=[given])
-    assert found.upper.value == pytest.approx(plain.value)
-    assert found.upper.standard_error == pytest.approx(plain.standard_error)
+    bounds = leaving_cases.bounds(stages=[items])
+    assert bounds.upper.value == pytest.approx(plain.value)
+    assert bounds.upper.standard_error == pytest.approx(plain.standard_error)
 
 
 @pytest.mark.parametrize(
@@ -548,12 +561,12 @@ def test_unequal_chances_are_weighted_in_bounds_too() -> None:
     ],
 )
 def test_bounds_refuse_what_is_no_assumption(changes: dict[str, float], message: str) -> None:
-    given = GivenItems(
+    items = GivenItems(
         values=[0.5, 2], stratum=[0, 0], sizes=[5], cluster=[1, 2], missing_stratum=[0], missing_cluster=[1]
     )
-    plain = leaving_cases.plain_of([given])
+    plain = leaving_cases.plain_of([items])
     with pytest.raises(DesignError, match=message):
-        bandit.bounds(stages=[given], plain=plain, **changes)
+        bandit.bounds(stages=[items], plain=plain, **changes)
 
 
 @pytest.mark.thorough
@@ -561,8 +574,8 @@ def test_bounds_hold_where_people_leave_instead_of_answering() -> None:
     """Neither the plain figure nor the weights can know: only the bounds hold."""
     for of_task in EVERYTHING_AND_TASK:
         plain, stayed, bounds, worst = four_figures(INSTEAD, 3, of_task=of_task)
-        assert cover([one.interval for one in plain], of_task=of_task) < 0.85
-        assert cover([one.interval for one in stayed], of_task=of_task) < 0.9
+        assert cover([estimate.interval for estimate in plain], of_task=of_task) < 0.85
+        assert cover([estimate.interval for estimate in stayed], of_task=of_task) < 0.9
         assert cover(bounds, of_task=of_task) >= 0.93
         assert cover(worst, of_task=of_task) >= 0.93
 
@@ -575,23 +588,26 @@ def test_weights_do_little_where_people_leave_by_a_trait_and_bounds_hold() -> No
         for seed in range(60)
     ]
     truth = leaving_cases.truth()
-    plain, stayed = (float(np.mean([one[place].value for one in made])) - truth for place in (0, 1))
+    plain, stayed = (float(np.mean([study_figures[place].value for study_figures in made])) - truth for place in (0, 1))
     assert plain < stayed < -0.02
-    assert cover([one[2] for one in made]) >= 0.9
+    assert cover([study_figures[2] for study_figures in made]) >= 0.9
 
 
 @pytest.mark.thorough
 def test_without_dependence_all_of_them_hold_and_the_test_is_as_large_as_it_says() -> None:
-    p = [one.test for one in studies(NOBODY_MORE, 1)]
+    p = [study.test for study in studies(NOBODY_MORE, 1)]
     assert 0.03 <= np.mean([value is not None and value < 0.05 for value in p]) <= 0.07
     for of_task in EVERYTHING_AND_TASK:
         plain, stayed, bounds, _worst = four_figures(NOBODY_MORE, 1, of_task=of_task)
         for figures in (plain, stayed):
-            assert 0.93 <= cover([one.interval for one in figures], of_task=of_task) <= 0.97
+            assert 0.93 <= cover([figure.interval for figure in figures], of_task=of_task) <= 0.97
         assert cover(bounds, of_task=of_task) >= 0.93
         # All three are about the same figure.
-        for name, own in (("weighted", [one.value for one in stayed]), ("bounds", [np.mean(ends) for ends in bounds])):
-            assert np.mean(own) == pytest.approx(np.mean([one.value for one in plain]), abs=0.01), name
+        for name, own in (
+            ("weighted", [estimate.value for estimate in stayed]),
+            ("bounds", [np.mean(ends) for ends in bounds]),
+        ):
+            assert np.mean(own) == pytest.approx(np.mean([estimate.value for estimate in plain]), abs=0.01), name
 
 
 def test_fewer_than_10_people_give_no_weights_however_many_of_them_left() -> None:
@@ -604,18 +620,18 @@ def test_fewer_than_10_people_give_no_weights_however_many_of_them_left() -> Non
     assert bandit.staying_chances(**rows, cluster=sitting % 10).size == 18
 
 
-def error_by_hand(given: GivenItems, side: str, **options: Any) -> float:
+def error_by_hand(items: GivenItems, side: str, **options: Any) -> float:
     """The standard error of an end of the bounds, by what a person more or less of each kind would change."""
 
     def value(person: int | None, change: float) -> float:
         weights = [
             np.where(np.asarray(who) == person, 1 + change, 1.0) * (1.0 if own is None else np.asarray(own))
-            for who, own in ((given.cluster, given.weight), (given.missing_cluster, given.missing_weight))
+            for who, own in ((items.cluster, items.weight), (items.missing_cluster, items.missing_weight))
         ]
-        changed = replace(given, weight=weights[0], missing_weight=weights[1])
+        changed = replace(items, weight=weights[0], missing_weight=weights[1])
         return float(getattr(bandit.bounds(stages=[changed], **options), side).value)
 
-    people = np.unique(given.cluster)
+    people = np.unique(items.cluster)
     step = 1e-5
     slopes = [(value(person, step) - value(person, -step)) / (2 * step) for person in people.tolist()]
     return math.sqrt(people.size / (people.size - 1) * np.dot(slopes, slopes))
@@ -624,7 +640,7 @@ def error_by_hand(given: GivenItems, side: str, **options: Any) -> float:
 @pytest.mark.parametrize("odds_ratio", [2.0, math.inf])
 def test_the_error_of_bounds_is_what_the_people_change(odds_ratio: float) -> None:
     rng = np.random.default_rng(8)
-    given = GivenItems(
+    items = GivenItems(
         values=rng.normal(size=90) + np.arange(90) % 15 / 3,
         stratum=np.repeat([0, 1], [50, 40]),
         sizes=[300, 700],
@@ -635,12 +651,12 @@ def test_the_error_of_bounds_is_what_the_people_change(odds_ratio: float) -> Non
         missing_domain=rng.random(40),
     )
     # Of a plain figure that no least variance made wider.
-    plain = leaving_cases.plain_of([given]).with_error(1e-6, 14)
-    found = bandit.bounds(stages=[given], plain=plain, odds_ratio=odds_ratio, span=(-9, 9))
+    plain = leaving_cases.plain_of([items]).with_error(1e-6, 14)
+    bounds = bandit.bounds(stages=[items], plain=plain, odds_ratio=odds_ratio, span=(-9, 9))
     for side in ("lower", "upper"):
-        by_hand = error_by_hand(given, side, plain=plain, odds_ratio=odds_ratio, span=(-9, 9))
-        assert getattr(found, side).standard_error == pytest.approx(by_hand, rel=1e-4), side
-        assert getattr(found, side).degrees_of_freedom == 14
+        by_hand = error_by_hand(items, side, plain=plain, odds_ratio=odds_ratio, span=(-9, 9))
+        assert getattr(bounds, side).standard_error == pytest.approx(by_hand, rel=1e-4), side
+        assert getattr(bounds, side).degrees_of_freedom == 14
 
 
 def test_a_stage_without_weight_is_in_no_bounds() -> None:
@@ -672,14 +688,14 @@ def test_people_who_answer_one_item_make_the_bounds_as_wide_as_the_figure() -> N
         "cluster": np.arange(120) // 5,
         "item": item,
     }
-    given = GivenItems(**common, missing_stratum=[], missing_cluster=[])
+    items = GivenItems(**common, missing_stratum=[], missing_cluster=[])
     plain = bandit.stratified_mean(**common).with_error(1e-6, 99)
-    found = bandit.bounds(stages=[given], plain=plain)
+    bounds = bandit.bounds(stages=[items], plain=plain)
     own = (common["values"] - common["values"].mean()) / 120
     by_person, by_item = (
-        size / (size - 1) * sum(own[who == one].sum() ** 2 for one in range(size))
+        size / (size - 1) * sum(own[who == number].sum() ** 2 for number in range(size))
         for who, size in ((common["cluster"], 24), (item, 5))
     )
     expected = by_person + by_item - 120 / 119 * np.dot(own, own)
-    assert found.upper.standard_error == pytest.approx(math.sqrt(expected))
-    assert found.upper.degrees_of_freedom == 4
+    assert bounds.upper.standard_error == pytest.approx(math.sqrt(expected))
+    assert bounds.upper.degrees_of_freedom == 4

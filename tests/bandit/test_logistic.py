@@ -17,9 +17,9 @@ def answers(seed: int = 1, n: int = 600) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def test_without_clusters_it_agrees_with_scikit_learn() -> None:
     columns, label, _person = answers()
-    found = bandit.fit_logistic(columns=columns, label=label, precision=np.full(4, 0.5), tolerance=1e-10, iterations=50)
+    fit = bandit.fit_logistic(columns=columns, label=label, precision=np.full(4, 0.5), tolerance=1e-10, iterations=50)
     reference = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(columns, label)
-    assert found == pytest.approx(reference.coef_[0], abs=1e-6)
+    assert fit == pytest.approx(reference.coef_[0], abs=1e-6)
 
 
 def test_respondents_of_their_own_kind_no_longer_shrink_the_effects() -> None:

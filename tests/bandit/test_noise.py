@@ -22,11 +22,11 @@ def test_a_retest_correlates_two_answers_to_the_same_items():
     rng = np.random.default_rng(1)
     first = rng.normal(size=60)
     second = 0.8 * first + rng.normal(0, 0.6, size=60)
-    found = retest_correlation(first=first, second=second, cluster=np.arange(60))
-    assert found.correlation == pytest.approx(stats.pearsonr(first, second).statistic)
-    assert (found.n, found.n_clusters, found.same) == (60, 60, 0)
+    retest = retest_correlation(first=first, second=second, cluster=np.arange(60))
+    assert retest.correlation == pytest.approx(stats.pearsonr(first, second).statistic)
+    assert (retest.n, retest.n_clusters, retest.same) == (60, 60, 0)
     # With one item per person the jackknife is close to the textbook's interval.
-    assert found.interval == pytest.approx(stats.pearsonr(first, second).confidence_interval(), abs=0.04)
+    assert retest.interval == pytest.approx(stats.pearsonr(first, second).confidence_interval(), abs=0.04)
 
 
 @pytest.mark.slow
@@ -42,10 +42,10 @@ def test_the_retests_interval_covers_with_several_items_a_person():
 
 
 def test_a_round_without_variation_has_no_correlation():
-    found = retest_correlation(first=[0, 0, 0], second=[1, 0, 0], cluster=[1, 2, 3])
-    assert math.isnan(found.correlation)
-    assert all(math.isnan(bound) for bound in found.interval)
-    assert found.same == pytest.approx(2 / 3)
+    retest = retest_correlation(first=[0, 0, 0], second=[1, 0, 0], cluster=[1, 2, 3])
+    assert math.isnan(retest.correlation)
+    assert all(math.isnan(bound) for bound in retest.interval)
+    assert retest.same == pytest.approx(2 / 3)
     with pytest.raises(DesignError, match="equally long"):
         retest_correlation(first=[0], second=[1, 0], cluster=[1])
     with pytest.raises(DesignError, match="first: needs a flat array"):
@@ -102,10 +102,12 @@ def test_the_variance_between_items_is_the_mean_product_of_two_peoples_deviation
     item = [1, 1, 2, 2, 3, 3, 3, 4, 4, 5]
     cluster = ["a", "b", "a", "c", "b", "c", "d", "a", "d", "e"]
     stratum = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
-    found = bandit.item_variance(values=value, item=item, cluster=cluster, stratum=stratum, sizes=[100, 300], mean=0.4)
+    variance = bandit.item_variance(
+        values=value, item=item, cluster=cluster, stratum=stratum, sizes=[100, 300], mean=0.4
+    )
     three = ((-0.4) * (-0.4) + 2 * (-0.4) * 0.6) / 3
     expected = 0.25 * (0.36 - 0.24) / 2 + 0.75 * (three - 0.24) / 2
-    assert found.value == pytest.approx(expected) and (found.n, found.n_clusters) == (4, 4)
+    assert variance.value == pytest.approx(expected) and (variance.n, variance.n_clusters) == (4, 4)
     again = bandit.item_variance(
         values=[*value, 0],
         item=[*item, 1],
@@ -114,7 +116,7 @@ def test_the_variance_between_items_is_the_mean_product_of_two_peoples_deviation
         sizes=[100, 300],
         mean=0.4,
     )
-    assert again.value == found.value  # A person's second answer to an item tells of the person.
+    assert again.value == variance.value  # A person's second answer to an item tells of the person.
     # Where everybody says the same, nothing varies, and degrees of freedom are those of the items.
     alike = bandit.item_variance(
         values=[1] * 10, item=item, cluster=cluster, stratum=stratum, sizes=[100, 300], mean=1.0
@@ -156,9 +158,9 @@ def test_a_retest_is_of_all_items_where_weights_say_so():
 @pytest.mark.parametrize("habits", [noise_cases.PERSON, noise_cases.CARRY_OVER, noise_cases.EXTREMITY, noise_cases.ALL])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_the_limit_is_below_the_best_auc_in_at_most_5_percent_of_studies(habits, uneven):
-    found = [
+    limits = [
         noise_cases.limit(np.random.default_rng([17, seed]), habits, uneven=uneven, people=60, stages=2)
         for seed in range(120)
     ]
-    assert np.mean([limit < best for limit, best in found]) <= 0.05
-    assert np.mean([limit for limit, _best in found]) < 1 or uneven  # It says something, on the whole.
+    assert np.mean([limit < best for limit, best in limits]) <= 0.05
+    assert np.mean([limit for limit, _best in limits]) < 1 or uneven  # It says something, on the whole.

@@ -22,16 +22,16 @@ def evaluated(**change):
 
 
 def test_answers_are_weighted_by_the_ratio_of_the_policies():
-    found = evaluated()
-    assert found.plain.value == pytest.approx((0.5 * 1 + 0 + 3 + 3) / 4)
-    assert found.self_normalised.value == pytest.approx(6.5 / 7)
-    assert found.effective_sample_size == pytest.approx(7**2 / (2 * 0.25 + 2 * 9))
-    assert found.plain.effective_sample_size == found.effective_sample_size
-    assert found.reason == "not enough support: effective sample size 3, under 100"
+    evaluation = evaluated()
+    assert evaluation.plain.value == pytest.approx((0.5 * 1 + 0 + 3 + 3) / 4)
+    assert evaluation.self_normalised.value == pytest.approx(6.5 / 7)
+    assert evaluation.effective_sample_size == pytest.approx(7**2 / (2 * 0.25 + 2 * 9))
+    assert evaluation.plain.effective_sample_size == evaluation.effective_sample_size
+    assert evaluation.reason == "not enough support: effective sample size 3, under 100"
 
 
 def test_the_same_policy_finds_what_was_found():
-    found = evaluated(
+    evaluation = evaluated(
         other=[0.5] * 4 + [0.25] * 4,
         planned=(2, 1),
         selected=[0, 1, 4],
@@ -39,27 +39,27 @@ def test_the_same_policy_finds_what_was_found():
         stratum=[0, 0, 1],
         cluster=list("abc"),
     )
-    assert found.plain.value == pytest.approx(found.self_normalised.value) == pytest.approx(2 / 3)
+    assert evaluation.plain.value == pytest.approx(evaluation.self_normalised.value) == pytest.approx(2 / 3)
 
 
 def test_slots_that_nobody_answered_are_made_up_within_their_stratum():
-    found = evaluated(planned=(2, 4))
+    evaluation = evaluated(planned=(2, 4))
     # Six slots were planned for a policy of four: the two answers of stratum 1 represent its four slots.
-    assert found.plain.value == pytest.approx((0.5 * 1 + 2 * 3 + 2 * 3) / 4)
-    assert found.self_normalised.value == pytest.approx((0.5 + 6 + 6) / (1 + 12))
+    assert evaluation.plain.value == pytest.approx((0.5 * 1 + 2 * 3 + 2 * 3) / 4)
+    assert evaluation.self_normalised.value == pytest.approx((0.5 + 6 + 6) / (1 + 12))
 
 
 def test_what_the_stage_could_never_draw_is_said():
-    found = evaluated(logged=[0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0, 0])
-    assert found.unsupported == pytest.approx(1.5 / 4)
-    assert "37.5% of the policy's slots are on candidates with probability 0" in found.reason
+    evaluation = evaluated(logged=[0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0, 0])
+    assert evaluation.unsupported == pytest.approx(1.5 / 4)
+    assert "37.5% of the policy's slots are on candidates with probability 0" in evaluation.reason
 
 
 def test_the_difference_between_policies_allows_for_how_far_a_person_pulls_a_mean():
     """By hand: one stratum, three people of whom the last one decides what the other policy finds."""
     values, person = np.array([1.0, 0, 1, 0, 1, 1]), np.array([0, 0, 1, 1, 2, 2])
     second = np.array([0.1, 0.1, 0.1, 0.1, 0.8, 0.8])
-    found = bandit.compare_policies(
+    comparison = bandit.compare_policies(
         values=values,
         selected=np.arange(6),
         logged=np.full(6, 0.5),
@@ -74,16 +74,16 @@ def test_the_difference_between_policies_allows_for_how_far_a_person_pulls_a_mea
     single = share * (values - mean) - (values - values.mean()) / 6
     single -= single.mean()
     pull = [1 / 3, 1 / 3, 0.8]
-    totals = [single[person == one].sum() / (1 - min(pull[one], 0.5)) for one in range(3)]
-    assert found.value == pytest.approx(mean - values.mean())
-    assert found.standard_error == pytest.approx(math.sqrt(3 / 2 * np.dot(totals, totals)))
-    assert found.degrees_of_freedom == 2
+    totals = [single[person == number].sum() / (1 - min(pull[number], 0.5)) for number in range(3)]
+    assert comparison.value == pytest.approx(mean - values.mean())
+    assert comparison.standard_error == pytest.approx(math.sqrt(3 / 2 * np.dot(totals, totals)))
+    assert comparison.degrees_of_freedom == 2
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_comparison_says_what_the_policy_that_is_farther_from_the_design_leaves(turned):
     even, far = np.full(6, 0.5), np.array([0.1, 0.1, 0.1, 0.1, 0.8, 0.8])
-    found = bandit.compare_policies(
+    comparison = bandit.compare_policies(
         values=[1, 0, 1, 0, 1, 1],
         selected=np.arange(6),
         logged=even,
@@ -93,7 +93,7 @@ def test_a_comparison_says_what_the_policy_that_is_farther_from_the_design_leave
         planned=[6],
         cluster=np.arange(6),
     )
-    assert found.effective_sample_size == pytest.approx(2.0**2 / (4 * 0.01 + 2 * 0.64))
+    assert comparison.effective_sample_size == pytest.approx(2.0**2 / (4 * 0.01 + 2 * 0.64))
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_other_policies_are_evaluated_without_bias_and_with_intervals_that_cover
         for _ in range(500):
             drawn = draw(design=logged_design, n=200, scores=scores, n_candidates=600, rng=rng)
             answered = rng.random(200) > 0.1
-            found = evaluate_policy(
+            evaluation = evaluate_policy(
                 values=(rng.random(200) < chance[drawn.selected])[answered],
                 selected=drawn.selected[answered],
                 logged=logged,
@@ -120,9 +120,9 @@ def test_other_policies_are_evaluated_without_bias_and_with_intervals_that_cover
                 planned=[stratum.n for stratum in drawn.strata],
                 cluster=np.arange(200)[answered],
             )
-            plain.append(found.plain.value)
-            normalised.append(found.self_normalised.value)
-            covered.append(found.plain.interval[0] <= truth <= found.plain.interval[1])
+            plain.append(evaluation.plain.value)
+            normalised.append(evaluation.self_normalised.value)
+            covered.append(evaluation.plain.interval[0] <= truth <= evaluation.plain.interval[1])
         assert abs(np.mean(plain) - truth) < 3 * np.std(plain) / math.sqrt(500)
         assert abs(np.mean(normalised) - truth) < 0.1 * np.std(normalised)
         assert np.mean(covered) > 0.92
@@ -162,5 +162,9 @@ def test_an_effective_sample_of_100_is_enough_and_the_weights_are_said():
     assert same.effective_sample_size == pytest.approx(100)
     assert replace(same, effective_sample_size=100.0).reason == ""
     assert replace(same, effective_sample_size=99.9).reason.endswith("effective sample size 100, under 100")
-    found = evaluated()
-    assert found.plain.weight_range == found.self_normalised.weight_range == pytest.approx((0.5 / 1.75, 3 / 1.75))
+    evaluation = evaluated()
+    assert (
+        evaluation.plain.weight_range
+        == evaluation.self_normalised.weight_range
+        == pytest.approx((0.5 / 1.75, 3 / 1.75))
+    )

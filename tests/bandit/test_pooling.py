@@ -25,8 +25,8 @@ def answers(seed, *, people=20, each=6, **others):
 
 def test_over_all_candidates_it_is_the_mean_of_the_stages():
     stages = [answers(1, universe_size=2000), answers(2, universe_size=2000)]
-    pooled = pooled_mean(stages=[StageAnswers(**one) for one in stages], plan_weights=[3, 1])
-    combined = combine_stages(estimates=[stratified_mean(**one) for one in stages], plan_weights=[3, 1]).estimate
+    pooled = pooled_mean(stages=[StageAnswers(**stage) for stage in stages], plan_weights=[3, 1])
+    combined = combine_stages(estimates=[stratified_mean(**stage) for stage in stages], plan_weights=[3, 1]).estimate
     assert (pooled.value, pooled.standard_error) == pytest.approx((combined.value, combined.standard_error))
     assert pooled.effective_sample_size == pytest.approx(combined.effective_sample_size)
     assert pooled.degrees_of_freedom == pytest.approx(combined.degrees_of_freedom)
@@ -34,31 +34,31 @@ def test_over_all_candidates_it_is_the_mean_of_the_stages():
 
 
 def test_one_stage_gives_its_own_estimate():
-    one, domain = answers(3, universe_size=900), np.arange(120) % 5 < 2
-    pooled = pooled_mean(stages=[StageAnswers(**one, inside=domain)], plan_weights=[7])
-    alone = stratified_mean(**one, domain=domain)
+    own_answers, domain = answers(3, universe_size=900), np.arange(120) % 5 < 2
+    pooled = pooled_mean(stages=[StageAnswers(**own_answers, inside=domain)], plan_weights=[7])
+    alone = stratified_mean(**own_answers, domain=domain)
     assert (pooled.value, pooled.standard_error) == pytest.approx((alone.value, alone.standard_error))
     assert pooled.degrees_of_freedom == pytest.approx(alone.degrees_of_freedom)
-    pooled = pooled_difference(stages=[StageAnswers(**one, first=domain, inside=~domain)], plan_weights=[7])
-    alone = stratified_difference(**one, first=domain, second=~domain)
+    pooled = pooled_difference(stages=[StageAnswers(**own_answers, first=domain, inside=~domain)], plan_weights=[7])
+    alone = stratified_difference(**own_answers, first=domain, second=~domain)
     assert (pooled.value, pooled.standard_error) == pytest.approx((alone.value, alone.standard_error))
     chance = np.linspace(0.1, 0.9, 120)
-    pooled = pooled_mean(stages=[StageAnswers(**one, inside=domain, probability=chance)], plan_weights=[1])
-    alone = hajek(values=one["values"], probability=chance, cluster=one["cluster"], domain=domain)
+    pooled = pooled_mean(stages=[StageAnswers(**own_answers, inside=domain, probability=chance)], plan_weights=[1])
+    alone = hajek(values=own_answers["values"], probability=chance, cluster=own_answers["cluster"], domain=domain)
     assert (pooled.value, pooled.standard_error) == pytest.approx((alone.value, alone.standard_error))
 
 
 def test_sums_are_put_together_before_they_are_divided():
     # Stage 2 has no answer of the part in the stratum that holds most candidates. It still counts, with its weight.
-    one, two = answers(4), answers(5)
+    first, two = answers(4), answers(5)
     inside = [np.arange(120) % 3 == 0, (np.arange(120) % 6 == 0)]
     assert not (inside[1] & (two["stratum"] == 1)).any()
     above = below = 0.0
-    for weight, found, mask in zip((0.6, 0.4), (one, two), inside, strict=True):
-        share = np.where(found["stratum"] == 0, 100, 300) / 60 / 400
-        above += weight * np.dot(share[mask], found["values"][mask])
+    for weight, stage, mask in zip((0.6, 0.4), (first, two), inside, strict=True):
+        share = np.where(stage["stratum"] == 0, 100, 300) / 60 / 400
+        above += weight * np.dot(share[mask], stage["values"][mask])
         below += weight * share[mask].sum()
-    stages = [StageAnswers(**found, inside=mask) for found, mask in zip((one, two), inside, strict=True)]
+    stages = [StageAnswers(**found, inside=mask) for found, mask in zip((first, two), inside, strict=True)]
     pooled = pooled_mean(stages=stages, plan_weights=[6, 4])
     assert pooled.value == pytest.approx(above / below) and pooled.n == 60
     # A stage without any answer there adds nothing to either sum: the weights of the others need no change.
@@ -85,11 +85,11 @@ def test_what_was_answered_by_chance_does_not_decide_the_weights():
 
 
 def test_unequal_chances_are_weighted_for_leaving_too():
-    one, rng = answers(9), np.random.default_rng(9)
+    own_answers, rng = answers(9), np.random.default_rng(9)
     chance, staying = rng.uniform(0.1, 0.9, 120), rng.uniform(0.2, 1.0, 120)
-    pooled = pooled_mean(stages=[StageAnswers(**one, probability=chance, staying=staying)], plan_weights=[1])
-    assert pooled.value == pytest.approx(np.average(one["values"], weights=1 / (chance * staying)))
-    assert pooled.value != pytest.approx(np.average(one["values"], weights=1 / chance), abs=1e-3)
+    pooled = pooled_mean(stages=[StageAnswers(**own_answers, probability=chance, staying=staying)], plan_weights=[1])
+    assert pooled.value == pytest.approx(np.average(own_answers["values"], weights=1 / (chance * staying)))
+    assert pooled.value != pytest.approx(np.average(own_answers["values"], weights=1 / chance), abs=1e-3)
 
 
 def test_a_number_in_two_stages_is_two_people():
@@ -103,9 +103,9 @@ def test_a_number_in_two_stages_is_two_people():
         side = np.where(np.isin(cluster % 4, (0, 1)), cluster % 2 == 0, rng.random(120) < 0.5)
         side = side if seed == 1 else ~side
         values = np.tile([0.0, 1.0, 2.0], 40) + np.where(side, 0.5, 0)
-        one = {"values": values, "stratum": np.zeros(120, dtype=int), "sizes": (100,), "inside": side, "first": ~side}
-        stages.append(StageAnswers(**one, cluster=cluster))
-        others.append(StageAnswers(**one, cluster=(cluster * (2 * seed - 1) + seed) % 40 + 1000 * seed))
+        stage = {"values": values, "stratum": np.zeros(120, dtype=int), "sizes": (100,), "inside": side, "first": ~side}
+        stages.append(StageAnswers(**stage, cluster=cluster))
+        others.append(StageAnswers(**stage, cluster=(cluster * (2 * seed - 1) + seed) % 40 + 1000 * seed))
     same = pooled_difference(stages=stages, plan_weights=[1, 1])
     other = pooled_difference(stages=others, plan_weights=[1, 1])
     assert (same.value, same.standard_error) == pytest.approx((other.value, other.standard_error))
@@ -113,16 +113,16 @@ def test_a_number_in_two_stages_is_two_people():
 
 
 def test_answers_that_do_not_fit_are_refused():
-    one = answers(1)
+    own_answers = answers(1)
     with pytest.raises(DesignError, match="1 for 2 stages"):
-        pooled_mean(stages=[StageAnswers(**one)] * 2, plan_weights=[1])
+        pooled_mean(stages=[StageAnswers(**own_answers)] * 2, plan_weights=[1])
     for weights in ([0], [math.nan], [-1]):
         with pytest.raises(DesignError, match="plan_weights: must be"):
-            pooled_mean(stages=[StageAnswers(**one)], plan_weights=weights)
+            pooled_mean(stages=[StageAnswers(**own_answers)], plan_weights=weights)
     with pytest.raises(DesignError, match="no answer of any stage lies in it"):
-        pooled_mean(stages=[StageAnswers(**one, inside=np.zeros(120, dtype=bool))], plan_weights=[1])
+        pooled_mean(stages=[StageAnswers(**own_answers, inside=np.zeros(120, dtype=bool))], plan_weights=[1])
     with pytest.raises(DesignError, match="true or false for each of 120"):
-        pooled_mean(stages=[StageAnswers(**one, inside=[1, 0])], plan_weights=[1])
-    alone = {**one, "cluster": np.zeros(120)}
+        pooled_mean(stages=[StageAnswers(**own_answers, inside=[1, 0])], plan_weights=[1])
+    alone = {**own_answers, "cluster": np.zeros(120)}
     with pytest.raises(DesignError, match="at least 2 respondents"):
         pooled_mean(stages=[StageAnswers(**alone)], plan_weights=[1])

@@ -33,42 +33,44 @@ def made(rng: np.random.Generator, n: int = 80) -> dict[str, np.ndarray]:
     }
 
 
-def by_pairs(values: np.ndarray, one: dict[str, np.ndarray], item: np.ndarray | None = None) -> float:
+def by_pairs(values: np.ndarray, sample: dict[str, np.ndarray], item: np.ndarray | None = None) -> float:
     """Every pair of answers of two people whose items share a question, one by one."""
-    found = 0.0
+    total = 0.0
     for i in range(values.size):
         for j in range(values.size):
-            common = ({*one["subjects"][i]} & {*one["subjects"][j]}) - {-1}
-            if one["cluster"][i] != one["cluster"][j] and common and (item is None or item[i] != item[j]):
-                found += values[i] * values[j]
-    return found
+            common = ({*sample["subjects"][i]} & {*sample["subjects"][j]}) - {-1}
+            if sample["cluster"][i] != sample["cluster"][j] and common and (item is None or item[i] != item[j]):
+                total += values[i] * values[j]
+    return total
 
 
 @pytest.mark.parametrize("of_items", [False, True])
 def test_it_adds_the_products_of_two_people_about_one_question(of_items: bool) -> None:
     rng = np.random.default_rng(1)
-    one = made(rng)
-    plain = bandit.hajek(values=one["values"], probability=0.3 / one["weight"], cluster=one["cluster"], share=True)
-    error, share = bandit.error_contributions(values=one["values"], weight=one["weight"])
-    assert error.sum() == pytest.approx(0) and share.sum() == pytest.approx(1)
-    assert error == pytest.approx(share * (one["values"] - plain.value))
-    # Answers to the same questions are then answers to one item.
-    item = one["subjects"].min(axis=1) * 100 + one["subjects"].max(axis=1) if of_items else None
-    found = bandit.for_such_questions(
-        plain, contributions=error, shares=share, cluster=one["cluster"], subjects=one["subjects"], item=item
+    sample = made(rng)
+    plain = bandit.hajek(
+        values=sample["values"], probability=0.3 / sample["weight"], cluster=sample["cluster"], share=True
     )
-    missing = by_pairs(share, one, item)
-    added = (by_pairs(error, one, item) + missing * plain.standard_error**2) / (1 - missing)
-    assert found.standard_error**2 == pytest.approx(plain.standard_error**2 + max(added, 0))
-    assert found.value == plain.value and found.degrees_of_freedom < 9
+    error, share = bandit.error_contributions(values=sample["values"], weight=sample["weight"])
+    assert error.sum() == pytest.approx(0) and share.sum() == pytest.approx(1)
+    assert error == pytest.approx(share * (sample["values"] - plain.value))
+    # Answers to the same questions are then answers to one item.
+    item = sample["subjects"].min(axis=1) * 100 + sample["subjects"].max(axis=1) if of_items else None
+    estimate = bandit.for_such_questions(
+        plain, contributions=error, shares=share, cluster=sample["cluster"], subjects=sample["subjects"], item=item
+    )
+    missing = by_pairs(share, sample, item)
+    added = (by_pairs(error, sample, item) + missing * plain.standard_error**2) / (1 - missing)
+    assert estimate.standard_error**2 == pytest.approx(plain.standard_error**2 + max(added, 0))
+    assert estimate.value == plain.value and estimate.degrees_of_freedom < 9
     low, high = plain.interval
-    assert found.interval[0] < low < high < found.interval[1]
+    assert estimate.interval[0] < low < high < estimate.interval[1]
 
 
 def test_a_domain_has_the_weights_of_its_answers_alone() -> None:
-    one = made(np.random.default_rng(2))
-    inside = one["values"] > 0.5
-    error, share = bandit.error_contributions(values=np.arange(80.0), weight=one["weight"], domain=inside)
+    sample = made(np.random.default_rng(2))
+    inside = sample["values"] > 0.5
+    error, share = bandit.error_contributions(values=np.arange(80.0), weight=sample["weight"], domain=inside)
     assert not error[~inside].any() and not share[~inside].any() and share.sum() == pytest.approx(1)
 
 
@@ -87,7 +89,7 @@ def test_such_questions_are_covered_and_these_intervals_alone_would_not(question
         truth = question_cases.truth(0.8, 0.6, task)
 
         def cover(kind: str, name: str = name, truth: float = truth) -> float:
-            ends = [getattr(one[name], kind).interval for one in studies(questions, people)]
+            ends = [getattr(study[name], kind).interval for study in studies(questions, people)]
             return float(np.mean([low <= truth <= high for low, high in ends]))
 
         assert 0.93 <= cover("such") <= 0.97, name
@@ -98,17 +100,19 @@ def test_such_questions_are_covered_and_these_intervals_alone_would_not(question
 def test_an_item_about_one_question_twice_is_about_one_question_and_few_questions_leave_few_degrees_of_freedom() -> (
     None
 ):
-    one = made(np.random.default_rng(3))
-    plain = bandit.hajek(values=one["values"], probability=0.3 / one["weight"], cluster=one["cluster"])
-    error, share = bandit.error_contributions(values=one["values"], weight=one["weight"])
-    twice = one["subjects"].copy()
+    sample = made(np.random.default_rng(3))
+    plain = bandit.hajek(values=sample["values"], probability=0.3 / sample["weight"], cluster=sample["cluster"])
+    error, share = bandit.error_contributions(values=sample["values"], weight=sample["weight"])
+    twice = sample["subjects"].copy()
     twice[:10, 1] = twice[:10, 0]
     same, again = (
-        bandit.for_such_questions(plain, contributions=error, shares=share, cluster=one["cluster"], subjects=subjects)
-        for subjects in (one["subjects"], twice)
+        bandit.for_such_questions(
+            plain, contributions=error, shares=share, cluster=sample["cluster"], subjects=subjects
+        )
+        for subjects in (sample["subjects"], twice)
     )
     assert again == same
-    parts = np.array([share[(one["subjects"] == number).any(axis=1)].sum() for number in range(9)])
+    parts = np.array([share[(sample["subjects"] == number).any(axis=1)].sum() for number in range(9)])
     assert same.degrees_of_freedom == pytest.approx((parts**2).sum() ** 2 / (parts**4).sum() - 1)
 
 

@@ -64,30 +64,30 @@ def dealt(seed, *, slots=56, repeats=4, size=15, **others):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_repeat_stands_after_its_item_in_the_same_booklet_with_room_between(seed):
-    found = dealt(seed)
-    assert sorted(slot for booklet in found.booklets for slot in booklet) == list(range(60))
-    assert [len(booklet) for booklet in found.booklets] == [15] * 4
-    assert sorted(found.repeat_of) == [56, 57, 58, 59]
-    for booklet in found.booklets:
+    plan = dealt(seed)
+    assert sorted(slot for booklet in plan.booklets for slot in booklet) == list(range(60))
+    assert [len(booklet) for booklet in plan.booklets] == [15] * 4
+    assert sorted(plan.repeat_of) == [56, 57, 58, 59]
+    for booklet in plan.booklets:
         (repeat,) = [slot for slot in booklet if slot >= 56]  # spread evenly: one per booklet
-        item = found.repeat_of[repeat]
+        item = plan.repeat_of[repeat]
         assert item % 7 != 0
         assert booklet.index(repeat) - booklet.index(item) >= 5
 
 
 def test_several_repeats_in_a_booklet_ask_different_items():
-    found = dealt(3, repeats=16, slots=44)
-    for booklet in found.booklets:
-        items = [found.repeat_of[slot] for slot in booklet if slot >= 44]
+    plan = dealt(3, repeats=16, slots=44)
+    for booklet in plan.booklets:
+        items = [plan.repeat_of[slot] for slot in booklet if slot >= 44]
         assert len(items) == 4 == len(set(items))
-        assert all(booklet.index(found.repeat_of[slot]) < booklet.index(slot) for slot in booklet if slot >= 44)
+        assert all(booklet.index(plan.repeat_of[slot]) < booklet.index(slot) for slot in booklet if slot >= 44)
 
 
 @pytest.mark.slow
 def test_any_early_enough_item_may_be_the_one_that_is_asked_again():
     counts = np.zeros(8)
     for seed in range(1500):
-        found = deal_with_repeats(
+        plan = deal_with_repeats(
             conflict_keys=[()] * 8,
             groups=["a"] * 8,
             repeatable=[True] * 8,
@@ -95,12 +95,12 @@ def test_any_early_enough_item_may_be_the_one_that_is_asked_again():
             size=9,
             rng=np.random.default_rng(seed),
         )
-        counts[found.repeat_of[8]] += 1
+        counts[plan.repeat_of[8]] += 1
     assert p_value_of_counts(counts, draws=1500, n=1) > 0.001
 
 
 def test_a_short_booklet_repeats_as_late_as_it_can():
-    found = deal_with_repeats(
+    plan = deal_with_repeats(
         conflict_keys=[()] * 2,
         groups=["a"] * 2,
         repeatable=[True] * 2,
@@ -108,8 +108,8 @@ def test_a_short_booklet_repeats_as_late_as_it_can():
         size=3,
         rng=np.random.default_rng(1),
     )
-    (booklet,) = found.booklets
-    assert booklet == [found.repeat_of[2], 1 - found.repeat_of[2], 2]
+    (booklet,) = plan.booklets
+    assert booklet == [plan.repeat_of[2], 1 - plan.repeat_of[2], 2]
 
 
 def test_repeats_without_an_item_to_repeat_are_refused():
@@ -140,8 +140,8 @@ def test_pairs_of_the_same_two_questions_are_kept_from_training():
     pairs = Pairs(
         evidence=np.array([1, 2, 2, 3, 1]), target=np.array([2, 1, 3, 5, 5]), outcome=np.array([1, 0, 0, 0, 0])
     )
-    found = shares_questions(pairs=pairs, held_out=held_out, n_questions=6)
-    assert found.tolist() == [True, True, False, True, False]
+    shared = shares_questions(pairs=pairs, held_out=held_out, n_questions=6)
+    assert shared.tolist() == [True, True, False, True, False]
     with pytest.raises(DesignError, match="outside the bank of 5"):
         shares_questions(pairs=pairs, held_out=held_out, n_questions=5)
 

@@ -18,11 +18,11 @@ from bandit import (
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_every_rank_is_one_item_without_a_question_twice(steps: int) -> None:
     universe = sequence_universe(5, steps)
-    found = sequences_from_rank(np.arange(universe), 5, steps)
-    rows = np.concatenate([found.target[:, None], found.evidence], axis=1)
+    sequences = sequences_from_rank(np.arange(universe), 5, steps)
+    rows = np.concatenate([sequences.target[:, None], sequences.evidence], axis=1)
     assert all(len(set(row)) == steps + 1 for row in rows.tolist())
-    assert len({*map(tuple, np.concatenate([rows, found.outcome], axis=1).tolist())}) == universe
-    assert rank_of_sequences(found, 5).tolist() == list(range(universe))
+    assert len({*map(tuple, np.concatenate([rows, sequences.outcome], axis=1).tolist())}) == universe
+    assert rank_of_sequences(sequences, 5).tolist() == list(range(universe))
 
 
 def test_ranks_hold_for_a_bank_as_large_as_the_papers() -> None:

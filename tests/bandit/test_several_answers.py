@@ -30,7 +30,7 @@ def ratio_by_hand(values, per, stratum, sizes, cluster):
     above = sum(w * value for w, value in zip(weight, values, strict=True))
     below = sum(w * value for w, value in zip(weight, per, strict=True))
     ratio = above / below
-    residual = [(value - ratio * one) / below for value, one in zip(values, per, strict=True)]
+    residual = [(value - ratio * divisor) / below for value, divisor in zip(values, per, strict=True)]
     means = [
         sum(r for r, place in zip(residual, stratum, strict=True) if place == index) / answered[index]
         for index in range(len(sizes))
@@ -38,8 +38,8 @@ def ratio_by_hand(values, per, stratum, sizes, cluster):
     totals = [
         sum(
             w * (r - means[place])
-            for w, r, place, one in zip(weight, residual, stratum, cluster, strict=True)
-            if one == who
+            for w, r, place, person in zip(weight, residual, stratum, cluster, strict=True)
+            if person == who
         )
         for who in people
     ]
@@ -52,9 +52,9 @@ STRATUM, CLUSTER = [0, 0, 0, 1, 1, 1, 1, 1], list("aabbccdd")
 
 def test_a_ratio_is_that_of_the_weighted_sums_with_a_linearised_error():
     value, error = ratio_by_hand(VALUES, PER, STRATUM, (10, 90), CLUSTER)
-    found = stratified_mean(values=VALUES, per=PER, stratum=STRATUM, sizes=(10, 90), cluster=CLUSTER)
-    assert (found.value, found.standard_error) == pytest.approx((value, error))
-    assert found.value != pytest.approx(sum(VALUES) / sum(PER))
+    estimate = stratified_mean(values=VALUES, per=PER, stratum=STRATUM, sizes=(10, 90), cluster=CLUSTER)
+    assert (estimate.value, estimate.standard_error) == pytest.approx((value, error))
+    assert estimate.value != pytest.approx(sum(VALUES) / sum(PER))
     probability = np.where(np.array(STRATUM) == 0, 0.3, 0.05)
     weighted = hajek(values=VALUES, per=PER, probability=probability, cluster=CLUSTER)
     assert weighted.value == pytest.approx(np.dot(VALUES, 1 / probability) / np.dot(PER, 1 / probability))
@@ -67,9 +67,9 @@ def test_a_domain_is_the_ratio_whose_lower_sum_counts_it():
     values, inside = rng.random(60), rng.random(60) < 0.4
     common = {"stratum": rng.integers(0, 2, 60), "sizes": (100, 300), "cluster": np.arange(60) // 5}
     values += 3 * (common["cluster"] % 3)  # People differ, so that the least variance does not matter.
-    one = stratified_mean(values=values, domain=inside, universe_size=1000, **common)
+    estimate = stratified_mean(values=values, domain=inside, universe_size=1000, **common)
     other = stratified_mean(values=np.where(inside, values, 0), per=inside.astype(float), universe_size=1000, **common)
-    assert (one.value, one.standard_error) == pytest.approx((other.value, other.standard_error))
+    assert (estimate.value, estimate.standard_error) == pytest.approx((other.value, other.standard_error))
 
 
 def test_differences_of_ratios_are_those_of_their_parts():
@@ -82,8 +82,8 @@ def test_differences_of_ratios_are_those_of_their_parts():
     def of(domain):
         return stratified_mean(values=values, per=per, domain=domain, **common).value
 
-    found = stratified_difference(values=values, per=per, first=first, second=~first, **common)
-    assert found.value == pytest.approx(of(~first) - of(first))
+    difference = stratified_difference(values=values, per=per, first=first, second=~first, **common)
+    assert difference.value == pytest.approx(of(~first) - of(first))
     effect = stratified_effect(values=values, per=per, first=first, second=~first, **common)
     alone = [
         stratified_mean(
@@ -120,16 +120,16 @@ def test_one_answer_an_item_is_the_variance_between_respondents():
     rng = np.random.default_rng(5)
     common = {"stratum": np.arange(60) % 2, "sizes": (100, 300), "cluster": np.arange(60) // 5}
     values = rng.random(60)
-    one = stratified_mean(values=values, **common)
+    estimate = stratified_mean(values=values, **common)
     again = stratified_mean(values=values, item=np.arange(60), **common)
-    assert again.standard_error == pytest.approx(one.standard_error, rel=1e-12)
+    assert again.standard_error == pytest.approx(estimate.standard_error, rel=1e-12)
 
 
 def test_the_variance_by_two_ways_is_the_one_and_the_other_less_both():
     """Equal weights and no correction: the textbook sum, term by term."""
     rng = np.random.default_rng(6)
     item, person, values = np.arange(60) % 20, np.arange(60) // 4, rng.random(60)
-    found = hajek(values=values, probability=np.full(60, 0.5), cluster=person, item=item)
+    estimate = hajek(values=values, probability=np.full(60, 0.5), cluster=person, item=item)
     share = (values - values.mean()) / 60
 
     def spread(cluster):
@@ -137,18 +137,18 @@ def test_the_variance_by_two_ways_is_the_one_and_the_other_less_both():
         return totals.size / (totals.size - 1) * (totals**2).sum()
 
     expected = spread(person) + spread(item) - spread(np.arange(60))
-    assert found.standard_error == pytest.approx(math.sqrt(expected))
-    assert found.degrees_of_freedom == 14
+    assert estimate.standard_error == pytest.approx(math.sqrt(expected))
+    assert estimate.degrees_of_freedom == 14
 
 
 def test_a_census_of_alike_people_has_no_error_left():
     """All items are asked, and people agree on each: nothing is left to chance."""
     item = np.tile(np.arange(12), 3)
-    found = stratified_mean(
+    estimate = stratified_mean(
         values=item % 5, stratum=np.zeros(36, dtype=int), sizes=(12,), cluster=np.arange(36) // 3, item=item
     )
     plain = stratified_mean(values=item % 5, stratum=np.zeros(36, dtype=int), sizes=(12,), cluster=np.arange(36) // 3)
-    assert found.standard_error < 0.35 * plain.standard_error
+    assert estimate.standard_error < 0.35 * plain.standard_error
 
 
 @pytest.mark.thorough
@@ -167,7 +167,7 @@ def test_intervals_cover_the_truth_with_three_answers_an_item(kind):
     nodes = rng.normal(0, 0.5, 4000)
     chance = 1 / (1 + np.exp(-(easy[:, None] + nodes[None, :])))
     truth = {"mean": easy.mean(), "ratio": (chance.mean(axis=1) * tries).sum() / tries.sum()}.get(kind, chance.mean())
-    found, alone = [], []
+    with_items, alone = [], []
     for _study in range(STUDIES):
         plan = draw(
             design=design,
@@ -178,35 +178,35 @@ def test_intervals_cover_the_truth_with_three_answers_an_item(kind):
             responses_per_item=answers,
         )
         asked = plan.selected
-        booklets = deal(conflict_keys=[(one,) for one in asked], groups=[0] * asked.size, size=6, rng=rng)
+        booklets = deal(conflict_keys=[(candidate,) for candidate in asked], groups=[0] * asked.size, size=6, rng=rng)
         person = np.empty(asked.size, dtype=int)
         for number, slots in enumerate(booklets):
             person[slots] = number
         logit = easy[asked] + rng.normal(0, 0.5, len(booklets))[person]
-        given = {"cluster": person}
+        arguments = {"cluster": person}
         if kind == "softmax":
-            given["probability"] = plan.inclusion_probability
+            arguments["probability"] = plan.inclusion_probability
         else:
-            given |= {"stratum": plan.stratum, "sizes": tuple(one.size for one in plan.strata)}
+            arguments |= {"stratum": plan.stratum, "sizes": tuple(stratum.size for stratum in plan.strata)}
         values = (rng.random(asked.size) < 1 / (1 + np.exp(-logit))).astype(float)
         if kind == "mean":
             values = logit + rng.normal(0, 1, asked.size)
         if kind == "ratio":
-            given["per"] = tries[asked].astype(float)
+            arguments["per"] = tries[asked].astype(float)
             values = rng.binomial(tries[asked], 1 / (1 + np.exp(-logit))).astype(float)
-        kept = rng.random(asked.size) > (0.25 if kind == "lost" else 0.0)
-        given = {name: one if name == "sizes" else one[kept] for name, one in given.items()}
+        answered = rng.random(asked.size) > (0.25 if kind == "lost" else 0.0)
+        arguments = {name: value if name == "sizes" else value[answered] for name, value in arguments.items()}
         estimator = hajek if kind == "softmax" else stratified_mean
         is_share = kind in ("share", "softmax", "lost")
-        found.append(estimator(values=values[kept], item=asked[kept], share=is_share, **given))
-        alone.append(estimator(values=values[kept], share=is_share, **given))
-    estimates = np.array([one.value for one in found])
+        with_items.append(estimator(values=values[answered], item=asked[answered], share=is_share, **arguments))
+        alone.append(estimator(values=values[answered], share=is_share, **arguments))
+    estimates = np.array([estimate.value for estimate in with_items])
     error = estimates.std(ddof=1) / math.sqrt(STUDIES)
     # A ratio's own bias is of the order of its variance; the fixed truth of a share is itself an average of draws.
     assert abs(estimates.mean() - truth) < 3 * error
 
     def coverage(intervals):
-        return np.mean([one.interval[0] <= truth <= one.interval[1] for one in intervals])
+        return np.mean([interval.interval[0] <= truth <= interval.interval[1] for interval in intervals])
 
-    assert 0.92 <= coverage(found) <= 0.98
+    assert 0.92 <= coverage(with_items) <= 0.98
     assert coverage(alone) < 0.93

@@ -90,15 +90,15 @@ def test_one_pair_and_many_have_the_same_truth():
     for index, (evidence, target, outcome) in enumerate(
         zip(pairs.evidence.tolist(), pairs.target.tolist(), pairs.outcome.tolist(), strict=True)
     ):
-        one = truth.probability(evidence, target, outcome, IDS[evidence], IDS[target])
-        assert one == pytest.approx(many[index], abs=1e-12)
+        probability = truth.probability(evidence, target, outcome, IDS[evidence], IDS[target])
+        assert probability == pytest.approx(many[index], abs=1e-12)
 
 
 def test_another_seed_is_another_truth_and_a_new_id_another_hidden_part():
     pairs = every_pair()
     first, second = truth_of(1).probabilities(pairs, IDS), truth_of(2).probabilities(pairs, IDS)
     assert np.abs(first - second).max() > 0.1
-    renamed = truth_of(1).probabilities(pairs, [f"{one}!" for one in IDS])
+    renamed = truth_of(1).probabilities(pairs, [f"{text_id}!" for text_id in IDS])
     assert np.abs(first - renamed).max() > 0.1
 
 
@@ -288,10 +288,10 @@ def test_a_crowd_answers_as_its_people_would_one_by_one() -> None:
         for shown in (0, 1)
         for who in range(1500)
     ]
-    for shown, one_by_one in ((0, alone[:1500]), (1, alone[1500:])):
-        assert moves[crowd.changed & (outcome == shown)].mean() == pytest.approx(np.mean(one_by_one), abs=1.0)
+    for shown_outcome, one_by_one in ((0, alone[:1500]), (1, alone[1500:])):
+        assert moves[crowd.changed & (outcome == shown_outcome)].mean() == pytest.approx(np.mean(one_by_one), abs=1.0)
     steps = [set((crowd.prior[person == who] % 10).tolist()) for who in range(200)]
-    assert 0.5 < sum(found == {0} for found in steps) / 200 < 0.7
+    assert 0.5 < sum(step == {0} for step in steps) / 200 < 0.7
     assert {crowd.prior.min(), crowd.posterior.min()} == {0} and crowd.posterior.max() <= 100
     shares = np.bincount(person, weights=crowd.changed) / 15
     assert shares.var() > 1.5 * 0.42 * 0.58 / 15  # people differ by more than chance

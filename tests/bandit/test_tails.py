@@ -12,8 +12,8 @@ def found(sums: np.ndarray, shares: np.ndarray | None = None, times: int = 1) ->
     values, cluster = np.repeat(sums, times), np.repeat(np.arange(sums.size), times)
     plain = bandit.naive_mean(values=values, cluster=cluster)
     error, share = bandit.error_contributions(values=values, weight=np.ones(values.size))
-    given = share if shares is None else np.repeat(shares / times, times)
-    return plain, bandit.for_far_answers(plain, contributions=error, shares=given, cluster=cluster)
+    answer_shares = share if shares is None else np.repeat(shares / times, times)
+    return plain, bandit.for_far_answers(plain, contributions=error, shares=answer_shares, cluster=cluster)
 
 
 def test_one_person_far_out_leaves_few_degrees_of_freedom() -> None:
@@ -69,7 +69,7 @@ def test_it_holds_a_mean_of_losses_more_often_than_the_plain_interval() -> None:
     rng, hits = np.random.default_rng(8), np.zeros(2)
     for _study in range(400):
         losses = np.where(rng.random(160) < 0.06, 5.0, 0.3)
-        plain, wider = (one.interval for one in found(losses.reshape(40, 4).mean(axis=1)))
+        plain, wider = (estimate.interval for estimate in found(losses.reshape(40, 4).mean(axis=1)))
         truth = 0.06 * 5.0 + 0.94 * 0.3
         hits += [low <= truth <= high for low, high in (plain, wider)]
     assert hits[0] < hits[1] and 0.92 <= hits[1] / 400 <= 0.98

@@ -310,6 +310,6 @@ def test_what_is_wrong_with_a_page_is_found(visitor: Visitor) -> None:
     }""")
     visitor.page.wait_for_timeout(100)
     visitor.look("spoilt")
-    found = "\n".join(visitor.problems)
+    text = "\n".join(visitor.problems)
     for sign in ("label:", "color-contrast:", "image-alt:", "lang is xx", "2 main headings", "px wide", "console: "):
-        assert sign in found, sign
+        assert sign in text, sign

@@ -50,9 +50,9 @@ def go_on(page: Any) -> None:
 
 
 def last() -> Belief:
-    found = Belief.objects.order_by("response_id").last()
-    assert found is not None
-    return found
+    belief = Belief.objects.order_by("response_id").last()
+    assert belief is not None
+    return belief
 
 
 def facts(belief: Belief) -> tuple[int, str, int | None, int | None]:
@@ -74,11 +74,11 @@ def test_a_track_has_no_thumb_until_it_is_touched_and_writes_the_field(
     width = track.bounding_box()["width"]
     track.click(position={"x": width * 0.8, "y": 20})
     assert "untouched" not in track.get_attribute("class")
-    shown = int(page.locator(VALUE).input_value())
-    assert 76 <= shown <= 84 and track.get_attribute("aria-valuetext") == f"{shown} %"
+    value = int(page.locator(VALUE).input_value())
+    assert 76 <= value <= 84 and track.get_attribute("aria-valuetext") == f"{value} %"
     look(page)
     go_on(page)
-    assert facts(last()) == (shown, "track", shown, 1)
+    assert facts(last()) == (value, "track", value, 1)
     assert [text for text in complaints if "422" not in text] == []
 
 

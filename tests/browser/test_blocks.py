@@ -73,8 +73,8 @@ def answer(page: Any) -> None:
         page.get_by_label("I read this").check()
     elif kind == "form":
         for label in ("Yes", "10", "calm", "A pen"):
-            if (found := page.get_by_label(label, exact=True)).count():
-                found.check()
+            if (field := page.get_by_label(label, exact=True)).count():
+                field.check()
         if page.get_by_label("Your age").count():
             page.get_by_label("Your age").fill("30")
     else:

@@ -103,11 +103,11 @@ def test_the_main_pages_are_for_everybody_and_fit_a_phone(researcher: Visitor, a
             say = f"{name} at {width} px: "
             if page.evaluate(WIDER):
                 researcher.problems.append(say + "wider than the screen")
-            researcher.problems += [say + found for found in page.evaluate(SIDEWAYS)]
+            researcher.problems += [say + problem for problem in page.evaluate(SIDEWAYS)]
             if name == "study":  # What is folded is looked at too.
                 page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
             use_axe(page)
-            researcher.problems += [say + found for found in page.evaluate(AXE, rules)]
+            researcher.problems += [say + problem for problem in page.evaluate(AXE, rules)]
     assert researcher.problems == []
 
 

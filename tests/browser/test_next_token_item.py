@@ -75,7 +75,7 @@ def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server
     visitor = Visitor(browser, live_server.url, **looks_in(language))
     page = enter(visitor, study, language)
     words = passages.vocabulary_of(passages.registered("pairs:tales"))
-    field, shown = (
+    field, suggestions = (
         page.locator("input[name=guess]"),
         "() => [...document.querySelectorAll('[role=option]')].map(one => one.textContent)",
     )
@@ -89,11 +89,11 @@ def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server
     for typed, token in ((" t", " t"), ("·t", " t"), ("e", "e"), ("\u00a0t", " t")):
         field.fill(typed)
         page.wait_for_selector("[role=option]")
-        assert page.evaluate(shown) == [shown_token(one) for one in words.beginning_with(token)]
+        assert page.evaluate(suggestions) == [shown_token(completion) for completion in words.beginning_with(token)]
     assert field.get_attribute("aria-expanded") == "true" and page.evaluate(active) is None
     assert page.evaluate(below) == place
     visitor.look("list of tokens", language=language)
-    listed = page.evaluate(shown)
+    listed = page.evaluate(suggestions)
     page.keyboard.press("ArrowDown")
     assert page.evaluate(active) == listed[0]
     page.keyboard.press("ArrowUp")
@@ -104,7 +104,7 @@ def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server
     page.keyboard.press("Escape")
     assert field.get_attribute("aria-expanded") == "false" and field.input_value() == "\u00a0t"
     field.fill("zzz")
-    assert page.evaluate(shown) == [] and field.get_attribute("aria-expanded") == "false"
+    assert page.evaluate(suggestions) == [] and field.get_attribute("aria-expanded") == "false"
     visitor.look("no such token", language=language)
     # Enter takes a token, and sends the page only once more.
     field.fill(" t")

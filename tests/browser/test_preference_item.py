@@ -48,10 +48,10 @@ def test_the_page_fits_and_is_read_aloud(study: Any, browser: Any, live_server: 
     visitor = Visitor(browser, live_server.url)
     page = visitor.page
     visitor.begin(study.slug, language)
-    shown = []
+    reply_texts = []
     for item in range(2):
         page.wait_for_selector("[data-screen=judgement]")
-        shown += page.locator(".reply").all_inner_texts()
+        reply_texts += page.locator(".reply").all_inner_texts()
         visitor.look(f"two replies, {item}", language=language)
         if item == 0:
             visitor.send_unanswered()
@@ -62,8 +62,8 @@ def test_the_page_fits_and_is_read_aloud(study: Any, browser: Any, live_server: 
         visitor.press(CONTINUE[language])
         page.wait_for_selector(f"[data-kind=end], input[name=step]:not([value='{before}'])", state="attached")
     assert visitor.problems == []
-    assert sorted(shown) == sorted(text for own in REPLIES.values() for text in own)
-    assert [one.place for one in ReplyJudgement.objects.all()] == [6, 6]
+    assert sorted(reply_texts) == sorted(text for own in REPLIES.values() for text in own)
+    assert [judgement.place for judgement in ReplyJudgement.objects.all()] == [6, 6]
     visitor.close()
 
 

@@ -78,8 +78,8 @@ def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, li
         assert page.evaluate(UNCOVERED) == []
         page.keyboard.press("Space")
         page.keyboard.press("Space")
-        (shown,) = page.evaluate(UNCOVERED)
-        assert shown == page.locator("[data-window] span").nth(1).text_content()
+        (window_text,) = page.evaluate(UNCOVERED)
+        assert window_text == page.locator("[data-window] span").nth(1).text_content()
         visitor.look("passage at its second word", language=language)
         # A key that is held down calls no further word.
         page.keyboard.down("Space")
@@ -93,9 +93,9 @@ def test_the_page_fits_and_is_read_by_the_space_bar(study: Any, browser: Any, li
         answer(page)
     assert visitor.problems == []
     times = list(WordTimes.objects.all())
-    assert sorted(len(one.times) for one in times) == sorted(len(text.split()) for text in TEXTS)
-    assert {one.means for one in times} == {"key"} and PassageAnswer.objects.filter(right=True).count() == 3
-    assert all(one.server_ms is not None and sum(one.times) <= one.server_ms + 2000 for one in times)
+    assert sorted(len(time.times) for time in times) == sorted(len(text.split()) for text in TEXTS)
+    assert {time.means for time in times} == {"key"} and PassageAnswer.objects.filter(right=True).count() == 3
+    assert all(time.server_ms is not None and sum(time.times) <= time.server_ms + 2000 for time in times)
     visitor.close()
 
 
@@ -171,8 +171,8 @@ def test_a_second_window_marks_the_passage_in_both(study: Any, browser: Any, liv
     other.goto(visitor.page.url)
     assert start(other) == words
     read_by_space(other, words)
-    (found,) = WordTimes.objects.all()
-    assert {"second_window", "opened_again"} <= set(found.marks)
+    (word_times,) = WordTimes.objects.all()
+    assert {"second_window", "opened_again"} <= set(word_times.marks)
     visitor.close()
 
 

@@ -44,8 +44,10 @@ def explained() -> Study:
     stage = cast.full_of_answers(cast.open_stage(instrument=asking, stages=[{"sittings": 3}]))
     now = timezone.now()
     rows = Response.objects.bulk_create(
-        Response(assignment=one, number=3, screen="explanation", screen_sha256="0" * 64, answered_at=now, server_ms=9)
-        for one in Assignment.objects.filter(slot__stage=stage).order_by("slot__number")
+        Response(
+            assignment=assignment, number=3, screen="explanation", screen_sha256="0" * 64, answered_at=now, server_ms=9
+        )
+        for assignment in Assignment.objects.filter(slot__stage=stage).order_by("slot__number")
     )
     words = ("They are about the same topic.", "The model was wrong about something easier before.")
     Explanation.objects.bulk_create(Explanation(response=row, text=words[place % 2]) for place, row in enumerate(rows))
@@ -71,7 +73,7 @@ def look(visitor: Visitor, state: str) -> None:
         page.set_viewport_size(size)
         if page.evaluate(WIDER):
             visitor.problems.append(f"{state}: wider than {size['width']} px")
-        visitor.problems += [f"{state}, {size['width']} px: {found}" for found in page.evaluate(AXE, CONTENT)]
+        visitor.problems += [f"{state}, {size['width']} px: {problem}" for problem in page.evaluate(AXE, CONTENT)]
 
 
 def test_coders_files_are_refused_with_a_reason_and_stored_with_their_agreement(
@@ -91,7 +93,7 @@ def test_coders_files_are_refused_with_a_reason_and_stored_with_their_agreement(
     assert "Nothing was stored." in page.get_by_role("alert").inner_text() and not ReasonCode.objects.exists()
     look(researcher, "refused")
     codes = {"ann": ("topic", "easier"), "bob": ("topic", "easier", "topic"), "cy": ("topic", "", "easier", "easier")}
-    files = [coders_file(study, tmp_path / f"{name}.csv", given) for name, given in codes.items()]
+    files = [coders_file(study, tmp_path / f"{name}.csv", answer_codes) for name, answer_codes in codes.items()]
     page.get_by_label("Files").set_input_files(files)
     page.get_by_role("button", name="Store").click()
     page.get_by_text("by ann,").wait_for()

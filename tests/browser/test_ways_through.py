@@ -44,8 +44,8 @@ class Keys:
         self.type = page.keyboard.type
 
     def where(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.page.evaluate(WHERE)
-        return found
+        place: dict[str, Any] = self.page.evaluate(WHERE)
+        return place
 
     def tab(self) -> dict[str, Any]:
         """Press Tab. Returns the element with the focus, which must be visible."""
@@ -152,8 +152,10 @@ def facts_of(session: Any, node: dict[str, Any]) -> dict[str, Any]:
     """
     facts = {fact["name"]: fact["value"].get("value") for fact in node.get("properties", ())}
     if node["role"]["value"] == "slider":
-        given = session.send("DOM.describeNode", {"backendNodeId": node["backendDOMNodeId"]})["node"]["attributes"]
-        attributes = dict(zip(given[::2], given[1::2], strict=True))
+        flat_attributes = session.send("DOM.describeNode", {"backendNodeId": node["backendDOMNodeId"]})["node"][
+            "attributes"
+        ]
+        attributes = dict(zip(flat_attributes[::2], flat_attributes[1::2], strict=True))
         facts["valuetext"] = attributes.get("aria-valuetext", facts["valuetext"])
     return facts
 
@@ -161,12 +163,12 @@ def facts_of(session: Any, node: dict[str, Any]) -> dict[str, Any]:
 def nodes_of(visitor: Visitor) -> list[Node]:
     """The accessibility tree in order, without ignored nodes."""
     session = visitor.context.new_cdp_session(visitor.page)
-    found = {node["nodeId"]: node for node in session.send("Accessibility.getFullAXTree")["nodes"]}
+    nodes_by_id = {node["nodeId"]: node for node in session.send("Accessibility.getFullAXTree")["nodes"]}
     nodes: list[Node] = []
-    waiting = [key for key, node in found.items() if "parentId" not in node]
+    waiting = [key for key, node in nodes_by_id.items() if "parentId" not in node]
     while waiting:
-        node = found[waiting.pop()]
-        waiting += reversed([key for key in node.get("childIds", ()) if key in found])
+        node = nodes_by_id[waiting.pop()]
+        waiting += reversed([key for key in node.get("childIds", ()) if key in nodes_by_id])
         if not node["ignored"]:
             nodes.append(
                 Node(
@@ -185,8 +187,8 @@ def controls(nodes: list[Node]) -> list[tuple[str, str]]:
 
 
 def one(nodes: list[Node], role: str) -> Node:
-    (found,) = (node for node in nodes if node.role == role)
-    return found
+    (match,) = (node for node in nodes if node.role == role)
+    return match
 
 
 FIRST = ("link", "Skip to the content")

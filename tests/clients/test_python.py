@@ -44,8 +44,8 @@ def connected(live_server: Any, user: User, scope: str = ApiToken.Scope.RUN) -> 
 
 @pytest.fixture
 def hunch(live_server: Any, owner: User) -> Iterator[Hunch]:
-    with connected(live_server, owner) as found:
-        yield found
+    with connected(live_server, owner) as client:
+        yield client
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ class TestServed:
         assert stage.pause().state == "paused"
         assert stage.resume().state == "open"
         assert made.stage(1).close(now=True).state == "closing"
-        assert {one.slug for one in hunch.studies()} == {"cast", "from-python"}
+        assert {study.slug for study in hunch.studies()} == {"cast", "from-python"}
 
     def test_every_problem_of_a_file_comes_with_its_key(self, hunch: Hunch, study: Study) -> None:
         with pytest.raises(HunchError, match="exists already") as refused:
@@ -182,10 +182,10 @@ def answering(hunch: Hunch, *answers: httpx.Response | Exception) -> list[httpx.
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request)
-        given = left.pop(0)
-        if isinstance(given, Exception):
-            raise given
-        return given
+        response = left.pop(0)
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     hunch._http.client = httpx.Client(transport=httpx.MockTransport(answer))
     return asked

@@ -42,8 +42,10 @@ def test_the_examples_for_r_run(live_server: Any, tmp_path: Path) -> None:
     cast.join(user, cast.open_study())  # Whose bank the new study takes.
     (tmp_path / "my-study.toml").write_text(cast.study_text(slug="my-study"), encoding="utf-8")
     setting, studies, estimates, run, files = re.findall(r"(?ms)^```r\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
-    shown = "print(nrow(counted)); print(nrow(figures)); print(stages$state); print(file.size(job$files[[1]]$name) > 0)"
-    script = "\n".join([WAITING, setting.replace(ADDRESS, live_server.url), run, studies, estimates, files, shown])
+    printing = (
+        "print(nrow(counted)); print(nrow(figures)); print(stages$state); print(file.size(job$files[[1]]$name) > 0)"
+    )
+    script = "\n".join([WAITING, setting.replace(ADDRESS, live_server.url), run, studies, estimates, files, printing])
     (tmp_path / "examples.R").write_text(script, encoding="utf-8")
 
     def meanwhile() -> None:

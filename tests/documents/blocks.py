@@ -21,9 +21,11 @@ class Block:
 
 def blocks_of(page: str) -> list[Block]:
     text = (DOCS / page).read_text(encoding="utf-8")
-    found = [Block(one["name"] or "", one["text"], "background" in one["what"]) for one in BLOCK.finditer(text)]
-    assert len(found) == len(re.findall(r"<!-- (?:file|run)", text)), f"{page}: a marked block is not written as one"
-    return found
+    blocks = [
+        Block(match["name"] or "", match["text"], "background" in match["what"]) for match in BLOCK.finditer(text)
+    ]
+    assert len(blocks) == len(re.findall(r"<!-- (?:file|run)", text)), f"{page}: a marked block is not written as one"
+    return blocks
 
 
 def files_of(page: str) -> dict[str, str]:

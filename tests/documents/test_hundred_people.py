@@ -66,11 +66,13 @@ def the_file(fake: FakeProlific) -> str:
 
 def run(line: str) -> str:
     out = io.StringIO()
-    _hunch, command, *given = shlex.split(line)
-    given = [one for one in given if one not in ("--wait", "--pdf")]  # No worker runs here, and nobody reads the PDF.
+    _hunch, command, *arguments = shlex.split(line)
+    arguments = [
+        argument for argument in arguments if argument not in ("--wait", "--pdf")
+    ]  # No worker runs here, and nobody reads the PDF.
     if command == "report":
-        given.insert(2, "studies=2")  # Ten take the same path.
-    call_command(command, *given, stdout=out, stderr=out)
+        arguments.insert(2, "studies=2")  # Ten take the same path.
+    call_command(command, *arguments, stdout=out, stderr=out)
     return out.getvalue()
 
 

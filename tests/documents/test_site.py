@@ -26,16 +26,16 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.ids |= {given[name] for name in ("id", "name") if name in given}
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        if tag in ("script", "img", "iframe") and "src" in given:
-            self.loaded.append(given["src"])
-        if tag == "link" and given.get("rel") not in ("canonical", "next", "prev") and "href" in given:
-            self.loaded.append(given["href"])
+        attributes = {name: value or "" for name, value in attrs}
+        self.ids |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        if tag in ("script", "img", "iframe") and "src" in attributes:
+            self.loaded.append(attributes["src"])
+        if tag == "link" and attributes.get("rel") not in ("canonical", "next", "prev") and "href" in attributes:
+            self.loaded.append(attributes["href"])
         if tag == "img":
-            self.pictures.append(given)
+            self.pictures.append(attributes)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_every_link_leads_to_a_page_and_a_heading(site: dict[Path, Page]) -> Non
 
 def test_nothing_is_loaded_from_elsewhere(site: dict[Path, Page]) -> None:
     for path, page in site.items():
-        assert [one for one in page.loaded if urlsplit(one).netloc] == [], path.name
+        assert [address for address in page.loaded if urlsplit(address).netloc] == [], path.name
     root = next(iter(site)).parent
     for sheet in root.rglob("*.css"):
         outside = re.findall(r"(?:@import|url\()\s*[\"']?(https?://[^\"')]+)", sheet.read_text(encoding="utf-8"))
@@ -82,8 +82,8 @@ def test_nothing_is_loaded_from_elsewhere(site: dict[Path, Page]) -> None:
 
 
 def test_every_picture_has_a_text_and_is_small(site: dict[Path, Page]) -> None:
-    pictures = [one for page in site.values() for one in page.pictures if "pictures/" in one["src"]]
-    assert len(pictures) >= 4 and all(len(one["alt"]) > 20 for one in pictures)
+    pictures = [picture for page in site.values() for picture in page.pictures if "pictures/" in picture["src"]]
+    assert len(pictures) >= 4 and all(len(picture["alt"]) > 20 for picture in pictures)
     for picture in (ROOT / "docs" / "pictures").iterdir():
         assert picture.stat().st_size < 120_000, picture.name
 

@@ -137,9 +137,9 @@ class Participant(threading.Thread):
                 raise AssertionError(f"{method} {path}: {response.status_code} {response.text[:2000]}")
             if response.request.method == "POST":
                 typed = {name: value for name, value in data.items() if name != "csrfmiddlewaretoken"}
-                kept = {name: value for name, value in page.hidden.items() if name != "csrfmiddlewaretoken"}
-                if kept != typed:
-                    raise AssertionError(f"{typed} became {kept}")
+                hidden_fields = {name: value for name, value in page.hidden.items() if name != "csrfmiddlewaretoken"}
+                if hidden_fields != typed:
+                    raise AssertionError(f"{typed} became {hidden_fields}")
                 data = page.hidden
             time.sleep(0.1)
         raise AssertionError(f"{method} {path} was not taken in {PATIENCE} s")

@@ -79,7 +79,7 @@ def test_a_task_that_was_lost_before_the_clock_went_back_is_sent_again(moves: Ca
     assert leases.mark_sent(step)
     assert jobs.due_steps() == []
     moves(-HOUR)
-    assert [found.pk for found in jobs.due_steps()] == [step.pk]
+    assert [due_step.pk for due_step in jobs.due_steps()] == [step.pk]
 
 
 def test_a_running_step_is_nobody_elses_and_a_dead_workers_lease_ends(moves: Callable[[timedelta], None]) -> None:

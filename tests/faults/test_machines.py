@@ -126,17 +126,17 @@ class SittingMachine(InTransaction):
     def answer(self, who: int, value: int, again: bool) -> None:
         if who not in self.sittings:
             return
-        shown = self.step(who)
-        given = cast.answers_for(shown, **({"value": str(value)} if shown.screen else {}))
+        step = self.step(who)
+        answers = cast.answers_for(step, **({"value": str(value)} if step.screen else {}))
         before, stood_at = Response.objects.count(), self.reload(who).step
-        advance(sitting=self.sittings[who], step=shown.number, data=given)
-        self.last[who] = (shown.number, given)
+        advance(sitting=self.sittings[who], step=step.number, data=answers)
+        self.last[who] = (step.number, answers)
         stored = Response.objects.count() - before
         assert stored in (0, 1)
         # Exactly one response for the screen of an item, unless the person had lost the place meanwhile.
         ended = self.reload(who).state in (Sitting.State.TURNED_AWAY,)
-        assert stored == (shown.kind == "item" and not ended)
-        assert self.reload(who).step == stood_at + (shown.kind != "end")
+        assert stored == (step.kind == "item" and not ended)
+        assert self.reload(who).step == stood_at + (step.kind != "end")
         self.accepted[who] += stored
         if again:
             self.post_again(who=who)
@@ -147,9 +147,9 @@ class SittingMachine(InTransaction):
         if who not in self.last:
             return
         before = self.rows()
-        number, given = self.last[who]
-        advance(sitting=self.sittings[who], step=number, data=given)
-        advance(sitting=self.sittings[who], step=max(1, number - 1), data=given)
+        number, answers = self.last[who]
+        advance(sitting=self.sittings[who], step=number, data=answers)
+        advance(sitting=self.sittings[who], step=max(1, number - 1), data=answers)
         assert self.rows() == before
 
     @rule(who=PEOPLE, ahead=st.integers(1, 3))
@@ -165,12 +165,12 @@ class SittingMachine(InTransaction):
     def answer_badly(self, who: int, value: str) -> None:
         if who not in self.sittings:
             return
-        shown = self.step(who)
-        if shown.kind != "item" or shown.screen is None:
+        step = self.step(who)
+        if step.kind != "item" or step.screen is None:
             return
         before = self.rows()
         with pytest.raises(FieldErrors):
-            advance(sitting=self.sittings[who], step=shown.number, data={"value": value})
+            advance(sitting=self.sittings[who], step=step.number, data={"value": value})
         assert self.rows() == before
 
     @rule(who=PEOPLE)
@@ -212,7 +212,7 @@ class SittingMachine(InTransaction):
         for who, sitting in self.sittings.items():
             of_each = numbers[sitting.pk].values()
             assert sum(map(len, of_each)) == self.accepted[who]
-            assert all(found == list(range(1, len(found) + 1)) for found in of_each)
+            assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in of_each)
 
     @invariant()
     def nobody_goes_back_or_sees_an_item_twice(self) -> None:
@@ -220,8 +220,8 @@ class SittingMachine(InTransaction):
         for who, sitting in self.sittings.items():
             assert steps[sitting.pk] >= self.steps.get(who, 0)
             self.steps[who] = steps[sitting.pk]
-        shown = Counter(Assignment.objects.values_list("sitting", "slot__item"))
-        assert set(shown.values()) <= {1}
+        counts = Counter(Assignment.objects.values_list("sitting", "slot__item"))
+        assert set(counts.values()) <= {1}
 
     def check_at_end(self) -> None:
         """Whoever is still inside leaves, and the stage ends by itself with what counts."""

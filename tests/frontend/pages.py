@@ -36,20 +36,20 @@ class _Reader(HTMLParser):
         self.open: list[tuple[str, dict[str, str]]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         self.page.tags.append(tag)
         if tag == "main":
-            self.page.main = given
+            self.page.main = attributes
         elif tag == "form":
-            self.page.form = given
-        elif tag in ("input", "textarea") and given.get("type") == "hidden":
-            self.page.hidden[given["name"]] = given.get("value", "")
+            self.page.form = attributes
+        elif tag in ("input", "textarea") and attributes.get("type") == "hidden":
+            self.page.hidden[attributes["name"]] = attributes.get("value", "")
         elif tag in ("input", "textarea"):
-            self.page.inputs.append({"type": tag, "name": "", **given})
+            self.page.inputs.append({"type": tag, "name": "", **attributes})
         elif tag == "br":
             self.handle_data("\n")
         if tag not in VOID:
-            self.open.append((tag, given))
+            self.open.append((tag, attributes))
 
     def handle_endtag(self, tag: str) -> None:
         while self.open and self.open.pop()[0] != tag:
@@ -57,14 +57,14 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.page.text += data
-        for tag, given in self.open:
-            if "data-part" in given:
-                name = given["data-part"]
+        for tag, attributes in self.open:
+            if "data-part" in attributes:
+                name = attributes["data-part"]
                 self.page.parts[name] = self.page.parts.get(name, "") + data
-            if "data-code" in given:
+            if "data-code" in attributes:
                 self.page.code += data
             if tag == "label":
-                self.page.labels[given["for"]] = self.page.labels.get(given["for"], "") + data
+                self.page.labels[attributes["for"]] = self.page.labels.get(attributes["for"], "") + data
 
 
 def read(html: str) -> Page:
@@ -87,16 +87,16 @@ def arrive(client: Client, slug: str = "cast") -> Page:
 def fields_for(page: Page) -> dict[str, Any]:
     """The answers that a careful respondent of the cast sends from this page."""
     kind = page.main["data-kind"]
-    given: dict[str, Any] = dict(page.hidden)
+    fields: dict[str, Any] = dict(page.hidden)
     if kind == "checks":
-        given |= {"first_check": page.value_of("right one"), "second_check": page.value_of("right")}
+        fields |= {"first_check": page.value_of("right one"), "second_check": page.value_of("right")}
     elif kind == "item":
-        given |= {"value": "60" if page.form["data-screen"] == "prior" else "70"}
+        fields |= {"value": "60" if page.form["data-screen"] == "prior" else "70"}
         if any(field["name"] == "direction" for field in page.inputs):
-            given |= {"direction": "higher"}
+            fields |= {"direction": "higher"}
     elif kind == "form":
-        given |= {"age": "30", "use": "often", "remark": "none"}
-    return given
+        fields |= {"age": "30", "use": "often", "remark": "none"}
+    return fields
 
 
 def shown_again(client: Client, response: Any) -> Any:

@@ -37,10 +37,10 @@ def without_id(response: Any) -> Any:
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_strangers_see_the_page_of_an_unknown_address(hidden: None, page: str, method: str) -> None:
-    found = shown(Client(), f"/s/cast/{page}", method)
-    assert found == shown(Client(), f"/s/nobody/{page}", method)
+    response = shown(Client(), f"/s/cast/{page}", method)
+    assert response == shown(Client(), f"/s/nobody/{page}", method)
     # The welcome page takes no POST, and a GET of a report leads to the sitting, whatever the study.
-    assert found[0] == {("", "post"): 405, ("report", "get"): 303}.get((page.partition("?")[0], method), 404)
+    assert response[0] == {("", "post"): 405, ("report", "get"): 303}.get((page.partition("?")[0], method), 404)
 
 
 def test_a_token_of_another_study_shows_no_more(hidden: None) -> None:

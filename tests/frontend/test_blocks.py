@@ -90,7 +90,7 @@ def test_an_attention_check_without_an_answer_is_shown_again_with_what_to_do(cli
 def test_an_attention_checks_page_says_nothing_of_which_answer_is_right(client: Client) -> None:
     cast.open_study(sitting={"items": 3, "attention_checks": [READ]})
     page = go_to(client, "attention")
-    assert sorted(one["value"] for one in page.inputs if one["type"] == "radio") == ["1", "2", "3"]
+    assert sorted(field["value"] for field in page.inputs if field["type"] == "radio") == ["1", "2", "3"]
 
 
 def test_a_scale_names_its_ends_and_several_boxes_can_be_checked(client: Client) -> None:
@@ -99,15 +99,15 @@ def test_a_scale_names_its_ends_and_several_boxes_can_be_checked(client: Client)
     assert page.labels["id_agree_1"] == "1: not at all" and page.labels["id_agree_5"] == "5: fully"
     assert page.labels["id_agree_3"] == "3"
     assert [page.labels[f"id_tone_{place}"] for place in (1, 2)] == ["calm", "loud"]
-    boxes = [one for one in page.inputs if one["type"] == "checkbox"]
-    assert [one["value"] for one in boxes] == ["A pen", "<b>Paper</b>", "None", "prefer_not_to_say"]
+    boxes = [field for field in page.inputs if field["type"] == "checkbox"]
+    assert [box["value"] for box in boxes] == ["A pen", "<b>Paper</b>", "None", "prefer_not_to_say"]
     assert "Prefer not to say" in page.text
     refused = shown_again(client, post(client, page, agree="4", tools=["A pen", "None"]))
     again = refused.content.decode()
     assert "“None” does not go together" in again
     assert 'href="#id_tools_1"' in again
-    kept = [one for one in read(again).inputs if "checked" in one]
-    assert [one["value"] for one in kept] == ["4", "A pen", "None"]
+    checked = [field for field in read(again).inputs if "checked" in field]
+    assert [field["value"] for field in checked] == ["4", "A pen", "None"]
     post(client, page, agree="4", tone="1", tools=["<b>Paper</b>", "A pen"])
     assert FormAnswer.objects.get(block="about").answers == {"agree": 4, "tone": 1, "tools": ["A pen", "<b>Paper</b>"]}
 
@@ -117,7 +117,7 @@ def test_a_ready_form_speaks_the_studys_language(client: Client, language: str, 
     cast.open_study(blocks=blocks(after={"kind": "form", "ready": "looked_up"}), texts={"language": language})
     page = send(client, go_to(client, "form"))
     assert words in page.text
-    assert {one["value"] for one in page.inputs if one["type"] == "radio"} == {
+    assert {field["value"] for field in page.inputs if field["type"] == "radio"} == {
         *("no", "looked_up", "asked_ai", "both", "prefer_not_to_say")
     }
 
@@ -153,9 +153,9 @@ def test_the_choice_has_two_equal_buttons_and_no_other(client: Client) -> None:
     at_choice(client)
     page = SimulatedPage(get_body(client))
     assert page.buttons == {"my_data": ["use", "withdraw"]}
-    buttons = [one for one in page.main.walk() if one.tag == "button"]
-    assert [one.text for one in buttons] == ["Use my data", "Withdraw my data"]
-    assert len({one.attributes.get("class", "") for one in buttons}) == 1
+    buttons = [element for element in page.main.walk() if element.tag == "button"]
+    assert [button.text for button in buttons] == ["Use my data", "Withdraw my data"]
+    assert len({button.attributes.get("class", "") for button in buttons}) == 1
     assert "Your pay is the same, whichever you choose." in page.main.text
 
 
@@ -221,7 +221,7 @@ def test_a_report_is_noted_and_what_was_entered_stays(client: Client, at_prior: 
     response = shown_again(client, sent)
     page = read(response.content.decode())
     assert "we have noted what you wrote" in page.text
-    assert [one["value"] for one in page.inputs if one.get("name") == "value"] == ["37"]
+    assert [field["value"] for field in page.inputs if field.get("name") == "value"] == ["37"]
     assert page.hidden["step"] == at_prior.hidden["step"] and page.form["action"] == SITTING
     assert "Two <b>options</b>" not in response.content.decode() + get_body(client)
     assert QuestionReport.objects.get().text == "Two <b>options</b> are the same"
@@ -248,7 +248,7 @@ def test_a_remark_that_is_too_long_keeps_what_was_entered(client: Client, at_pri
     response = shown_again(client, post(client, at_prior, SITTING, value="37", report="x" * 3000))
     body = response.content.decode()
     assert 'href="#id_report"' in body
-    assert [one["value"] for one in read(body).inputs if one.get("name") == "value"] == ["37"]
+    assert [field["value"] for field in read(body).inputs if field.get("name") == "value"] == ["37"]
     assert not QuestionReport.objects.exists() and not Belief.objects.exists()
 
 
@@ -257,7 +257,7 @@ def test_a_report_without_words_is_asked_for_again_with_the_field_open(client: C
     body = response.content.decode()
     assert 'class="report" open' in body and 'href="#id_report"' in body
     assert "Please say in a few words what is wrong." in body
-    assert [one["value"] for one in read(body).inputs if one.get("name") == "value"] == ["37"]
+    assert [field["value"] for field in read(body).inputs if field.get("name") == "value"] == ["37"]
 
 
 def test_a_report_from_a_tab_that_was_left_behind_shows_the_step_one_is_at(client: Client, at_prior: Any) -> None:
@@ -265,7 +265,7 @@ def test_a_report_from_a_tab_that_was_left_behind_shows_the_step_one_is_at(clien
     response = shown_again(client, post(client, at_prior, REPORT, value="99", position="1", report="odd"))
     page = read(response.content.decode())
     assert page.form["data-screen"] == "posterior" and "we have noted" in page.text
-    assert "99" not in [one.get("value") for one in page.inputs]
+    assert "99" not in [field.get("value") for field in page.inputs]
     assert (QuestionReport.objects.get().screen, Belief.objects.get().value) == ("prior", 60)
 
 

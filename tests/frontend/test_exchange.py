@@ -71,17 +71,17 @@ def test_a_sitting_with_everything_by_exchange_shows_the_pages_that_a_get_shows(
 
 
 def answers_in_german(page: Any) -> dict[str, Any]:
-    given: dict[str, Any] = dict(page.hidden)
+    fields: dict[str, Any] = dict(page.hidden)
     right = ("Ja", "Sprachmodelle.", "Das habe ich gelesen.", "Einen Stift", "völlig", "Nein")
     for field in page.inputs:
-        if field["type"] in ("radio", "checkbox") and field["name"] not in given:
+        if field["type"] in ("radio", "checkbox") and field["name"] not in fields:
             options = [i for i in page.inputs if i["name"] == field["name"]]
             chosen = [i for i in options if page.labels[i["id"]].strip() in right] or options[-1:]
             same = [i for i in options if i.get("value") == "same"]
-            given[field["name"]] = (same or chosen)[0]["value"]
+            fields[field["name"]] = (same or chosen)[0]["value"]
         elif field["type"] in ("text", "textarea") and field["name"] != "report":
-            given.setdefault(field["name"], "" if "direction" in given else "30")
-    return {**given, "my_data": "use"}
+            fields.setdefault(field["name"], "" if "direction" in fields else "30")
+    return {**fields, "my_data": "use"}
 
 
 def test_any_other_value_of_the_header_gets_a_redirect(client: Client, study: Study) -> None:
@@ -113,8 +113,8 @@ def test_an_outdated_tab_gets_the_page_at_which_the_sitting_is(client: Client, s
     old_tab = go_to(client, "item", screen="prior")
     page = read(exchange(client, fields_for(old_tab)).content.decode())
     page = read(exchange(client, fields_for(page)).content.decode())
-    shown = read(exchange(client, {**fields_for(old_tab), "value": "1"}).content.decode())
-    assert (shown.main, shown.form["data-screen"]) == (page.main, "prior")
+    shown_page = read(exchange(client, {**fields_for(old_tab), "value": "1"}).content.decode())
+    assert (shown_page.main, shown_page.form["data-screen"]) == (page.main, "prior")
     assert Belief.objects.count() == 2
 
 

@@ -30,8 +30,8 @@ def begin(client: Client) -> Page:
     return read(client.post("/s/cast/consent", {"consent": "yes"}, follow=True).content.decode())
 
 
-def send(client: Client, page: Page, **given: Any) -> Page:
-    return read(client.post("/s/cast/sitting", {**page.hidden, **given}, follow=True).content.decode())
+def send(client: Client, page: Page, **fields: Any) -> Page:
+    return read(client.post("/s/cast/sitting", {**page.hidden, **fields}, follow=True).content.decode())
 
 
 def to_the_form(client: Client, right: str) -> Page:
@@ -101,12 +101,12 @@ def test_a_sitting_and_its_consent_keep_the_language_they_began_in(client: Clien
 
 @pytest.mark.slow
 def test_what_is_chosen_is_stored_in_the_words_of_the_first_language(study: Study) -> None:
-    for code, right, shown in (("de", "richtige", "nie"), ("en", "right one", "never")):
+    for code, right, answer_text in (("de", "richtige", "nie"), ("en", "right one", "never")):
         client = Client()
         choose(client, code)
         page = to_the_form(client, right)
         assert page.main["data-kind"] == "form", page.text
-        page = send(client, page, age="30", use=page.value_of(shown))
+        page = send(client, page, age="30", use=page.value_of(answer_text))
         assert page.main["data-kind"] == "debriefing", page.text
     assert [answer.answers for answer in FormAnswer.objects.order_by("pk")] == [{"age": 30, "use": "never"}] * 2
 

@@ -31,21 +31,21 @@ CALLS = {"_", "gettext", "gettext_lazy", "ngettext"}
 
 
 def sources(suffix: str) -> list[Path]:
-    found = {path for app in APPS for path in (ROOT / app).rglob(f"*{suffix}")}
-    return sorted(path for path in found if not str(path.relative_to(ROOT)).startswith(NOT_SHOWN))
+    paths = {path for app in APPS for path in (ROOT / app).rglob(f"*{suffix}")}
+    return sorted(path for path in paths if not str(path.relative_to(ROOT)).startswith(NOT_SHOWN))
 
 
 @functools.cache
 def sentences() -> frozenset[str]:
-    found: set[str] = set()
+    texts: set[str] = set()
     for path in sources(".py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-                found |= {arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)}
+                texts |= {arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)}
     for path in sources(".html"):
         marked = engines["pages"].env.extract_translations(path.read_text(encoding="utf-8"))
-        found |= {message if isinstance(message, str) else message[0] for _line, _call, message in marked}
-    return frozenset(found)
+        texts |= {message if isinstance(message, str) else message[0] for _line, _call, message in marked}
+    return frozenset(texts)
 
 
 def catalogue(app: str) -> dict[str, str]:

@@ -92,12 +92,12 @@ def test_what_was_typed_stays_and_is_stored_once(client: Client, study: Study, h
         response = client.post(SITTING, sent, headers=headers)
     assert_unavailable(response)
     assert not Response.objects.exists() and b"<script>alert" not in response.content
-    shown = read(response.content.decode())
-    assert shown.form == {"method": "post", "action": SITTING}
-    again = {name: value for name, value in shown.hidden.items() if name != "csrfmiddlewaretoken"}
+    shown_page = read(response.content.decode())
+    assert shown_page.form == {"method": "post", "action": SITTING}
+    again = {name: value for name, value in shown_page.hidden.items() if name != "csrfmiddlewaretoken"}
     assert again == {name: value for name, value in sent.items() if name != "csrfmiddlewaretoken"}
     for _press in range(2):
-        assert client.post(SITTING, shown.hidden).status_code == 303
+        assert client.post(SITTING, shown_page.hidden).status_code == 303
     assert Response.objects.count() == 1
 
 
@@ -108,8 +108,8 @@ def test_what_was_stored_before_the_connection_broke_is_stored_once(
     page = go_to(client, "item")
     stored = views.answer
 
-    def stores_and_breaks(**given: Any) -> None:
-        stored(**given)
+    def stores_and_breaks(**arguments: Any) -> None:
+        stored(**arguments)
         raise OperationalError("server closed the connection unexpectedly")
 
     with monkeypatch.context() as breaking:
@@ -127,9 +127,9 @@ def test_consent_that_could_not_be_stored_is_sent_again_and_begins_one_sitting(c
     with connection.execute_wrapper(away):
         response = client.post("/s/cast/consent", {"consent": "yes"})
     assert_unavailable(response)
-    shown = read(response.content.decode())
+    shown_page = read(response.content.decode())
     for _press in range(2):
-        assert client.post(shown.form["action"], shown.hidden).status_code == 303
+        assert client.post(shown_page.form["action"], shown_page.hidden).status_code == 303
     assert Sitting.objects.count() == Consent.objects.count() == 1
 
 
@@ -148,9 +148,9 @@ def test_the_new_page_has_a_token_of_its_own(study: Study) -> None:
     with connection.execute_wrapper(away):
         response = client.post("/s/cast/consent", {**page.hidden, "consent": "yes"})
     assert_unavailable(response)
-    shown = read(response.content.decode())
-    assert shown.hidden["csrfmiddlewaretoken"] != page.hidden["csrfmiddlewaretoken"]
-    assert client.post("/s/cast/consent", shown.hidden).status_code == 303
+    shown_page = read(response.content.decode())
+    assert shown_page.hidden["csrfmiddlewaretoken"] != page.hidden["csrfmiddlewaretoken"]
+    assert client.post("/s/cast/consent", shown_page.hidden).status_code == 303
 
 
 # Others

@@ -65,11 +65,11 @@ def heard() -> Iterator[Heard]:
     root.setLevel(logging.DEBUG)
     # Django's own loggers may not pass their records on to the root logger.
     quiet = [logging.getLogger(name) for name in ("django", "django.request", "survey")]
-    kept = [(logger, logger.propagate) for logger in quiet]
+    propagation = [(logger, logger.propagate) for logger in quiet]
     for logger in quiet:
         logger.propagate = True
     yield handler
-    for logger, propagate in kept:
+    for logger, propagate in propagation:
         logger.propagate = propagate
     root.removeHandler(handler)
     root.setLevel(level)
@@ -122,21 +122,21 @@ def assert_clean(texts: list[str], where: str) -> None:
         assert at < 0, f"{where}: …{text[max(0, at - 60) : at + 40]}…"
 
 
-def by_pages(client: Watched, given: dict[str, str]) -> None:
-    client.get("/s/cast/", given)
+def by_pages(client: Watched, query: dict[str, str]) -> None:
+    client.get("/s/cast/", query)
     client.get("/s/cast/consent")
     page = read(client.post("/s/cast/consent", {"consent": "yes"}, follow=True).content.decode())
     client.post("/s/cast/beacon", {"step": page.hidden["step"], "client_shown_ms": "3"})
     while page.main["data-kind"] != "end":
         page = send(client, page)
-    client.get("/s/cast/", given)  # A second time, like a reload of the panel's page.
+    client.get("/s/cast/", query)  # A second time, like a reload of the panel's page.
     client.post("/s/cast/resume", follow=True)
 
 
-def by_api(client: Watched, given: dict[str, str], kind: str) -> None:
+def by_api(client: Watched, query: dict[str, str], kind: str) -> None:
     address = "/api/v1/studies/cast/"
     client.get(address)
-    carried: dict[str, Any] = given if kind == "prolific" else {"parameters": given}
+    carried: dict[str, Any] = query if kind == "prolific" else {"parameters": query}
     body = {"consent": True, **carried}
     begun = client.post(f"{address}sittings/", body, content_type="application/json")
     assert begun.status_code == 201, begun.content
@@ -208,16 +208,16 @@ def test_a_crash_tells_nobody_who_was_there(
     study: Study, kind: str, where: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the page and in the error report, when the exception can see everything that was sent."""
-    given = parameters(study, monkeypatch)
+    query = parameters(study, monkeypatch)
     client = Watched(raise_request_exception=False)
-    client.get("/s/cast/", given)
+    client.get("/s/cast/", query)
 
     def broken(*args: Any, **named: Any) -> None:
-        kept = {**named}  # A report that prints local variables would show it.
-        raise RuntimeError(f"broken with {len(kept)}")
+        copied = {**named}  # A report that prints local variables would show it.
+        raise RuntimeError(f"broken with {len(copied)}")
 
     monkeypatch.setattr(where, broken)
-    answers = [client.get("/s/cast/", given), client.post("/s/cast/consent", {"consent": "yes", **given})]
+    answers = [client.get("/s/cast/", query), client.post("/s/cast/consent", {"consent": "yes", **query})]
     assert 500 in [answer.status_code for answer in answers]
     assert any("RuntimeError" in line for line in heard.lines), "the report is there"
     assert_clean(heard.lines, "logs")
@@ -227,11 +227,11 @@ def test_a_crash_tells_nobody_who_was_there(
 def test_a_refused_entrance_says_nothing_of_the_ids(
     study: Study, kind: str, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {name: f"{{{{{value}}}}}" for name, value in parameters(study, monkeypatch).items()}
+    query = {name: f"{{{{{value}}}}}" for name, value in parameters(study, monkeypatch).items()}
     client = Watched()
-    assert client.get("/s/cast/", given).status_code in (400, 403)
-    client.get("/s/nobody/", given)
-    client.post("/s/cast/sitting", given)
+    assert client.get("/s/cast/", query).status_code in (400, 403)
+    client.get("/s/nobody/", query)
+    client.post("/s/cast/sitting", query)
     assert_clean(client.seen, "what was sent")
     assert_clean(heard.lines, "logs")
 
@@ -240,13 +240,13 @@ def test_what_is_stored_is_encrypted_or_hashed(study: Study, kind: str, monkeypa
     """Every column of every table, as it is stored in the database."""
     by_pages(Watched(), parameters(study, monkeypatch))
     assert PanelIdentity.objects.count() == 1
-    found = []
+    cells = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")  # noqa: S608 - a table of ours
             values = [bytes(v) if isinstance(v, memoryview) else v for row in cursor for v in row]
-            found += [f"{table}: {value!r}" for value in values]
-    assert_clean(found, "tables")
+            cells += [f"{table}: {value!r}" for value in values]
+    assert_clean(cells, "tables")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ CHECKS = [{**CHECK, "name": "early", "after_item": 1}, {**CHECK, "name": "late",
 
 
 def percent_of(html: str) -> int:
-    (found,) = re.findall(r'<progress class="progress-bar" value="(\d+)" max="100"', html)
-    return int(found)
+    (percent,) = re.findall(r'<progress class="progress-bar" value="(\d+)" max="100"', html)
+    return int(percent)
 
 
 def test_the_bar_grows_with_every_page_and_every_question_has_its_number(client: Client) -> None:
@@ -34,8 +34,8 @@ def test_the_bar_grows_with_every_page_and_every_question_has_its_number(client:
         told.append(step["progress"]["percent"])
         numbered = page.main["data-kind"] in ("item", "attention")
         assert (step["progress"]["question"] > 0) == numbered == ("Question " in page.text)
-        given = dict.fromkeys(("early", "late"), "1") if page.main["data-kind"] == "attention" else {}
-        page = send(client, page, **given)
+        answers = dict.fromkeys(("early", "late"), "1") if page.main["data-kind"] == "attention" else {}
+        page = send(client, page, **answers)
     assert percents[0] == 0 and percents == sorted(set(percents)) and percents[-1] < 100
     assert told == percents[1:]
     # An item has two pages, a check has one.
@@ -50,7 +50,9 @@ def test_who_did_not_finish_is_not_told_that_all_is_done(client: Client) -> None
     page = send(client, get(client, "/s/cast/sitting"))
     for _attempt in range(2):
         wrong = {
-            one["name"]: one["value"] for one in page.inputs if page.labels[one["id"]] not in ("right", "right one")
+            field["name"]: field["value"]
+            for field in page.inputs
+            if page.labels[field["id"]] not in ("right", "right one")
         }
         page = send(client, page, **wrong)
     assert page.main["data-outcome"] == "failed_checks" and "progress" not in page.tags

@@ -37,8 +37,8 @@ def answers(page: Page, *, wrong: bool = False) -> dict[str, Any]:
         return {**page.hidden, "read": page.value_of("No")}
     if kind == "practice":
         return {**page.hidden, "value": "60", "direction": "same"}
-    given = fields_for(page)
-    return {**given, "first_check": page.value_of("wrong one")} if kind == "checks" and wrong else given
+    fields = fields_for(page)
+    return {**fields, "first_check": page.value_of("wrong one")} if kind == "checks" and wrong else fields
 
 
 def walk(client: Client, counts: QueryCounts, *, exchange: bool) -> None:

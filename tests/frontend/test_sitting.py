@@ -141,8 +141,8 @@ def test_what_came_back_survives_a_reload_and_goes_with_the_next_answer(client: 
     page = go_to(client, "item", screen="prior")
     first = shown_again(client, client.post(SITTING, {**fields_for(page), "value": "101"}))
     again = client.get(SITTING)
-    for shown in (first, again):
-        assert "The highest answer is 100." in shown.content.decode()
+    for response in (first, again):
+        assert "The highest answer is 100." in response.content.decode()
     held = client.cookies["hunch_returned"]
     assert held["httponly"] and held["path"] == SITTING and "101" not in held.value
     accepted = client.post(SITTING, fields_for(read(again.content.decode())))
@@ -315,10 +315,10 @@ def test_markup_of_strangers_is_shown_as_text() -> None:
     responses = [client.get("/s/scripts/"), client.get("/s/scripts/consent")]
     responses.append(client.post("/s/scripts/consent", {"consent": "yes"}, follow=True))
     while (page := read(responses[-1].content.decode())).main["data-kind"] != "end":
-        given = fields_for(page) if page.main["data-kind"] != "checks" else dict(page.hidden)
+        fields = fields_for(page) if page.main["data-kind"] != "checks" else dict(page.hidden)
         if page.main["data-kind"] == "checks":
-            given["only"] = page.value_of(f"right {script}")
-        responses.append(client.post("/s/scripts/sitting", given, follow=True))
+            fields["only"] = page.value_of(f"right {script}")
+        responses.append(client.post("/s/scripts/sitting", fields, follow=True))
     assert len(responses) > 8
     for response in responses:
         body = response.content.decode()

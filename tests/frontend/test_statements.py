@@ -54,30 +54,30 @@ def open_study(items: int, *, checks: int = 0, **overrides: Any) -> Study:
     sitting = {"items": items, **({"attention_checks": asked} if asked else {})}
     if not Bank.objects.exists():
         cast.bank(400)
-    given = {"blocks": BLOCKS, "sitting": sitting, "stages": [{"sittings": 8}], "candidates": {"size": 400}}
-    return cast.open_study(**{**given, **overrides})
+    options = {"blocks": BLOCKS, "sitting": sitting, "stages": [{"sittings": 8}], "candidates": {"size": 400}}
+    return cast.open_study(**{**options, **overrides})
 
 
 def answers(page: Page) -> dict[str, Any]:
     if page.main["data-kind"] == "attention":
         (name,) = {field["name"] for field in page.inputs}
         return {**page.hidden, name: page.value_of("No")}
-    given = fields_for(page) if page.main["data-kind"] == "item" else dict(page.hidden)
+    fields = fields_for(page) if page.main["data-kind"] == "item" else dict(page.hidden)
     if page.form.get("data-screen") in ("answer", "own_answer"):
-        given |= {"answer": "A", "confidence": "50", "value": ""}
+        fields |= {"answer": "A", "confidence": "50", "value": ""}
     if page.form.get("data-screen") == "word":
-        given |= {"word": "somewhere"}
-    return {**given, "explanation": "So it seemed."}
+        fields |= {"word": "somewhere"}
+    return {**fields, "explanation": "So it seemed."}
 
 
 def walk(client: Client, *, slug: str = "cast", remark: str = "", exchange: bool = False) -> dict[str, set[int]]:
     """Answer a whole sitting; the statements that its items took, by what was sent."""
     address, headers = f"/s/{slug}/sitting", {"X-Hunch-Exchange": "1"} if exchange else {}
-    found: dict[str, set[int]] = {"GET": set(), "POST": set(), "POST that ends an item": set()}
+    counts: dict[str, set[int]] = {"GET": set(), "POST": set(), "POST that ends an item": set()}
     page = get(client, address)
     while page.main["data-kind"] != "end":
-        given = {**answers(page), "report": remark}
-        response, posted = counted(partial(client.post, address, given, headers=headers))
+        fields = {**answers(page), "report": remark}
+        response, posted = counted(partial(client.post, address, fields, headers=headers))
         assert response.status_code == (200 if exchange else 303), response.content.decode()
         if exchange:
             following = read(response.content.decode())
@@ -85,30 +85,30 @@ def walk(client: Client, *, slug: str = "cast", remark: str = "", exchange: bool
             response, got = counted(partial(client.get, address))
             following = read(response.content.decode())
             if following.main["data-kind"] == "item":
-                found["GET"].add(len(got))
+                counts["GET"].add(len(got))
         if page.main["data-kind"] == "item":
             ended = following.text.split(" of ")[0] != page.text.split(" of ")[0]
-            found["POST that ends an item" if ended else "POST"].add(len(posted))
+            counts["POST that ends an item" if ended else "POST"].add(len(posted))
         page = following
-    return found
+    return counts
 
 
-def most(found: dict[str, set[int]], *, more: int = 0) -> None:
+def most(counts: dict[str, set[int]], *, more: int = 0) -> None:
     for what, limit in MOST.items():
-        assert max(found[what], default=0) <= limit + (more if what != "GET" else 0), found
+        assert max(counts[what], default=0) <= limit + (more if what != "GET" else 0), counts
 
 
 @pytest.mark.parametrize("kind", STUDIES)
 def test_an_items_pages_take_as_few_statements_with_six_items_as_with_two(kind: str) -> None:
     """And an exchange takes fewer than a POST and a GET."""
-    found = []
+    counts = []
     for items, slug in ((2, "short"), (6, "long")):
         open_study(items, **STUDIES[kind], slug=slug)
         client = Client()
         arrive(client, slug)
-        found.append(walk(client, slug=slug))
-        most(found[-1], more=1 if kind == "score" else 0)
-    short, long = found
+        counts.append(walk(client, slug=slug))
+        most(counts[-1], more=1 if kind == "score" else 0)
+    short, long = counts
     for what in ("GET", "POST that ends an item"):
         assert max(short[what]) == max(long[what])
     assert Score.objects.exists() == (kind == "score")

@@ -95,10 +95,10 @@ def answers(step: Any, rng: np.random.Generator) -> dict[str, Any]:
         value = int(np.clip(value + rng.integers(-20, 21), 0, 100)) if rng.random() < 0.5 else value
     else:
         value = 0
-    given = cast.answers_for(step, value=str(value))
+    fields = cast.answers_for(step, value=str(value))
     if "confidence" in step.screen.form().fields:
-        given["confidence"] = "80"
-    return given
+        fields["confidence"] = "80"
+    return fields
 
 
 def person(study: Study, number: int, rng: np.random.Generator, *, leave_after: int = 10_000) -> Sitting:
@@ -149,7 +149,7 @@ def main() -> None:
             ModelAnswer.objects.create(
                 language_model=model, question=question, correct=bool(rng.random() < share), response="A", stated="A"
             )
-    studies = {one["slug"]: cast.study(**one) for one in (BELIEFS, REAL, ANSWERS)}
+    studies = {config["slug"]: cast.study(**config) for config in (BELIEFS, REAL, ANSWERS)}
     beliefs = studies["beliefs"]
     run_stage(beliefs, 1, rng, numbers)
     flag_questions(bank=bank, external_ids=["q7"], kind="broken", reason="two answers are right")

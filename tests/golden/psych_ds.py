@@ -47,17 +47,20 @@ def _errors(package: Path) -> Iterator[str]:
         yield "JSON_ENCODING_ERROR"  # rules/errors.yaml: JsonEncodingError
         return
     try:
-        found = json.loads(text)
+        metadata = json.loads(text)
     except ValueError:
         yield "INVALID_JSON_FORMATTING"  # rules/errors.yaml: InvalidJsonFormatting
         return
-    if "@type" not in found:
+    if "@type" not in metadata:
         yield "MISSING_DATASET_TYPE"  # rules/errors.yaml: MissingDatasetType
-    elif found["@type"] != "Dataset" or str(found.get("@context")).rstrip("/") not in SCHEMA_ORG:
+    elif metadata["@type"] != "Dataset" or str(metadata.get("@context")).rstrip("/") not in SCHEMA_ORG:
         yield "INCORRECT_DATASET_TYPE"  # rules/errors.yaml: IncorrectDatasetType
-    if not all(found.get(name) for name in REQUIRED):
+    if not all(metadata.get(name) for name in REQUIRED):
         yield "JSON_KEY_REQUIRED"  # rules/errors.yaml: JsonKeyRequired
-    named = {one["name"] if isinstance(one, dict) else one for one in found.get("variableMeasured", ())}
+    named = {
+        variable["name"] if isinstance(variable, dict) else variable
+        for variable in metadata.get("variableMeasured", ())
+    }
     if columns - named:
         yield "CSV_COLUMN_MISSING_FROM_METADATA"  # rules/errors.yaml: CsvColumnMissingFromMetadata
     if named - columns:

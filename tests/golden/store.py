@@ -34,15 +34,15 @@ IDENTITY_KEY = "Z29sZGVuLXN0dWRpZXMtYXJlLW5vdC1zZWNyZXQtMDE="
 def results_of(study: Study, folder: Path) -> dict[str, bytes]:
     """Everything that is read off a finished study, by file name. `folder` gets the export."""
     files.write_export(study, folder)
-    found = {f"export/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
+    results = {f"export/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
     for stage in Stage.objects.filter(study=study).order_by("index"):
         seen = verifying.verify_stage(Stage.objects.select_related("study__bank").get(pk=stage.pk))
         facts = [stage.plan_sha256, stage.snapshot_sha256, seen.slots, seen.answers, seen.withdrawn, seen.differences]
-        found[f"stage_{stage.index}.json"] = as_bytes(facts)
+        results[f"stage_{stage.index}.json"] = as_bytes(facts)
     factors = [condition.factor for condition in study.config.conditions]
     by = [*estimating.division_names(study)[:1], *factors]
-    found["estimates.json"] = as_bytes(estimating.estimate(study, by=by).as_json())
-    return found
+    results["estimates.json"] = as_bytes(estimating.estimate(study, by=by).as_json())
+    return results
 
 
 def reports_about_models(beliefs: Study, people: Study) -> dict[str, bytes]:
@@ -78,13 +78,13 @@ def load_database() -> None:
     with transaction.atomic(), gzip.open(DATA / "database.json.gz", "rt", encoding="utf-8") as file:
         loaded = list(serializers.deserialize("json", file))
         by_model: dict[type[Model], list[Model]] = {}
-        for one in loaded:
-            by_model.setdefault(type(one.object), []).append(one.object)
+        for record in loaded:
+            by_model.setdefault(type(record.object), []).append(record.object)
         for model, objects in by_model.items():
             insert(model, objects)
-        for one in loaded:
-            for name, keys in one.m2m_data.items():
-                getattr(one.object, name).set(keys)
+        for record in loaded:
+            for name, keys in record.m2m_data.items():
+                getattr(record.object, name).set(keys)
         # The next rows get keys of their own.
         with connection.cursor() as cursor:
             for statement in connection.ops.sequence_reset_sql(no_style(), list(by_model)):
@@ -97,7 +97,8 @@ def insert(model: type[Model], objects: list[Model]) -> None:
     """Write rows as they are, with their keys and times. `save` would take two statements for each."""
     fields = model._meta.local_concrete_fields
     rows = [
-        tuple(field.get_db_prep_save(getattr(one, field.attname), connection) for field in fields) for one in objects
+        tuple(field.get_db_prep_save(getattr(instance, field.attname), connection) for field in fields)
+        for instance in objects
     ]
     kept.Table(model._meta.db_table, [field.column for field in fields], rows).insert()
 

@@ -19,20 +19,27 @@ __all__ = ["golden", "loaded"]
 SLUGS = ("answers", "beliefs", "real")
 
 
-def numbers_of(found: methods.StudyMethods) -> set[str]:
+def numbers_of(study_methods: methods.StudyMethods) -> set[str]:
     """Every number that a table shows, as texts write it."""
-    shown = [text for table in found.tables.values() for sheet in rendering.sheets_of(table) for text in sheet.texts()]
+    shown = [
+        text
+        for table in study_methods.tables.values()
+        for sheet in rendering.sheets_of(table)
+        for text in sheet.texts()
+    ]
     return {number for row in shown for text in row for number in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""))}
 
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> None:
-    found = methods.methods_of(study_of(slug))
-    assert found.estimates is not None
-    known = numbers_of(found) | {"95"}
-    sampling, people, estimates = methods.paragraphs(found)
+    study_methods = methods.methods_of(study_of(slug))
+    assert study_methods.estimates is not None
+    known = numbers_of(study_methods) | {"95"}
+    sampling, people, estimates = methods.paragraphs(study_methods)
     own = [
-        line for line in estimates if line not in found.estimates.assumptions and found.estimates.estimand not in line
+        line
+        for line in estimates
+        if line not in study_methods.estimates.assumptions and study_methods.estimates.estimand not in line
     ]
     for line in (*sampling, *people, *own):
         for number in re.findall(r"\d+(?:\.\d+)?", line.replace(",", "")):
@@ -41,16 +48,16 @@ def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> 
 
 def test_people_flow_as_the_database_has_them(golden: None) -> None:
     study = study_of("beliefs")
-    found = methods.methods_of(study)
+    study_methods = methods.methods_of(study)
     main = Sitting.objects.filter(stage__in=study.main_stages())
-    assert found.people("arrived") == main.count()
-    assert found.people("finished") == main.filter(state="complete").count() > 0
-    assert found.people("passed") == main.filter(assignments__isnull=False).distinct().count()
-    assert found.people("withdrawn") == main.filter(withdrawn_at__isnull=False).count() > 0
-    assert found.people("excluded") == Exclusion.objects.filter(sitting__in=main).count() > 0
-    assert found.people("analysed") == estimating.estimate(study).respondents
-    text = methods.markdown(found)
-    assert f"{found.people('arrived')} people agreed to take part" in text and "attention (" in text
+    assert study_methods.people("arrived") == main.count()
+    assert study_methods.people("finished") == main.filter(state="complete").count() > 0
+    assert study_methods.people("passed") == main.filter(assignments__isnull=False).distinct().count()
+    assert study_methods.people("withdrawn") == main.filter(withdrawn_at__isnull=False).count() > 0
+    assert study_methods.people("excluded") == Exclusion.objects.filter(sitting__in=main).count() > 0
+    assert study_methods.people("analysed") == estimating.estimate(study).respondents
+    text = methods.markdown(study_methods)
+    assert f"{study_methods.people('arrived')} people agreed to take part" in text and "attention (" in text
 
 
 def test_sampling_is_what_was_drawn(golden: None) -> None:
@@ -69,8 +76,8 @@ def test_sampling_is_what_was_drawn(golden: None) -> None:
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_report_writes_every_form(golden: None, slug: str, tmp_path: Path) -> None:
-    found = reports.make(study_of(slug), "methods")
-    written = {path.name: path for path in reports.write(study_of(slug), "methods", found, tmp_path)}
+    findings = reports.make(study_of(slug), "methods")
+    written = {path.name: path for path in reports.write(study_of(slug), "methods", findings, tmp_path)}
     assert {"methods.md", "methods.tex", "preregistration.md", "ethics.md", "flow.svg", "flow.csv"} <= set(written)
     latex = written["methods.tex"].read_text(encoding="utf-8")
     assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") >= 3
@@ -85,8 +92,8 @@ def test_the_report_writes_every_form(golden: None, slug: str, tmp_path: Path) -
 
 def test_before_data_there_is_a_text_to_preregister(db: None) -> None:
     study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 6}])
-    found = reports.make(study, "methods")
-    assert any("no estimates yet" in line for line in found.lines) and "Nobody has taken part yet." in found.lines
+    findings = reports.make(study, "methods")
+    assert any("no estimates yet" in line for line in findings.lines) and "Nobody has taken part yet." in findings.lines
     text = methods.preregistration(study)
     assert study.source_sha256 in text and "2 stages, 10 people in all, 3 items each" in text
     assert "not locked yet" in text and "weighted by 1 /" in text

@@ -50,10 +50,10 @@ ADDED: dict[str, Any] = {
 TIME_OF_DAY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
-def built(study: Study, folder: Path, **given: Any) -> Path:
+def built(study: Study, folder: Path, **arguments: Any) -> Path:
     """The package, unpacked."""
     kind = job_kinds.find_kind("package")
-    asked = {name: [value] if isinstance(value, str) else value for name, value in given.items()}
+    asked = {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
     folder.mkdir()
     kind.make(Work(study, Given(kind.checked(study, asked)), folder, lambda _done, _total, _words: None, None))
     (made,) = folder.glob("*.zip")
@@ -70,10 +70,10 @@ class Shelf:
     packages: dict[str, Path] = field(default_factory=dict)
     reports: dict[str, Findings] = field(default_factory=dict)
 
-    def make_once(self, study: Study, name: str, given: Any = None) -> Findings:
-        key = json.dumps([study.slug, name, given], sort_keys=True)
+    def make_once(self, study: Study, name: str, arguments: Any = None) -> Findings:
+        key = json.dumps([study.slug, name, arguments], sort_keys=True)
         if key not in self.reports:
-            self.reports[key] = MAKE(study, name, given)
+            self.reports[key] = MAKE(study, name, arguments)
         return self.reports[key]
 
 
@@ -106,11 +106,11 @@ def copied(package: Path, folder: Path) -> Path:
 
 
 def tables_of(package: Path) -> dict[str, list[dict[str, str]]]:
-    found = {}
+    tables = {}
     for path in sorted((package / "data").iterdir()):
         with path.open(encoding="utf-8", newline="") as file:
-            found[path.name.split("_description-")[1].removesuffix("_data.csv")] = list(csv.DictReader(file))
-    return found
+            tables[path.name.split("_description-")[1].removesuffix("_data.csv")] = list(csv.DictReader(file))
+    return tables
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
@@ -119,7 +119,9 @@ def test_the_main_table_is_redone_from_the_files_alone(
     package: Callable[..., Path], slug: str, audience: str, tmp_path: Path
 ) -> None:
     made = package(slug, audience)
-    figures = {one.name: one.combined.value for one in estimating.estimate(study_of(slug)).figures if one.combined}
+    figures = {
+        figure.name: figure.combined.value for figure in estimating.estimate(study_of(slug)).figures if figure.combined
+    }
     stated = {row["figure"]: float(row["value"]) for row in tables_of(made)["maintable"]}
     assert stated == figures and len(figures) >= 2
     run = subprocess.run(
@@ -179,10 +181,14 @@ def test_croissant_is_valid_and_gives_every_record(
     dataset = croissant.Dataset(jsonld=made / "croissant.json")
     assert not dataset.metadata.issues.errors and not dataset.metadata.ctx.is_v0()
     # For each value of a record it looks for the field in a list, and asks for the version at each comparison.
-    for kind in {type(one) for one in dataset.metadata.ctx.graph.nodes}:
-        monkeypatch.setattr(kind, "__eq__", lambda one, other: one is other or one.id == other.id)
+    for kind in {type(node) for node in dataset.metadata.ctx.graph.nodes}:
+        monkeypatch.setattr(kind, "__eq__", lambda first, other: first is other or first.id == other.id)
     for name, rows in tables_of(made).items():
-        (stem,) = [one.name for one in dataset.metadata.record_sets if one.name.replace("_", "") == f"rows{name}"]
+        (stem,) = [
+            record_set.name
+            for record_set in dataset.metadata.record_sets
+            if record_set.name.replace("_", "") == f"rows{name}"
+        ]
         records = list(dataset.records(stem))
         assert len(records) == len(rows), name
         if rows:
@@ -273,7 +279,7 @@ def test_every_file_has_its_checksum_and_the_codebook_every_column(package: Call
     sums = dict(reversed(line.split("  ")) for line in (made / "SHA256SUMS").read_text().splitlines())
     paths = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
     assert set(sums) == paths - {"SHA256SUMS"}
-    assert all(hashlib.sha256((made / name).read_bytes()).hexdigest() == found for name, found in sums.items())
+    assert all(hashlib.sha256((made / name).read_bytes()).hexdigest() == digest for name, digest in sums.items())
     codebook = (made / "codebook.md").read_text(encoding="utf-8")
     for rows in tables_of(made).values():
         assert not rows or all(f"| {column} |" in codebook for column in rows[0])
@@ -459,36 +465,36 @@ def test_the_description_names_licence_and_doi(golden: None, tmp_path: Path) -> 
     )
     described = json.loads((package / "dataset_description.json").read_text(encoding="utf-8"))
     assert (described["license"], described["identifier"]) == ("CC0-1.0", "https://doi.org/10.5281/zenodo.7")
-    assert [one["name"] for one in described["creator"]] == ["A", "B"]
+    assert [creator["name"] for creator in described["creator"]] == ["A", "B"]
     assert io.StringIO((package / "CHANGES.md").read_text(encoding="utf-8")).readline() == "# Changes\n"
 
 
 def crate_problems(package: Path) -> list[str]:
     """What RO-Crate 1.1 says that a crate must have, and each file with its size and hash."""
     crate = json.loads((package / "ro-crate-metadata.json").read_text(encoding="utf-8"))
-    entities = {one["@id"]: one for one in crate["@graph"]}
+    entities = {entity["@id"]: entity for entity in crate["@graph"]}
     about, root = entities["ro-crate-metadata.json"], entities["./"]
-    found = []
+    problems = []
     if crate["@context"] != "https://w3id.org/ro/crate/1.1/context" or len(entities) != len(crate["@graph"]):
-        found.append("context, or two entities of one id")
+        problems.append("context, or two entities of one id")
     if about["@type"] != "CreativeWork" or about["about"] != {"@id": "./"}:
-        found.append("descriptor")
+        problems.append("descriptor")
     if root["@type"] != "Dataset" or not all(root.get(name) for name in ("name", "description", "license")):
-        found.append("root")
+        problems.append("root")
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", root["datePublished"]):
-        found.append("datePublished")
+        problems.append("datePublished")
     if isinstance(root["license"], dict) and not {"name", "description"} <= set(entities[root["license"]["@id"]]):
-        found.append("license")
-    found += [one["@id"] for one in root.get("author", ()) if entities[one["@id"]]["@type"] != "Person"]
-    parts = {one["@id"] for one in root["hasPart"]}
+        problems.append("license")
+    problems += [author["@id"] for author in root.get("author", ()) if entities[author["@id"]]["@type"] != "Person"]
+    parts = {part["@id"] for part in root["hasPart"]}
     there = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
-    found += sorted(parts ^ (there - {"ro-crate-metadata.json", "SHA256SUMS"}))
+    problems += sorted(parts ^ (there - {"ro-crate-metadata.json", "SHA256SUMS"}))
     for name in parts & there:
         content, entity = (package / name).read_bytes(), entities[name]
         said = (entity["@type"], int(entity["contentSize"]), entity["sha256"])
         if said != ("File", len(content), hashlib.sha256(content).hexdigest()):
-            found.append(name)
-    return found
+            problems.append(name)
+    return problems
 
 
 @pytest.mark.parametrize("layout", ["psych-ds", "hugging-face"])
@@ -514,19 +520,19 @@ def test_a_folder_for_the_hub_has_a_card_over_its_tables(
     empty, head, body = text.split("---\n", 2)
     card = yaml.safe_load(head)
     assert empty == "" and body.startswith("\n# ") and card["license"] == "cc-by-4.0" and card["pretty_name"]
-    assert card["language"] and all(re.fullmatch("[a-z]{2,3}", one) for one in card["language"])
+    assert card["language"] and all(re.fullmatch("[a-z]{2,3}", language) for language in card["language"])
     assert [one["config_name"] for one in card["configs"] if one.get("default")] == ["answers"]
     names = [one["config_name"] for one in card["configs"]]
     assert len(set(names)) == len(names) and all(re.fullmatch(r"\w+", name) for name in names)
     paths = set()
     csvs = tables_of(package(slug, audience))
-    for one in card["configs"]:
-        ((split, path),) = [(file["split"], file["path"]) for file in one["data_files"]]
+    for config in card["configs"]:
+        ((split, path),) = [(file["split"], file["path"]) for file in config["data_files"]]
         assert split == "train"
         paths.add(path)
         rows = pyarrow.parquet.read_table(made / path)
-        assert rows.num_rows == len(csvs[one["config_name"].replace("_", "")]) > 0, path
-        assert rows.column_names == list(csvs[one["config_name"].replace("_", "")][0])
+        assert rows.num_rows == len(csvs[config["config_name"].replace("_", "")]) > 0, path
+        assert rows.column_names == list(csvs[config["config_name"].replace("_", "")][0])
     longest = max(len(rows) for rows in csvs.values())
     assert card["size_categories"] == ["n<1K" if longest < 1000 else "1K<n<10K"]
     assert paths == {path.relative_to(made).as_posix() for path in (made / "data").iterdir()}

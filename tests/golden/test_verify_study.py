@@ -70,11 +70,11 @@ def faults(folder: Path) -> list[str]:
 def test_what_earlier_code_stored_is_right(golden: None, slug: str, tmp_path: Path) -> None:
     audit_chain.seal_entries()
     files.write_export(study_of(slug), tmp_path)
-    found = verify_study.verify(tmp_path, audit_chain.head().sha256, older=True)
-    assert found.faults == []
+    verification = verify_study.verify(tmp_path, audit_chain.head().sha256, older=True)
+    assert verification.faults == []
     stages = Stage.objects.filter(study__slug=slug).count()
-    assert sum("the hash of a plan" in line for line in found.checked) == stages
-    assert sum("probabilities to 1e-12" in line for line in found.checked) == stages
+    assert sum("the hash of a plan" in line for line in verification.checked) == stages
+    assert sum("probabilities to 1e-12" in line for line in verification.checked) == stages
 
 
 def test_it_says_what_it_checked_and_what_it_cannot(beliefs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,9 +94,9 @@ def test_one_changed_digit_of_a_probability_is_found(beliefs: Path, role: str) -
         row["inclusion_probability"] = repr(float(row["inclusion_probability"]) + 1e-11)
 
     change(beliefs, "answers.csv", add_a_little)
-    found = faults(beliefs)
-    assert any("inclusion_probability is" in fault for fault in found)
-    assert any("the plan's hash" in fault for fault in found)
+    messages = faults(beliefs)
+    assert any("inclusion_probability is" in fault for fault in messages)
+    assert any("the plan's hash" in fault for fault in messages)
 
 
 def test_a_probability_that_was_changed_everywhere_is_found(beliefs: Path) -> None:
@@ -117,10 +117,10 @@ def test_a_probability_that_was_changed_everywhere_is_found(beliefs: Path) -> No
         stages[2] |= {"plan_sha256": sha256, "manifest": json.dumps(manifest)}
 
     change(beliefs, "stages.csv", with_hash)
-    found = faults(beliefs)
-    assert not any("the plan's hash" in fault for fault in found)
-    assert any("inclusion_probability is" in fault for fault in found)
-    assert any("plan_sha256 is not what the audit's entry" in fault for fault in found)
+    messages = faults(beliefs)
+    assert not any("the plan's hash" in fault for fault in messages)
+    assert any("inclusion_probability is" in fault for fault in messages)
+    assert any("plan_sha256 is not what the audit's entry" in fault for fault in messages)
 
 
 def test_a_removed_slot_is_found(beliefs: Path) -> None:
@@ -201,9 +201,9 @@ def swap_items(folder: Path) -> None:
 
     def swap(rows: list[dict[str, str]]) -> None:
         items = {row["slot"]: row["item"] for row in rows}
-        one, two, *_rest = items
+        first, two, *_rest = items
         for row in rows:
-            row["item"] = items[{one: two, two: one}.get(row["slot"], row["slot"])]
+            row["item"] = items[{first: two, two: first}.get(row["slot"], row["slot"])]
 
     change(folder, "answers.csv", swap)
     firsts = {int(row["slot"]): row for row in reversed(verify_study.read(folder, "answers.csv"))}
@@ -217,15 +217,15 @@ def swap_items(folder: Path) -> None:
 
 
 def swap_people(folder: Path) -> None:
-    one, two = people_in(folder)
-    others = {one: two, two: one}
+    first, two = people_in(folder)
+    others = {first: two, two: first}
     give_items(folder, lambda row: row.update(respondent=others[row["respondent"]]))
 
 
 def invent_exclusion(folder: Path) -> None:
-    one, _two = people_in(folder)
+    person, _two = people_in(folder)
     for name in ("answers.csv", "sittings.csv"):
-        change(folder, name, lambda rows: [r.update(excluded="speeder") for r in rows if r["respondent"] == one])
+        change(folder, name, lambda rows: [r.update(excluded="speeder") for r in rows if r["respondent"] == person])
 
 
 def take_back_exclusions(folder: Path) -> None:
@@ -250,10 +250,12 @@ def empty(folder: Path, *actions: str) -> None:
 
 @pytest.mark.slow
 def test_assignments_and_exclusions_are_checked_against_the_audit(excluding: Path) -> None:
-    found = verify_study.verify(excluding)
-    assert found.faults == []
-    assert {"stage 1: 3 assignments against the audit", "stage 1: 2 exclusions against the audit"} <= set(found.checked)
-    assert "stage 1: 1 exclusions of people who withdrew: only the hashes are left" in found.unchecked
+    verification = verify_study.verify(excluding)
+    assert verification.faults == []
+    assert {"stage 1: 3 assignments against the audit", "stage 1: 2 exclusions against the audit"} <= set(
+        verification.checked
+    )
+    assert "stage 1: 1 exclusions of people who withdrew: only the hashes are left" in verification.unchecked
     swap_people(excluding)
     swapped = verify_study.verify(excluding).faults
     assert any("no claim_booklet with a hash of the slots of 2 people" in fault for fault in swapped)
@@ -278,9 +280,9 @@ def test_what_was_changed_is_found_with_its_row_of_the_audit_and_without(excludi
     if tamper is forget_the_freeze:
         return  # Without its row a frozen stage is one that is still closing.
     empty(excluding, action)
-    found = verify_study.verify(excluding)
-    assert any(f"no {action} " in fault for fault in found.faults)
-    assert not any(action in line for line in found.unchecked)
+    verification = verify_study.verify(excluding)
+    assert any(f"no {action} " in fault for fault in verification.faults)
+    assert not any(action in line for line in verification.unchecked)
 
 
 @pytest.mark.slow
@@ -289,8 +291,8 @@ def test_everything_changed_and_all_its_rows_emptied_is_found(excluding: Path) -
         tamper(excluding)
     empty(excluding, "plan_stage", "freeze_stage", "claim_booklet")
     assert verify_study.main([str(excluding)]) == 1
-    found = "\n".join(verify_study.verify(excluding).faults)
-    assert all(f"no {action} " in found for action in ("plan_stage", "freeze_stage", "claim_booklet"))
+    text = "\n".join(verify_study.verify(excluding).faults)
+    assert all(f"no {action} " in text for action in ("plan_stage", "freeze_stage", "claim_booklet"))
 
 
 @pytest.mark.slow

@@ -45,8 +45,8 @@ def weighted_mean(rows: list[Row], measure: str) -> float:
     name, _over, threshold = measure.partition("_over_")
     value = VALUES[name]
     pairs = [(float(row["weight"]), value(row, int(threshold or 0))) for row in rows if row["weight"]]
-    about = [(weight, found) for weight, found in pairs if found is not None]
-    return math.fsum(weight * found for weight, found in about) / math.fsum(weight for weight, _found in about)
+    about = [(weight, value) for weight, value in pairs if value is not None]
+    return math.fsum(weight * value for weight, value in about) / math.fsum(weight for weight, _found in about)
 
 
 def all_pooled_figures(slug: str, condition: list[str]) -> list[Any]:

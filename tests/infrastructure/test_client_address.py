@@ -10,8 +10,8 @@ from survey.client_address import UNKNOWN, client_address
 
 def address(settings: Any, remote: str, forwarded: str | None = None, *, behind_proxy: bool) -> str:
     settings.HUNCH_BEHIND_PROXY = behind_proxy
-    given = {} if forwarded is None else {"HTTP_X_FORWARDED_FOR": forwarded}
-    return client_address(RequestFactory().get("/", REMOTE_ADDR=remote, **given))
+    headers = {} if forwarded is None else {"HTTP_X_FORWARDED_FOR": forwarded}
+    return client_address(RequestFactory().get("/", REMOTE_ADDR=remote, **headers))
 
 
 @pytest.mark.parametrize("forwarded", ["203.0.113.9", "1.1.1.1, 203.0.113.9", "", "nonsense"])

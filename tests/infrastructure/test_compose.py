@@ -43,8 +43,8 @@ SECRETS = {
 def interpolate(value: Any, variables: dict[str, str]) -> str:
     """${NAME}, ${NAME:-default} and ${NAME:?message}, as compose reads them."""
 
-    def replace(found: re.Match[str]) -> str:
-        name, kind, rest = found.groups()
+    def replace(match: re.Match[str]) -> str:
+        name, kind, rest = match.groups()
         if variables.get(name):
             return variables[name]
         if kind == ":?":
@@ -211,10 +211,10 @@ def test_every_part_is_described() -> None:
 
 @pytest.mark.parametrize("missing", sorted(SECRETS))
 def test_nothing_starts_without(missing: str) -> None:
-    given = {name: value for name, value in SECRETS.items() if name != missing}
+    environment = {name: value for name, value in SECRETS.items() if name != missing}
     for name in OURS:
         with pytest.raises(KeyError, match=missing):
-            environment_of(name, given)
+            environment_of(name, environment)
 
 
 COMPUTING = ["worker-ml", "worker-collect", "worker-ml-gpu", "worker-collect-gpu"]

@@ -90,8 +90,8 @@ class TestOnPostgreSQL:
     def test_pages_wait_briefly_and_an_export_as_long_as_a_job(self, child_environment: dict[str, str]) -> None:
         code = "from survey.database import patiently\nbefore = shown()\nwith patiently():\n    inside = shown()\n"
         pages = ["30s", "10s", "1min"]
-        found = run(f"{SHOW}{code}print(json.dumps([before, inside, shown()]))", child_environment, start=AS_WEB)
-        assert found == [pages, ["1h", "1min", "15min"], pages]
+        actual = run(f"{SHOW}{code}print(json.dumps([before, inside, shown()]))", child_environment, start=AS_WEB)
+        assert actual == [pages, ["1h", "1min", "15min"], pages]
 
     def test_a_process_that_serves_no_pages_has_the_limits_of_jobs(self, transactional_db: None) -> None:
         with connection.cursor() as cursor:
@@ -112,8 +112,8 @@ print(json.dumps([refused("SELECT pg_sleep(60)"), refused("LOCK TABLE survey_stu
         limits = {"HUNCH_PAGE_STATEMENT_TIMEOUT": "2", "HUNCH_PAGE_LOCK_TIMEOUT": "1"}
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("LOCK TABLE survey_study IN ACCESS EXCLUSIVE MODE")
-            found = run(code, child_environment, **limits)
-        assert found == ["QueryCanceled", "NoActiveSqlTransaction", "LockNotAvailable"]
+            errors = run(code, child_environment, **limits)
+        assert errors == ["QueryCanceled", "NoActiveSqlTransaction", "LockNotAvailable"]
 
     def test_a_transaction_that_does_nothing_gives_its_locks_back(self, child_environment: dict[str, str]) -> None:
         code = """
@@ -129,8 +129,8 @@ try:
 except Exception as exc:
     print(json.dumps(type(exc.__cause__).__name__))
 """
-        found = run(code, child_environment, HUNCH_PAGE_IDLE_TIMEOUT="1")
-        assert found == "IdleInTransactionSessionTimeout"
+        error = run(code, child_environment, HUNCH_PAGE_IDLE_TIMEOUT="1")
+        assert error == "IdleInTransactionSessionTimeout"
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM survey_study")
 
@@ -217,9 +217,9 @@ class TestConnections:
 
     def test_more_than_the_server_allows_is_an_error(self, settings: Any) -> None:
         settings.HUNCH_WEB_WORKERS, settings.HUNCH_WEB_THREADS = 64, 16
-        (found,) = system_checks.connections_suffice(databases=["default"])
-        assert found.id == "hunch.E004"
-        assert "needs up to 1037" in found.msg and "HUNCH_WEB_WORKERS=64" in found.msg
+        (message,) = system_checks.connections_suffice(databases=["default"])
+        assert message.id == "hunch.E004"
+        assert "needs up to 1037" in message.msg and "HUNCH_WEB_WORKERS=64" in message.msg
 
     def test_what_other_programs_hold_is_a_warning(self, settings: Any) -> None:
         room = database.room()
@@ -227,8 +227,8 @@ class TestConnections:
         settings.HUNCH_WEB_WORKERS, settings.HUNCH_WEB_THREADS = room.allowed - 13, 1
         params = {**connection.get_connection_params(), "application_name": "somebody else"}
         with psycopg.connect(**{k: v for k, v in params.items() if k not in ("cursor_factory", "context")}):
-            (found,) = system_checks.connections_suffice(databases=["default"])
-        assert found.id == "hunch.W002" and "other programs hold" in found.msg
+            (message,) = system_checks.connections_suffice(databases=["default"])
+        assert message.id == "hunch.W002" and "other programs hold" in message.msg
 
     def test_web_refuses_to_start_with_too_few(self, child_environment: dict[str, str]) -> None:
         run = subprocess.run(

@@ -108,9 +108,9 @@ def test_a_session_has_a_niceness_where_the_kernel_shows_one(
 
 def test_the_workers_that_compute_run_in_the_background_and_no_other() -> None:
     services = ProcessManager()._describe_services(0)
-    behind = [one.name for one in services if one.environment.get("HUNCH_BACKGROUND") == "true"]
+    behind = [service.name for service in services if service.environment.get("HUNCH_BACKGROUND") == "true"]
     assert behind == ["worker-ml", "worker-collect"]
-    of_compose = {name for name, one in OURS.items() if one["environment"].get("HUNCH_BACKGROUND") == "true"}
+    of_compose = {name for name, service in OURS.items() if service["environment"].get("HUNCH_BACKGROUND") == "true"}
     assert of_compose == {*behind, "worker-ml-gpu", "worker-collect-gpu"}
 
 
@@ -119,8 +119,11 @@ def queues_of(command: list[str]) -> list[str]:
 
 
 def test_every_queue_is_served_by_one_service_and_a_collection_never_waits_behind_a_training() -> None:
-    started = {one.name: queues_of(one.command) for one in ProcessManager()._describe_services(0)}
+    started = {
+        describe_service.name: queues_of(describe_service.command)
+        for describe_service in ProcessManager()._describe_services(0)
+    }
     served = {name: taken for name, taken in started.items() if taken}
     assert served == {"worker": ["default"], "worker-ml": ["train", "score"], "worker-collect": ["collect"]}
     assert {queue for taken in served.values() for queue in taken} == set(queues.ALL)
-    assert served == {name: queues_of(one["command"]) for name, one in OURS.items() if name in served}
+    assert served == {name: queues_of(service["command"]) for name, service in OURS.items() if name in served}

@@ -85,8 +85,8 @@ def machine(tmp_path: Path) -> Machine:
 
 def test_a_name_that_does_not_run_is_passed_over(machine: Machine) -> None:
     machine.add("python3.11", "echo 'pyenv: python3.11: command not found' >&2; exit 127")
-    found = [machine.add_python("python3.12", (3, 12)), machine.add_python("python3.13", (3, 13))]
-    assert machine.found() == list(map(str, found))
+    paths = [machine.add_python("python3.12", (3, 12)), machine.add_python("python3.13", (3, 13))]
+    assert machine.found() == list(map(str, paths))
     assert machine.install().returncode != 0  # It cannot make an environment here, but make chose it.
     assert machine.asked == [f"python3.12 -m venv {machine.folder}/venv"]
 
@@ -107,21 +107,21 @@ def test_of_two_with_one_name_the_fastest_comes_first_and_equals_stand_as_on_the
 ) -> None:
     more = machine.add_folder("more python")
     same = machine.add_folder("same")
-    found = [machine.add_python("python3.11", (3, 11), seconds=seconds[0])]
-    found.append(more.add_python("python3.11", (3, 11), seconds=seconds[1]))
-    (same.bin / "python3.11").symlink_to(found[1])
-    found.append(machine.add_python("python3.12", (3, 12)))
+    paths = [machine.add_python("python3.11", (3, 11), seconds=seconds[0])]
+    paths.append(more.add_python("python3.11", (3, 11), seconds=seconds[1]))
+    (same.bin / "python3.11").symlink_to(paths[1])
+    paths.append(machine.add_python("python3.12", (3, 12)))
     listed = machine.found()
-    assert sorted(listed) == sorted(map(str, found)) and Path(listed[0]).parent.name == first
-    assert listed[2] == str(found[2]), "another name is no reason to measure"
+    assert sorted(listed) == sorted(map(str, paths)) and Path(listed[0]).parent.name == first
+    assert listed[2] == str(paths[2]), "another name is no reason to measure"
 
 
 def test_a_version_that_pyenv_keeps_off_the_path_is_found(machine: Machine) -> None:
     python = machine.add_python("kept", (3, 13))
-    kept = machine.folder / "pyenv" / "versions" / "3.13.2" / "bin"
-    kept.mkdir(parents=True)
-    python.rename(kept / "python")
-    assert machine.found() == [str(kept / "python")]
+    folder = machine.folder / "pyenv" / "versions" / "3.13.2" / "bin"
+    folder.mkdir(parents=True)
+    python.rename(folder / "python")
+    assert machine.found() == [str(folder / "python")]
 
 
 def test_without_one_it_says_what_to_do(machine: Machine) -> None:

@@ -64,7 +64,7 @@ def test_the_page_lists_every_place(tmp_path: Path) -> None:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         place = path.relative_to(folder).as_posix()
         if path.name not in ("README.md", "__init__.py"):
-            assert any(place == one or (one.endswith("/") and place.startswith(one)) for one in listed), place
+            assert any(place == entry or (entry.endswith("/") and place.startswith(entry)) for entry in listed), place
 
 
 def test_what_is_written_has_no_place_holder_left_and_is_python(tmp_path: Path) -> None:

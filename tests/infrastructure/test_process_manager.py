@@ -55,12 +55,12 @@ def eventually(happens: Callable[[], object], *, seconds: float = 20.0) -> bool:
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    found = []
+    running = []
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                running.append(process)
+    return running
 
 
 @contextmanager
@@ -82,10 +82,10 @@ def up(folder: Path, *program: str) -> Iterator[Running]:
         output += line
         if "Ctrl-C" in line:
             break
-    found = re.search(r"Admin +(http://[\d.:]+)/admin/", output)
-    assert found, output
+    match = re.search(r"Admin +(http://[\d.:]+)/admin/", output)
+    assert match, output
     try:
-        yield Running(process, output, found.group(1), environment)
+        yield Running(process, output, match.group(1), environment)
     finally:
         with suppress(psutil.NoSuchProcess):
             for child in psutil.Process(process.pid).children(recursive=True):

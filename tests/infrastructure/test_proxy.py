@@ -75,12 +75,12 @@ class Proxy:
         return [name for name in files if name.startswith(str(self.folder / "temporary"))]
 
     def ask(
-        self, path: str, method: str = "GET", *, source: str = "127.0.0.1", **given: Any
+        self, path: str, method: str = "GET", *, source: str = "127.0.0.1", **options: Any
     ) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection("localhost", timeout=PATIENCE)
         connection.sock = self.connect(source=source)
         try:
-            connection.request(method, path, **given)
+            connection.request(method, path, **options)
             answer = connection.getresponse()
             return answer.status, dict(answer.headers), answer.read()
         finally:
@@ -100,7 +100,7 @@ def free_ports(count: int) -> list[int]:
 def filled(text: str, variables: dict[str, str]) -> str:
     """As the image's entry point does it: only variables that the filter lets through."""
     let_through = re.compile(SERVICE["environment"]["NGINX_ENVSUBST_FILTER"])
-    return re.sub(r"\$\{(\w+)\}", lambda found: variables[found[1]] if let_through.search(found[1]) else found[0], text)
+    return re.sub(r"\$\{(\w+)\}", lambda match: variables[match[1]] if let_through.search(match[1]) else match[0], text)
 
 
 @pytest.fixture(scope="module")
@@ -343,7 +343,7 @@ def one_too_many(proxy: Proxy) -> tuple[int, dict[str, str], bytes] | None:
 
 
 def test_where_web_is_down_a_page_says_when_to_try_again(without_web: Proxy) -> None:
-    _status, headers, body = eventually(lambda: (found := without_web.ask("/s/demo/"))[0] == 503 and found)
+    _status, headers, body = eventually(lambda: (response := without_web.ask("/s/demo/"))[0] == 503 and response)
     assert (headers["Retry-After"], headers["Cache-Control"]) == ("10", "no-store")
     assert b"Wait ten seconds" in body
     _status, headers, body = eventually(lambda: (answer := without_web.ask("/api/v1/sittings/"))[0] == 503 and answer)
@@ -363,7 +363,7 @@ def test_it_agrees_with_the_web_process_about_limits_and_time() -> None:
     assert directive("client_max_body_size") == ["256k", "20m", "1m"]
     assert (settings.HUNCH_MAX_BODY, settings.HUNCH_MAX_ADMIN_BODY) == (256 * 1024, 1024 * 1024)
     assert settings.HUNCH_MAX_UPLOAD_BODY == 20 * 1024 * 1024
-    assert [int(one.removesuffix("s")) for one in directive("keepalive_timeout")][1] < gunicorn_config.keepalive
+    assert [int(value.removesuffix("s")) for value in directive("keepalive_timeout")][1] < gunicorn_config.keepalive
 
 
 def test_every_file_that_the_service_mounts_is_there() -> None:

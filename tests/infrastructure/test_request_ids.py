@@ -63,7 +63,7 @@ def test_a_page_that_fails_names_the_id_of_its_log_lines(client: Client, caplog:
     assert page.status_code == 500 and page["X-Request-ID"] == seen[0] in page.content.decode()
     answer = client.get("/api/v1/fails")
     assert answer.json()["error"]["request_id"] == answer["X-Request-ID"] == seen[1] != seen[0]
-    record = next(one for one in caplog.records if one.exc_info)
+    record = next(record for record in caplog.records if record.exc_info)
     assert seen[1] in LineFormatter().format(record) and seen[1] in JsonFormatter().format(record)
 
 

@@ -45,11 +45,11 @@ class Server:
         sock.connect(self.address)
         return sock
 
-    def ask(self, path: str = "/", method: str = "GET", **given: Any) -> dict[str, Any]:
+    def ask(self, path: str = "/", method: str = "GET", **options: Any) -> dict[str, Any]:
         """One request on a connection of its own."""
         connection = http.client.HTTPConnection(*self.address, timeout=PATIENCE)
         try:
-            connection.request(method, path, **given)
+            connection.request(method, path, **options)
             answer = connection.getresponse()
             assert answer.status == 200, answer.read()
             return json.loads(answer.read())
@@ -100,9 +100,9 @@ def with_suppressed(call: Callable[[], Any]) -> Any:
 
 def eventually(happens: Callable[[], Any], *, seconds: float = PATIENCE) -> Any:
     deadline = time.monotonic() + seconds
-    while not (found := happens()) and time.monotonic() < deadline:
+    while not (outcome := happens()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
+    return outcome
 
 
 def read_all(sock: socket.socket) -> bytes:
@@ -112,12 +112,12 @@ def read_all(sock: socket.socket) -> bytes:
 
 def read_answers(sock: socket.socket, count: int) -> list[dict[str, Any]]:
     file = sock.makefile("rb")
-    found = []
+    answers = []
     for _ in range(count):
         assert file.readline().startswith(b"HTTP/1.1 200")
         headers = dict(line.split(b": ", 1) for line in iter(file.readline, b"\r\n"))
-        found.append(json.loads(file.read(int(headers[b"Content-Length"]))))
-    return found
+        answers.append(json.loads(file.read(int(headers[b"Content-Length"]))))
+    return answers
 
 
 def is_open(sock: socket.socket) -> bool:
@@ -366,18 +366,18 @@ def test_a_worker_that_stops_answers_what_it_has(tmp_path: Path) -> None:
 def test_workers_that_are_replaced_after_some_requests_lose_none(tmp_path: Path) -> None:
     short = ["--max-requests", "15", "--max-requests-jitter", "0"]
     with serving(tmp_path, *short, "--workers", "2") as server:
-        found: list[int] = []
+        pids: list[int] = []
 
         def visit() -> None:
-            found.extend(server.ask()["pid"] for _ in range(10))
+            pids.extend(server.ask()["pid"] for _ in range(10))
 
         visitors = [threading.Thread(target=visit) for _ in range(4)]
         for visitor in visitors:
             visitor.start()
         for visitor in visitors:
             visitor.join()
-        assert len(found) == 40
-        assert len(set(found)) > 2  # Two at the start.
+        assert len(pids) == 40
+        assert len(set(pids)) > 2  # Two at the start.
 
 
 @pytest.mark.thorough
@@ -392,5 +392,5 @@ def test_a_worker_whose_threads_all_hang_is_replaced(tmp_path: Path) -> None:
 
 
 def other_than(server: Server, pid: int) -> int:
-    found = with_suppressed(lambda: server.ask()["pid"])
-    return found if found and found != pid else 0
+    other_pid = with_suppressed(lambda: server.ask()["pid"])
+    return other_pid if other_pid and other_pid != pid else 0

@@ -35,11 +35,11 @@ PRODUCTION = {
 
 def load(folder: Path, wanted: str = "settings.HUNCH_ENV", **environment: str) -> subprocess.CompletedProcess[str]:
     """Settings in a separate process, read as at every start."""
-    kept = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(folder)}
+    variables = {"PATH": os.environ["PATH"], "HUNCH_VAR": str(folder)}
     return subprocess.run(
         [sys.executable, "-c", f"from survey import settings; print({wanted})"],
         cwd=ROOT,
-        env={**kept, **environment},
+        env={**variables, **environment},
         capture_output=True,
         text=True,
     )
@@ -176,9 +176,9 @@ def test_nothing_is_loaded_for_a_cluster_or_a_bucket(tmp_path: Path) -> None:
 def test_files_lie_where_the_url_says(value: str, shown: str, options: dict[str, str], tmp_path: Path) -> None:
     settings = read(tmp_path, HUNCH_STORAGE_URL=value)
     assert shown.format(var=tmp_path) == settings.HUNCH_STORAGE_URL
-    found = settings.STORAGES["default"]["OPTIONS"]
+    storage_options = settings.STORAGES["default"]["OPTIONS"]
     for name, expected in options.items():
-        assert str(found[name]) == expected.format(var=tmp_path)
+        assert str(storage_options[name]) == expected.format(var=tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path, settings: Any) -> None:
@@ -186,8 +186,8 @@ def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path, setting
     assert system_checks.folder_of_files_is_writable in registry.get_checks()
 
     def checked(folder: Path) -> list[CheckMessage]:
-        given = read(tmp_path / "var", HUNCH_STORAGE_URL=folder.as_uri())
-        settings.HUNCH_STORAGE_URL, settings.STORAGES = given.HUNCH_STORAGE_URL, given.STORAGES
+        loaded = read(tmp_path / "var", HUNCH_STORAGE_URL=folder.as_uri())
+        settings.HUNCH_STORAGE_URL, settings.STORAGES = loaded.HUNCH_STORAGE_URL, loaded.STORAGES
         return system_checks.folder_of_files_is_writable()
 
     (error,) = checked(tmp_path / "file" / "below")
@@ -211,9 +211,9 @@ def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path: Path, setting
 def test_it_says_which_extra_is_missing(module: str, extra: str, name: str, value: str, tmp_path: Path) -> None:
     find = importlib.util.find_spec
     with mock.patch.object(importlib.util, "find_spec", lambda wanted: None if wanted == module else find(wanted)):
-        found = refusal(tmp_path, **{name: value})
+        message = refusal(tmp_path, **{name: value})
     said = f"ImproperlyConfigured: {name}: needs a package that is not installed; "
-    assert f'{said}run: pip install "hunch[{extra}]"' in found
+    assert f'{said}run: pip install "hunch[{extra}]"' in message
 
 
 def test_keys_are_made_once_and_only_we_can_read_them(tmp_path: Path) -> None:

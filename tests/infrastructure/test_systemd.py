@@ -59,14 +59,14 @@ def test_each_service_runs_what_its_container_runs(name: str) -> None:
     program, *arguments = shlex.split(unit["Service"]["ExecStart"].replace("%%", "%"))
     of_container = COMPOSE["services"][SERVICES[name]]
     assert program == "/opt/hunch/.venv/bin/python" and ["python", *arguments] == of_container["command"]
-    given = dict(pair.split("=", 1) for pair in unit["Service"].get("Environment", "").split())
+    environment = dict(pair.split("=", 1) for pair in unit["Service"].get("Environment", "").split())
     fixed = {
         key: interpolate(value, SECRETS)
         for key, value in of_container["environment"].items()
         if "${" not in str(value) and key not in OF_CONTAINERS
     }
     common = parsed(UNITS / "hunch-.service.d" / "common.conf")["Service"]["Environment"].split()
-    assert fixed.items() <= (given | dict(pair.split("=", 1) for pair in common)).items()
+    assert fixed.items() <= (environment | dict(pair.split("=", 1) for pair in common)).items()
 
 
 def test_every_service_is_hardened_and_none_is_root() -> None:
@@ -86,12 +86,12 @@ def test_the_script_installs_everything_and_keeps_keys_for_root_alone(installed:
     }
     settings = installed / "etc/hunch/hunch.env"
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
-    given = dict(line.split("=", 1) for line in settings.read_text().splitlines() if not line.startswith("#"))
+    environment = dict(line.split("=", 1) for line in settings.read_text().splitlines() if not line.startswith("#"))
     run = subprocess.run(
         [sys.executable, "-c", "from survey import settings; print(settings.BASE_DIR)"],
         cwd=installed / "opt/hunch",
         env={
-            **given,
+            **environment,
             "HUNCH_ENV": "production",
             "HUNCH_HOSTS": "study.example.org",
             "HUNCH_VAR": str(installed / "var"),

@@ -175,7 +175,7 @@ def test_a_command_without_a_sentence_of_its_own_is_listed_with_that_of_its_file
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     groups = {
-        heading: {name: one for name, one in commands.items() if name != "up"}
+        heading: {name: entry for name, entry in commands.items() if name != "up"}
         for heading, commands in cli.GROUPS.items()
     }
     monkeypatch.setattr(cli, "GROUPS", groups)

@@ -24,8 +24,8 @@ DISK = Trouble(Cause.DISK_LOW, "the disk", "10 MB are left.")
 FULL = Trouble(Cause.STAGE_FULL, "demo stage 1", "All booklets are taken.")
 
 
-def look(*found: Trouble, at: datetime) -> int:
-    alerting.store(found, now=at)
+def look(*troubles: Trouble, at: datetime) -> int:
+    alerting.store(troubles, now=at)
     return alerting.tell(now=at)
 
 
@@ -36,7 +36,7 @@ def test_it_is_stored_and_told_once_while_it_lasts(outside: Outside) -> None:
     (letter,) = mail.outbox
     assert letter.to == ["operator@example.org"] and letter.subject == "Hunch: disk nearly full: the disk"
     assert "10 MB are left." in letter.body and "/admin/survey/alert/" in letter.body
-    assert [one["state"] for one in outside.posted[0]["alerts"]] == ["open"] and len(outside.posted) == 1
+    assert [alert["state"] for alert in outside.posted[0]["alerts"]] == ["open"] and len(outside.posted) == 1
 
 
 @pytest.mark.slow
@@ -120,9 +120,9 @@ def test_the_webhook_is_signed(outside: Outside, settings: Any) -> None:
     look(DISK, at=NOON)
     (request,) = outside.requests
     assert str(request.url) == HOOK
-    at, given = (part.partition("=")[2] for part in request.headers[channels.SIGNATURE_HEADER].split(","))
+    at, signature = (part.partition("=")[2] for part in request.headers[channels.SIGNATURE_HEADER].split(","))
     expected = hmac.new(b"s" * 32, at.encode() + b"." + request.content, hashlib.sha256).hexdigest()
-    assert hmac.compare_digest(given, expected)
+    assert hmac.compare_digest(signature, expected)
 
 
 @pytest.mark.parametrize(("is_well", "url"), [(True, PING), (False, f"{PING}/fail")])

@@ -42,8 +42,8 @@ def sealed(count: int) -> None:
 
 
 def diagnosis() -> tuple[str, str]:
-    (found,) = doctor.LOOKS["audit"]("audit")
-    return found.grade.value, found.what
+    (finding,) = doctor.LOOKS["audit"]("audit")
+    return finding.grade.value, finding.what
 
 
 def change(subject: str) -> None:
@@ -110,8 +110,8 @@ def test_a_chain_that_lacks_what_was_checked_before_is_a_fault(read: list[int]) 
     with databases.unguarded():
         AuditSeal.objects.filter(number=3).delete()
         AuditEntry.objects.filter(pk=AuditEntry.objects.order_by("pk")[2].pk).delete()
-    found = audit_checks.check(whole=False)
-    assert found.faults == ["seal 3 is not the one that was checked before: the chain was cut or made anew"]
+    report = audit_checks.check(whole=False)
+    assert report.faults == ["seal 3 is not the one that was checked before: the chain was cut or made anew"]
     assert read == [1, 2, 3, 1, 2]
 
 

@@ -36,8 +36,8 @@ def inside(settings: Any) -> None:
 
 @pytest.fixture
 def there() -> Iterator[Receiving]:
-    with receiving() as found:
-        yield found
+    with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def full(study: Study) -> Trouble:
     return Trouble(Cause.STAGE_FULL, f"{study.slug} stage 1", "All booklets are taken.", study.pk)
 
 
-def happen(*found: Trouble, after: timedelta = timedelta(0)) -> None:
+def happen(*troubles: Trouble, after: timedelta = timedelta(0)) -> None:
     now = timezone.now() + after
-    alerting.store(found, now=now)
+    alerting.store(troubles, now=now)
     deliveries.queue_events(now=now)
 
 
@@ -68,9 +68,9 @@ def test_an_event_is_sent_once_and_signed(study: Study, there: Receiving) -> Non
     body = json.loads(there.body())
     assert (body["type"], body["study"], body["state"]) == ("stage_full", "cast", "open")
     assert body["id"] == there.headers()["x-hunch-event"] and f"/admin/survey/study/{study.pk}/" in body["text"]
-    at, given = (part.partition("=")[2] for part in there.headers()[channels.SIGNATURE_HEADER.lower()].split(","))
+    at, signature = (part.partition("=")[2] for part in there.headers()[channels.SIGNATURE_HEADER.lower()].split(","))
     expected = hmac.new(secret.encode(), at.encode() + b"." + there.body(), hashlib.sha256).hexdigest()
-    assert hmac.compare_digest(given, expected)
+    assert hmac.compare_digest(signature, expected)
     row = Delivery.objects.get()
     assert (row.state, row.tries, row.answer) == ("done", 1, "answered 204")
 
@@ -190,10 +190,12 @@ def test_an_address_that_leads_inside_later_gets_nothing(
     study: Study, there: Receiving, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.HUNCH_WEBHOOKS_INSIDE = False
-    found = ["8.8.8.8"]
-    monkeypatch.setattr(outbound.socket, "getaddrinfo", lambda host, port, **_given: [(2, 1, 6, "", (found[0], port))])
+    addresses = ["8.8.8.8"]
+    monkeypatch.setattr(
+        outbound.socket, "getaddrinfo", lambda host, port, **_given: [(2, 1, 6, "", (addresses[0], port))]
+    )
     receivers.add(study, kind="webhook", address=f"https://hook.example:{there.port}/", causes=ALL)
-    found[0] = "127.0.0.1"
+    addresses[0] = "127.0.0.1"
     happen(full(study))
     deliveries.send_due(now=timezone.now() + MINUTE)
     assert "private network" in Delivery.objects.get().answer and there.requests == []

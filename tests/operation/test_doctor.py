@@ -43,7 +43,7 @@ def test_every_part_is_named_and_nothing_is_broken(running: None, fake: FakeProl
     assert {line[9:].partition(":")[0] for line in lines if "->" not in line} == set(doctor.LOOKS)
     assert not any(line.startswith("broken") for line in lines)
     assert "ok       panels: prolific takes our token" in lines
-    assert all(one not in "\n".join(lines) for one in (fake.token, fake.secret))
+    assert all(secret not in "\n".join(lines) for secret in (fake.token, fake.secret))
 
 
 @pytest.mark.slow

@@ -60,17 +60,17 @@ def test_it_counts_what_there_is(client: Client, token: dict[str, str], fake: Fa
     WebhookEvent.objects.create(panel="prolific", event_id="1", event_type="x", body_encrypted=b"", due_at=now)
     WebhookEvent.objects.update(received_at=now - timedelta(minutes=10))
     WatchRecord.objects.create(looked_at=now - timedelta(minutes=3))
-    found = figures(client, token)
-    assert found["hunch_sittings", ("complete",)] == found["hunch_sittings", ("live",)] == 1
-    assert found["hunch_assignments", ("counted",)] == found["hunch_assignments", ("live",)] == 1
-    assert found["hunch_open_slots", ()] == stage.slots.count() - 2
-    assert found["hunch_postings", ("prolific", "ACTIVE")] == 1
-    assert found["hunch_steps", ("train", "failed")] == 1
-    assert found["hunch_actions_total", ("publish_posting",)] == 1
-    assert found["hunch_queue_length", ("default",)] == 3
-    assert 600 <= found["hunch_oldest_webhook_seconds", ()] < 700
-    assert 180 <= found["hunch_watch_age_seconds", ()] < 280
-    assert found["hunch_unhealthy_seconds", ()] == 0 and found["hunch_disk_free_bytes", ()] > 0
+    metrics = figures(client, token)
+    assert metrics["hunch_sittings", ("complete",)] == metrics["hunch_sittings", ("live",)] == 1
+    assert metrics["hunch_assignments", ("counted",)] == metrics["hunch_assignments", ("live",)] == 1
+    assert metrics["hunch_open_slots", ()] == stage.slots.count() - 2
+    assert metrics["hunch_postings", ("prolific", "ACTIVE")] == 1
+    assert metrics["hunch_steps", ("train", "failed")] == 1
+    assert metrics["hunch_actions_total", ("publish_posting",)] == 1
+    assert metrics["hunch_queue_length", ("default",)] == 3
+    assert 600 <= metrics["hunch_oldest_webhook_seconds", ()] < 700
+    assert 180 <= metrics["hunch_watch_age_seconds", ()] < 280
+    assert metrics["hunch_unhealthy_seconds", ()] == 0 and metrics["hunch_disk_free_bytes", ()] > 0
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_it_names_nobody_and_no_study_unless_that_is_wanted(
     sitting = begins(posting.study, place)
     text = client.get("/metrics", headers=token).content.decode()
     ids = [place["participant_id"], place["id"], posting.external_id, sitting.respondent.pseudonym, "cast"]
-    assert not any(one in text for one in ids)
+    assert not any(study_id in text for study_id in ids)
     settings.HUNCH_METRICS_STUDIES = True
     assert figures(client, token)["hunch_sittings", ("complete", "cast")] == 1
 

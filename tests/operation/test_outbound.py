@@ -52,8 +52,8 @@ def names(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     def look_up(host: str, port: int, **_given: Any) -> list[Any]:
         asked.append(host)
         return [
-            (socket.AF_INET6 if ":" in one else socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port))
-            for one in answers[min(len(asked), len(answers)) - 1]
+            (socket.AF_INET6 if ":" in answer else socket.AF_INET, socket.SOCK_STREAM, 6, "", (answer, port))
+            for answer in answers[min(len(asked), len(answers)) - 1]
         ]
 
     monkeypatch.setattr(outbound.socket, "getaddrinfo", look_up)

@@ -30,9 +30,9 @@ def minute(number: float) -> datetime:
     return timezone.now() + timedelta(minutes=number)
 
 
-def looks(one: Watch, first: int, last: int) -> None:
+def looks(watch: Watch, first: int, last: int) -> None:
     for number in range(first, last + 1):
-        one.look(now=minute(number))
+        watch.look(now=minute(number))
 
 
 def open_causes() -> set[str]:
@@ -52,10 +52,10 @@ def test_a_posting_is_paused_once_when_the_site_has_failed_for_some_minutes(
     posting = posted()
     at_panel = fake.studies[posting.external_id]
     broken["queue"] = "Redis does not answer."
-    one = Watch()
-    looks(one, 0, 4)
+    watch = Watch()
+    looks(watch, 0, 4)
     assert at_panel["status"] == "ACTIVE"
-    looks(one, 5, 5)
+    looks(watch, 5, 5)
     posting.refresh_from_db()
     assert at_panel["status"] == posting.state == "PAUSED"
     (entry,) = AuditEntry.objects.filter(action="pause_posting")
@@ -69,15 +69,15 @@ def test_it_is_not_started_again_and_the_alert_stays_until_a_person_starts_it(
     fake: FakeProlific, outside: Outside, broken: dict[str, str]
 ) -> None:
     posting = posted()
-    one = Watch()
+    watch = Watch()
     broken["disk"] = "full."
-    looks(one, 0, 6)
+    looks(watch, 0, 6)
     broken.clear()
-    looks(one, 7, 20)
+    looks(watch, 7, 20)
     assert fake.studies[posting.external_id]["status"] == "PAUSED"
     assert open_causes() == {"posting_paused"}
     postings.change(posting, Move.START)
-    looks(one, 21, 30)
+    looks(watch, 21, 30)
     assert open_causes() == set() and "Hunch: over: posting paused: " in subjects()[-1]
     assert fake.studies[posting.external_id]["status"] == "ACTIVE"
 
@@ -86,16 +86,16 @@ def test_who_starts_it_during_the_outage_is_not_overruled(
     fake: FakeProlific, outside: Outside, broken: dict[str, str]
 ) -> None:
     posting = posted()
-    one = Watch()
+    watch = Watch()
     broken["queue"] = "gone."
-    looks(one, 0, 6)
+    looks(watch, 0, 6)
     postings.change(Posting.objects.get(), Move.START)
-    looks(one, 7, 12)
+    looks(watch, 7, 12)
     assert fake.studies[posting.external_id]["status"] == "ACTIVE"
     broken.clear()
-    looks(one, 13, 13)
+    looks(watch, 13, 13)
     broken["queue"] = "gone again."
-    looks(one, 14, 19)
+    looks(watch, 14, 19)
     assert fake.studies[posting.external_id]["status"] == "PAUSED"
 
 
@@ -114,8 +114,8 @@ def test_postings_are_paused_while_the_database_is_away_and_that_is_stored_later
     fake: FakeProlific, outside: Outside, broken: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     posting = posted()
-    one = Watch()
-    looks(one, 0, 0)
+    own_watch = Watch()
+    looks(own_watch, 0, 0)
     broken["database"] = "No row can be written."
 
     def away(*_args: Any, **_kwargs: Any) -> Any:
@@ -127,14 +127,14 @@ def test_postings_are_paused_while_the_database_is_away_and_that_is_stored_later
         patch.setattr(watch.WatchRecord.objects, "update_or_create", away)
         patch.setattr(watch.alerting, "store", away)
         patch.setattr(watch.alerting, "add", away)
-        looks(one, 1, 9)
+        looks(own_watch, 1, 9)
     assert fake.studies[posting.external_id]["status"] == "PAUSED"
     posting.refresh_from_db()
     assert posting.state == "ACTIVE" and not Alert.objects.exists()
     paused = [subject for subject in subjects() if "posting paused" in subject]
     assert len(paused) == 1 and len(subjects()) == 2  # That the database is away, and what was paused.
     broken.clear()
-    looks(one, 10, 10)
+    looks(own_watch, 10, 10)
     posting.refresh_from_db()
     assert posting.state == "PAUSED" and AuditEntry.objects.filter(action="pause_posting").count() == 1
     assert open_causes() == {"posting_paused"}
@@ -153,12 +153,12 @@ def test_a_pause_whose_answer_was_lost_is_tried_again(
 ) -> None:
     posting = posted()
     broken["queue"] = "gone."
-    one = Watch()
-    looks(one, 0, 4)
+    watch = Watch()
+    looks(watch, 0, 4)
     fake.lose_next_answer("/transition/")
-    looks(one, 5, 5)
+    looks(watch, 5, 5)
     assert fake.studies[posting.external_id]["status"] == "PAUSED" and "not_paused" in open_causes()
-    looks(one, 6, 6)
+    looks(watch, 6, 6)
     assert "posting_paused" in open_causes() and Posting.objects.get().state == "PAUSED"
 
 
@@ -189,9 +189,9 @@ def test_nothing_is_paused_where_that_is_turned_off(
     settings.HUNCH_PAUSE_AFTER_MINUTES = 0
     posting = posted()
     broken["queue"] = "gone."
-    one = Watch()
-    looks(one, 0, 12)
-    looks(one, 59, 60)
+    watch = Watch()
+    looks(watch, 0, 12)
+    looks(watch, 59, 60)
     assert fake.studies[posting.external_id]["status"] == "ACTIVE" and "unhealthy" in open_causes()
 
 
@@ -211,11 +211,11 @@ def test_a_new_beat_takes_up_since_when_the_site_is_unhealthy(outside: Outside, 
 
 
 def test_a_restart_is_not_told(outside: Outside, broken: dict[str, str]) -> None:
-    one = Watch()
+    watch = Watch()
     broken["queue"] = "gone."
-    looks(one, 0, 1)
+    looks(watch, 0, 1)
     broken.clear()
-    looks(one, 2, 3)
+    looks(watch, 2, 3)
     assert mail.outbox == [] and not Alert.objects.exists()
     assert outside.pinged == [f"{PING}/fail", f"{PING}/fail", PING, PING]
 
@@ -263,13 +263,13 @@ def test_failed_work_is_told_until_it_is_done_again_and_its_error_is_not_repeate
 ) -> None:
     stage = cast.open_study().stages.get(index=1)
     step = JobStep.objects.create(stage=stage, kind="freeze", input_sha256="0" * 64, state="failed", error="SECRET")
-    one = Watch()
-    looks(one, 0, 0)
+    watch = Watch()
+    looks(watch, 0, 0)
     alert = Alert.objects.get()
     assert (alert.cause, alert.study) == ("step_failed", stage.study) and "SECRET" not in mail.outbox[0].body
     step.state = "queued"
     step.save()
-    looks(one, 10, 10)
+    looks(watch, 10, 10)
     assert open_causes() == set()
 
 
@@ -278,19 +278,19 @@ def test_a_full_stage_a_quiet_posting_and_a_cap_that_is_near_are_told(
 ) -> None:
     posting = posted(spending_cap=700)  # 600 are committed.
     settings.HUNCH_CAP_ALERT_PERCENT = 86
-    one = Watch()
-    looks(one, 0, 0)
+    watch = Watch()
+    looks(watch, 0, 0)
     assert open_causes() == set()
     settings.HUNCH_CAP_ALERT_PERCENT = 85
-    looks(one, 61, 61)
+    looks(watch, 61, 61)
     assert open_causes() == {"cap_near", "no_arrivals"}
     assert "6.00 of 7.00 USD" in Alert.objects.get(cause=Cause.CAP_NEAR).message
     sitting = cast.begin(posting.study, None)
     Sitting.objects.filter(pk=sitting.pk).update(started_at=minute(61))
-    looks(one, 70, 70)
+    looks(watch, 70, 70)
     assert open_causes() == {"cap_near"}
     Booklet.objects.update(claimed_at=timezone.now())
-    looks(one, 200, 200)
+    looks(watch, 200, 200)
     assert open_causes() == {"cap_near", "stage_full"}
 
 
@@ -309,15 +309,15 @@ def test_work_that_waits_for_its_files_is_an_alert_until_it_goes_on(outside: Out
     JobStep.objects.filter(pk=step.pk).update(
         state="queued", error="waits: HUNCH_STORAGE_URL: s3://files cannot be reached"
     )
-    one = Watch()
-    looks(one, 0, 1)
+    watch = Watch()
+    looks(watch, 0, 1)
     assert not Alert.objects.exists()
-    looks(one, 2, 3)
+    looks(watch, 2, 3)
     (alert,) = Alert.objects.filter(resolved_at__isnull=True)
     assert (alert.cause, alert.subject) == (Cause.UNHEALTHY, "work between stages")
     assert "waits" in alert.message and "hunch doctor" in alert.message
     JobStep.objects.filter(pk=step.pk).update(state="done", error="")
-    looks(one, 4, 20)
+    looks(watch, 4, 20)
     assert not open_causes()
 
 
@@ -346,7 +346,7 @@ def test_a_posting_is_quiet_once_it_was_shown_for_so_long(
     changed_at = None if changed is None else minute(changed)
     posting = stored_posting(study, published_at=minute(published), changed_at=changed_at, state=state)
     told = list(causes.no_arrivals(timezone.now()))
-    assert [one.subject for one in told] == ([f"posting {posting.pk} of cast"] if is_told else [])
+    assert [trouble.subject for trouble in told] == ([f"posting {posting.pk} of cast"] if is_told else [])
     Booklet.objects.filter(stage__study=study).update(claimed_at=timezone.now())
     assert list(causes.no_arrivals(timezone.now())) == [], "nobody could begin"
 
@@ -370,7 +370,9 @@ def test_returns_are_a_share_of_those_whose_part_is_over(
     for number, status in enumerate(statuses):
         stored_submission(posting, None, status)
         stored_submission(other, None, "APPROVED" if number else "RETURNED")
-    assert [one.study_id for one in causes.high_returns(timezone.now())] == ([posting.study_id] if is_told else [])
+    assert [high_return.study_id for high_return in causes.high_returns(timezone.now())] == (
+        [posting.study_id] if is_told else []
+    )
 
 
 def test_what_is_told_once_and_what_again(db: None, settings: Any) -> None:
@@ -392,7 +394,7 @@ def test_what_may_be_published_is_paused_too(db: None) -> None:
     for columns in ({"state": "UNPUBLISHED"}, {"state": "PAUSED"}, {"external_id": "", "state": ""}):
         stored_posting(study, **columns)
     stored_posting(study, state="UNPUBLISHED", pending="places", pending_at=timezone.now())
-    assert [one.posting for one in pausing.under_way()] == [active.pk, perhaps.pk]
+    assert [pause.posting for pause in pausing.under_way()] == [active.pk, perhaps.pk]
 
 
 def test_a_worker_that_has_just_started_gives_the_watch_time(db: None, outside: Outside) -> None:

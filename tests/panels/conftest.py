@@ -45,12 +45,12 @@ def held_to_the_contract(panel: FakeProlific, monkeypatch: pytest.MonkeyPatch) -
 
     def answered(method: str, target: str, *, token: str, body: bytes = b"") -> Any:
         states = {key: study["status"] for key, study in panel.studies.items()}
-        found = answer(method, target, token=token, body=body)
+        reply = answer(method, target, token=token, body=body)
         if "key_set" not in vars(panel) or not target.startswith("/.well-known"):  # Else a test has broken the keys.
-            keeper.look_at_call(method, target, body, found[0], found[2])
+            keeper.look_at_call(method, target, body, reply[0], reply[2])
         for key, was in states.items():
             keeper.look_at_move("study", was, panel.studies[key]["status"], STUDY_MOVES)
-        return found
+        return reply
 
     def moved(submission: dict[str, Any], status: str) -> None:
         keeper.look_at_move("submission", submission["status"], status, SUBMISSION_MOVES)

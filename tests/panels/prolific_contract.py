@@ -386,9 +386,9 @@ class Keeper:
     def look_at_call(self, method: str, target: str, body: bytes, status: int, answer: Any) -> None:
         parts = urlsplit(target)
         where = f"{method} {parts.path}"
-        found = [call for call in CALLS if call.method == method and re.fullmatch(call.path, parts.path)]
+        calls = [call for call in CALLS if call.method == method and re.fullmatch(call.path, parts.path)]
         # The first match: /submissions/bulk-approve/ has the shape of a submission's page, too.
-        exact = [call for call in found if "[^/]" not in call.path] or found
+        exact = [call for call in calls if "[^/]" not in call.path] or calls
         if not exact:
             self.faults.append(f"{where}: no such call")
             return

@@ -133,8 +133,8 @@ def test_many_people_cost_the_same_here_and_at_the_panel(dear: FakeProlific) -> 
         fate = FATES[number % len(FATES)]
         goes_through(dear, posting, number, fate)
         happened[fate] += 1
-    (found,) = reconciliation.read_and_reconcile(study)
-    assert len(found.findings) == PEOPLE
+    (report,) = reconciliation.read_and_reconcile(study)
+    assert len(report.findings) == PEOPLE
     waiting = posting.submissions.filter(status="AWAITING REVIEW", respondent__isnull=False)
     by_id = {money.ids_of(row).submission: row for row in waiting}
     places = list(dear.submissions.values())
@@ -211,14 +211,14 @@ def _come_back(dear: FakeProlific, first: Posting, *, cost_before: int) -> None:
     for posting in (first, second):
         read_posting(posting)
         accounts.append(account_of(Posting.objects.select_related("study", "stage").get(pk=posting.pk)))
-    assert [one.difference for one in accounts] == [0, 0]
+    assert [account.difference for account in accounts] == [0, 0]
     assert accounts[0].here.total == cost_before, "what happens in the second wave changes nothing of the first"
     assert accounts[1].here.rewards == came["finishes"] * 137 + came["screened_out"] * 23
     assert accounts[1].here.bonuses == came["late"] * 137
     costs = [part for row in dear.studies.values() for part in dear._cost(row).values()]
     charged = sum(row["amount"] for part in costs for row in part.values())
-    assert sum(one.here.total for one in accounts) == charged <= money.committed(study)
-    assert not [one for found in reconciliation.read_and_reconcile(study) for one in found.to(Action.PAY)]
+    assert sum(account.here.total for account in accounts) == charged <= money.committed(study)
+    assert not [finding for report in reconciliation.read_and_reconcile(study) for finding in report.to(Action.PAY)]
 
 
 def test_a_difference_is_said_in_cents(dear: FakeProlific) -> None:
@@ -581,9 +581,11 @@ def test_the_panel_says_balance_pay_and_time_before_publishing(dear: FakeProlifi
     read_posting(posting)
     advice = advice_of(posting)
     assert (advice.balance, advice.recommended, advice.is_said, advice.hours) == (500, 2100, True, 0.12)
-    found = {one.title: one for one in posting_checks.checks(posting.stage, places=6, reward=100, posting=posting)}
-    assert "has 5.00, and 8.40 USD are needed" in found["The account at the panel has enough"].problem
-    pay = found["An hour is paid as the panel recommends"]
+    checks_by_title = {
+        check.title: check for check in posting_checks.checks(posting.stage, places=6, reward=100, posting=posting)
+    }
+    assert "has 5.00, and 8.40 USD are needed" in checks_by_title["The account at the panel has enough"].problem
+    pay = checks_by_title["An hour is paid as the panel recommends"]
     assert "20.00 USD an hour, and the panel recommends 21.00 for this account" in pay.problem and not pay.stops
 
 
@@ -608,8 +610,10 @@ def test_where_pay_cannot_be_asked_the_general_recommendation_stands_in(fake: Fa
     read_posting(posting)
     advice = advice_of(posting)
     assert (advice.balance, advice.recommended, advice.is_said) == (None, 1200, False)
-    found = {one.title: one for one in posting_checks.checks(posting.stage, places=6, reward=50, posting=posting)}
-    assert "recommends 12.00 in general" in found["An hour is paid as the panel recommends"].problem
+    checks_by_title = {
+        check.title: check for check in posting_checks.checks(posting.stage, places=6, reward=50, posting=posting)
+    }
+    assert "recommends 12.00 in general" in checks_by_title["An hour is paid as the panel recommends"].problem
 
 
 def told(*args: str) -> str:
@@ -677,8 +681,8 @@ def test_a_schedule_for_another_time_is_taken_back(dear: FakeProlific, monkeypat
     posting = posted(publish=False)
     transition = dear._transition
 
-    def scheduled(study: dict[str, Any], given: Any) -> dict[str, Any]:
-        return {**transition(study, given), "publish_at": "2026-01-01T00:00:00Z"}
+    def scheduled(study: dict[str, Any], action: Any) -> dict[str, Any]:
+        return {**transition(study, action), "publish_at": "2026-01-01T00:00:00Z"}
 
     monkeypatch.setattr(dear, "_transition", scheduled)
     with pytest.raises(PanelRefused, match="it took 2026-01-01 00:00 UTC instead; taken back"):
@@ -778,7 +782,7 @@ def test_who_agreed_and_then_found_it_full_may_come_to_a_later_stage_too(dear: F
     assert begin_sitting(study=study, ids=ids_of(again)) == fresh
     with pytest.raises(HunchError, match="taken part"):
         find_sitting(study, replace(ids_of(again), submission="0" * 24))
-    assert [one.amount for one in money.owed(posting)] == [30]
+    assert [payment.amount for payment in money.owed(posting)] == [30]
     assert second.submissions.get().respondent == fresh.respondent
     assert posting.submissions.filter(respondent=sitting.respondent).count() == 1
     withdraw(respondent=fresh.respondent, now=timezone.now())
@@ -812,7 +816,7 @@ def test_a_study_of_several_stages_has_a_group_by_itself(dear: FakeProlific) -> 
     assert [row["name"] for row in dear.groups.values()] == ["cast took part"] and posting.group in dear.groups
     dear.break_next("participant-groups", Breakage.REFUSED, times=4)
     second = postings.draft(study.stages.get(index=2), root="http://testserver")
-    filters = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    filters = {study["filter_id"]: study["selected_values"] for study in dear.studies[second.external_id]["filters"]}
     assert filters == {"previous_studies_blocklist": [posting.external_id]}, (
         "where there can be none, the list stands in"
     )
@@ -822,7 +826,7 @@ def test_a_posting_from_before_the_group_is_blocked_by_its_id(dear: FakeProlific
     study, posting = stages_of(dear, participant_group="took part")
     Posting.objects.update(group="")
     second = postings.draft(study.stages.get(index=2), root="http://testserver")
-    names = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    names = {study["filter_id"]: study["selected_values"] for study in dear.studies[second.external_id]["filters"]}
     assert names["previous_studies_blocklist"] == [posting.external_id]
     assert names["participant_group_blocklist"] == [second.group]
 
@@ -906,7 +910,7 @@ def test_a_wave_is_posted_for_those_who_were_invited(dear: FakeProlific) -> None
     lifecycle.open_stage(study.stages.select_related("study__bank").get(index=2))
     second = postings.publish(postings.draft(study.stages.get(index=2), root="http://testserver"))
     assert second.wave == 2
-    filters = {one["filter_id"]: one["selected_values"] for one in dear.studies[second.external_id]["filters"]}
+    filters = {study["filter_id"]: study["selected_values"] for study in dear.studies[second.external_id]["filters"]}
     assert filters == {"participant_group_allowlist": [second.invited_group]}
     assert dear.take_place(second.external_id, person=late["participant_id"]) is None
     place = dear.take_place(second.external_id, person=early["participant_id"])

@@ -51,9 +51,9 @@ class World:
         answer = fake._answer
 
         def carried_out(method: str, path: str, *args: Any, **more: Any) -> Any:
-            found = answer(method, path, *args, **more)
+            response = answer(method, path, *args, **more)
             self.done.append((method, path))
-            return found
+            return response
 
         fake._answer = carried_out  # type: ignore[method-assign]
 

@@ -34,10 +34,14 @@ def refusal(response: Any) -> tuple[int, str]:
 def signed_link(panel: str, fake: FakeProlific, **changes: str) -> dict[str, str]:
     """The parameters of a fresh link of the same person, changed after it was signed."""
     if panel == "generic":
-        given = {"pid": "anna", "tic": "t1", "ts": str(int(time.time()))}
-        text = "\n".join(("cast", given["pid"], "", given["tic"], given["ts"]))
-        assert text == text_to_sign("cast", ids_of(given), given["ts"])
-        return {**given, "sig": signature_of("cast", ids_of(given), given["ts"], secret=SECRET), **changes}
+        parameters = {"pid": "anna", "tic": "t1", "ts": str(int(time.time()))}
+        text = "\n".join(("cast", parameters["pid"], "", parameters["tic"], parameters["ts"]))
+        assert text == text_to_sign("cast", ids_of(parameters), parameters["ts"])
+        return {
+            **parameters,
+            "sig": signature_of("cast", ids_of(parameters), parameters["ts"], secret=SECRET),
+            **changes,
+        }
     place = fake.submissions.get("s1" * 12) or fake.take_place("study1")
     assert place is not None
     fake.submissions["s1" * 12] = place
@@ -45,8 +49,8 @@ def signed_link(panel: str, fake: FakeProlific, **changes: str) -> dict[str, str
     return {**ids, "prolific_token": fake.sign(ids, audience="https://testserver/s/cast/"), **changes}
 
 
-def ids_of(given: dict[str, str]) -> PanelIds:
-    return PanelIds("generic", given["pid"], "", given["tic"])
+def ids_of(parameters: dict[str, str]) -> PanelIds:
+    return PanelIds("generic", parameters["pid"], "", parameters["tic"])
 
 
 def ids_alone(link: dict[str, str]) -> dict[str, str]:
@@ -123,13 +127,13 @@ def test_a_fresh_link_gives_it_back_whole_and_an_old_one_does_not(
     assert "Continue where you were" in get(phone, f"{HOME}?{query(fresh)}").text
     page = read(phone.post("/s/cast/resume", follow=True).content.decode())
     assert page.main["data-kind"] == "debriefing"
-    given = {**page.hidden, "my_data": "withdraw", "my_data_confirmed": "yes"}
-    assert phone.post(SITTING, given).status_code == 303
+    fields = {**page.hidden, "my_data": "withdraw", "my_data_confirmed": "yes"}
+    assert phone.post(SITTING, fields).status_code == 303
     assert not DataChoice.objects.exists() and not Response.objects.exists()
 
 
-def query(given: dict[str, str]) -> str:
-    return "&".join(f"{name}={value}" for name, value in given.items())
+def query(parameters: dict[str, str]) -> str:
+    return "&".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def test_the_browser_that_was_let_in_needs_no_second_link(

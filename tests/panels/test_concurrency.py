@@ -92,10 +92,12 @@ def test_of_many_who_draft_at_once_one_does(fake: FakeProlific) -> None:
     made = [result for result in results if isinstance(result, Posting)]
     assert all(isinstance(result, Posting | StateRefused) for result in results), results
     # Who comes when the first is through drafts the next one.
-    assert Posting.objects.count() == len(fake.studies) == 1 + len({one.pk for one in made})
-    assert {one.external_id for one in Posting.objects.all()} == set(fake.studies)
+    assert Posting.objects.count() == len(fake.studies) == 1 + len({posting.pk for posting in made})
+    assert {posting.external_id for posting in Posting.objects.all()} == set(fake.studies)
     recorded = fetched(posting).stage.manifest["postings"]
-    assert {one["internal_name"] for one in recorded} == {one.internal_name for one in Posting.objects.all()}
+    assert {entry["internal_name"] for entry in recorded} == {
+        posting.internal_name for posting in Posting.objects.all()
+    }
 
 
 def test_readings_while_places_are_added_lose_none_of_them(fake: FakeProlific) -> None:

@@ -92,7 +92,7 @@ def test_submissions_of_parts_are_read_and_told_with_the_posting(fake: FakeProli
     row = Submission.objects.get()
     assert (row.posting, row.respondent, row.status) == (posting, sitting.respondent, "AWAITING REVIEW")
     assert read_posting(posting) == 1
-    assert [found.judgement.action for found in reconciliation.reconcile(posting).findings] == [Action.APPROVE]
+    assert [finding.judgement.action for finding in reconciliation.reconcile(posting).findings] == [Action.APPROVE]
     assert reconciliation.approve_finished(posting) == 1
 
 
@@ -425,8 +425,8 @@ def test_who_is_screened_out_and_was_not_paid_is_looked_at_and_not_asked_to_retu
         entry["actions"] = [{"action": "MANUALLY_REVIEW"}]
     is_screened_out(fake, posting)
     read_posting(posting)
-    (found,) = reconciliation.reconcile(posting).findings
-    assert found.judgement.action == Action.LOOK and "not paid yet" in found.why
+    (finding,) = reconciliation.reconcile(posting).findings
+    assert finding.judgement.action == Action.LOOK and "not paid yet" in finding.why
 
 
 # The contract itself

@@ -26,14 +26,14 @@ def study(fake: FakeProlific) -> Any:
 
 
 def draft(client: Client, study: Any, button: str = "draft", **changes: Any) -> Any:
-    given = {"stage": 1, "places": 4, "reward": 100, "root": "http://testserver", **changes}
-    return client.post(f"/admin/survey/posting/draft/{study.pk}/", {**given, button: "1"}, follow=True)
+    fields = {"stage": 1, "places": 4, "reward": 100, "root": "http://testserver", **changes}
+    return client.post(f"/admin/survey/posting/draft/{study.pk}/", {**fields, button: "1"}, follow=True)
 
 
 def test_everything_from_the_draft_to_the_end_is_done_in_the_pages(study: Any, fake: FakeProlific) -> None:
     client = somebody()
-    shown = client.get(f"/admin/survey/posting/draft/{study.pk}/")
-    assert shown.context["form"].initial == {"stage": 1, "places": 6, "reward": 100, "root": "http://127.0.0.1:8000"}
+    response = client.get(f"/admin/survey/posting/draft/{study.pk}/")
+    assert response.context["form"].initial == {"stage": 1, "places": 6, "reward": 100, "root": "http://127.0.0.1:8000"}
     draft(client, study, "check")
     assert not Posting.objects.exists() and not fake.studies
     draft(client, study)
@@ -163,11 +163,11 @@ def posted_in(study: Any) -> Posting:
 def test_what_has_no_panel_to_ask_and_a_test_copy_are_not_posted(study: Any, as_owner: Client) -> None:
     lab = cast.study(slug="lab", panel={"kind": "links"})
     copy = test_copies.make_copy(study)
-    for one in (lab, copy):
+    for other_study in (lab, copy):
         for what in ("draft", "adopt"):
-            said = as_owner.post(f"/admin/survey/posting/{what}/{one.pk}/", {"stage": "1", "external_id": "x"})
+            said = as_owner.post(f"/admin/survey/posting/{what}/{other_study.pk}/", {"stage": "1", "external_id": "x"})
             assert b"never posted" in said.content or b"no panel that the study could be posted at" in said.content
-        assert b"Draft a posting" not in as_owner.get(f"/admin/survey/study/{one.pk}/change/").content
+        assert b"Draft a posting" not in as_owner.get(f"/admin/survey/study/{other_study.pk}/change/").content
     assert b"Draft a posting" in as_owner.get(f"/admin/survey/study/{study.pk}/change/").content
 
 

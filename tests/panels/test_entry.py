@@ -43,9 +43,9 @@ def the_study(**panel: Any) -> Study:
 def place(fake: FakeProlific) -> dict[str, Any]:
     """A submission at the fake, of a study there."""
     fake.studies["study1"] = {**STUDY, "id": "study1", "status": "ACTIVE"}
-    found = fake.take_place("study1")
-    assert found
-    return found
+    new_place = fake.take_place("study1")
+    assert new_place
+    return new_place
 
 
 def given(place: dict[str, Any], **changes: str) -> dict[str, str]:
@@ -128,7 +128,9 @@ def test_a_signed_address_of_any_panel_names_one_value(client: Client, settings:
 
 def test_a_link_of_ones_own_names_one_value(client: Client) -> None:
     study = cast.open_study(panel={"kind": "links"})
-    first, second = (urlsplit(one.address).query for one in make_links(study, count=2, root="http://testserver"))
+    first, second = (
+        urlsplit(make_link.address).query for make_link in make_links(study, count=2, root="http://testserver")
+    )
     assert client.get(f"/s/cast/?{first}&{second}").status_code == 400
     assert client.get(f"/s/cast/?{first}&{first}").status_code == 302
 

@@ -103,10 +103,10 @@ def lost() -> PanelUnreachable:
 
 def test_the_longest_call_covers_all_tries_and_waits() -> None:
     timeout = prolific_client.TIMEOUT
-    one = sum(part or 0.0 for part in (timeout.connect, timeout.read, timeout.write, timeout.pool))
+    call_seconds = sum(part or 0.0 for part in (timeout.connect, timeout.read, timeout.write, timeout.pool))
     jitter = sum(0.5 * 2**number for number in range(prolific_client.TRIES - 1))
     waits = prolific_client.LONGEST_WAIT * (prolific_client.TRIES - 1) + jitter
-    assert timedelta(seconds=prolific_client.TRIES * one + waits) <= ProlificAccount.longest_call
+    assert timedelta(seconds=prolific_client.TRIES * call_seconds + waits) <= ProlificAccount.longest_call
 
 
 # A reading, while somebody changes what is read
@@ -396,13 +396,13 @@ def stage(fake: FakeProlific) -> Stage:
     return study.stages.select_related("study__bank").get(index=1)
 
 
-def drafted(stage: Stage, **given: Any) -> Posting:
-    return postings.draft(stage, root="http://testserver", **given)
+def drafted(stage: Stage, **options: Any) -> Posting:
+    return postings.draft(stage, root="http://testserver", **options)
 
 
 def recorded(stage: Stage) -> list[str]:
     stage.refresh_from_db()
-    return [one["internal_name"] for one in stage.manifest.get("postings", ())]
+    return [entry["internal_name"] for entry in stage.manifest.get("postings", ())]
 
 
 def test_of_two_who_draft_at_once_one_does(stage: Stage, fake: FakeProlific, panel: Panel) -> None:
@@ -502,8 +502,8 @@ def test_what_is_asked_and_not_answered_is_shown(
         postings.publish(posting)
     call_command("posting", "cast", "show")
     assert "UNPUBLISHED (no answer yet: publish it)" in capsys.readouterr().out
-    shown = admin_client.get(f"/admin/survey/posting/{posting.pk}/change/").content.decode()
-    assert "to publish it, and has not answered" in shown and "/do/publish/" not in shown
+    body = admin_client.get(f"/admin/survey/posting/{posting.pk}/change/").content.decode()
+    assert "to publish it, and has not answered" in body and "/do/publish/" not in body
     panel.passes()
     read_posting(posting)
     assert "/do/publish/" in admin_client.get(f"/admin/survey/posting/{posting.pk}/change/").content.decode()
@@ -768,8 +768,8 @@ def rejects(row: Submission, **more: Any) -> None:
 
 
 def status_at(fake: FakeProlific) -> str:
-    (found,) = fake.submissions.values()
-    return str(found["status"])
+    (submission,) = fake.submissions.values()
+    return str(submission["status"])
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -862,12 +862,12 @@ def test_nobody_is_approved_while_a_rejection_is_under_way(
 def test_a_decision_of_one_who_looked_before_the_rejection_is_not_carried_out(
     finished: Submission, fake: FakeProlific, panel: Panel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = reconciliation.reconcile(fresh())
-    assert len(found.to(Action.APPROVE)) == 1
+    report = reconciliation.reconcile(fresh())
+    assert len(report.to(Action.APPROVE)) == 1
     panel.dies("reject")
     with pytest.raises(Killed):
         rejects(finished)
-    monkeypatch.setattr(reconciliation, "reconcile", lambda posting: found)
+    monkeypatch.setattr(reconciliation, "reconcile", lambda posting: report)
     assert reconciliation.approve_finished(fresh()) == 0
     assert status_at(fake) == "AWAITING REVIEW"
 

@@ -59,8 +59,8 @@ class Watch:
             raise Killed(point)
 
     def statement(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if found := re.match(r'(INSERT INTO|UPDATE|DELETE FROM) "survey_(\w+)"', sql):
-            self.reach(f"{found[1].split()[0]} {found[2]}")
+        if match := re.match(r'(INSERT INTO|UPDATE|DELETE FROM) "survey_(\w+)"', sql):
+            self.reach(f"{match[1].split()[0]} {match[2]}")
         return execute(sql, params, many, context)
 
 
@@ -121,8 +121,8 @@ def charged(posting: Posting, fake: FakeProlific) -> int:
     study = fake.studies[posting.external_id]
     if study["status"] == "UNPUBLISHED":
         return 0
-    found = fake._cost(study, projected=True)
-    return sum(row["amount"] for parts in found.values() for row in parts.values())
+    costs = fake._cost(study, projected=True)
+    return sum(row["amount"] for parts in costs.values() for row in parts.values())
 
 
 def fresh(posting: Posting) -> Posting:

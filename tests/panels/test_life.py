@@ -123,22 +123,22 @@ def test_a_study_runs_from_its_draft_to_zero_differences(
     assert seen_by_webhook > 0
 
     # Reading and comparing, deciding, reading again: as a researcher does, twice.
-    (found,) = reconciliation.read_and_reconcile(study)
+    (report,) = reconciliation.read_and_reconcile(study)
     happened = Counter(fates.values())
     assert set(FATES) <= set(happened), "every fate came about"
-    assert len(found.findings) == PEOPLE
-    assert len(found.to(Action.APPROVE)) == happened["finishes"] + happened["no_code"]
-    assert len(found.to(Action.PAY)) == happened["too_late"]
-    assert len(found.to(Action.LOOK)) == happened["withdraws"]
+    assert len(report.findings) == PEOPLE
+    assert len(report.to(Action.APPROVE)) == happened["finishes"] + happened["no_code"]
+    assert len(report.to(Action.PAY)) == happened["too_late"]
+    assert len(report.to(Action.LOOK)) == happened["withdraws"]
     assert reconciliation.approve_finished(posting) == happened["finishes"] + happened["no_code"]
     reconciliation.ask_back(posting)
     assert reconciliation.ask_back(posting) == 0
     assert max(len(row["reasons"]) for row in fake.submissions.values()) == 1, "everybody is asked once, also by a code"
     assert fake.follow_requests()
-    for finding in found.to(Action.LOOK):
+    for finding in report.to(Action.LOOK):
         assert finding.submission
         reconciliation.settle_difference(finding.submission, "Asked by message: the answers may stay.")
-    assert found.owed_cents == 100 * happened["too_late"]
+    assert report.owed_cents == 100 * happened["too_late"]
     assert [batch.state for batch in money.pay_owed(posting)] == [PaymentBatch.State.PAID]
     assert money.pay_owed(posting) == []
     (after,) = reconciliation.read_and_reconcile(study)

@@ -48,8 +48,8 @@ def made_up(number: int) -> dict[str, str]:
     return {"PROLIFIC_PID": f"{number:024x}", "STUDY_ID": "study1", "SESSION_ID": f"{number + 9000:024x}"}
 
 
-def come(given: dict[str, str], *, at: str = "198.51.100.7", **headers: str) -> Any:
-    return Client().get("/s/cast/", given, REMOTE_ADDR=at, headers=headers)
+def come(query: dict[str, str], *, at: str = "198.51.100.7", **headers: str) -> Any:
+    return Client().get("/s/cast/", query, REMOTE_ADDR=at, headers=headers)
 
 
 def refusal(response: Any) -> str:
@@ -201,7 +201,9 @@ def test_a_slow_panel_blocks_two_threads_and_no_more(study: Study, monkeypatch: 
         thread.join(30)
     assert results.count(lookups.LookedUp(lookups.Verdict.SENT)) == 2
     refused = [result for result in results if isinstance(result, EntryRefused)]
-    assert {(one.code, one.status, one.retry_after) for one in refused} == {("entry_not_checked", 503, lookups.SOON)}
+    assert {(refusal.code, refusal.status, refusal.retry_after) for refusal in refused} == {
+        ("entry_not_checked", 503, lookups.SOON)
+    }
     assert lookups._running._value == 2, "all threads were released"
 
 

@@ -67,8 +67,8 @@ def paid(fake: FakeProlific) -> list[str]:
 
 
 def test_who_finished_after_the_panels_time_is_owed_the_reward_once(late: Posting, fake: FakeProlific) -> None:
-    (one,) = money.owed(late)
-    assert (one.kind, one.amount) == (Payment.Kind.LATE, 100)
+    (payment,) = money.owed(late)
+    assert (payment.kind, payment.amount) == (Payment.Kind.LATE, 100)
     (batch,) = money.pay_owed(late)
     assert (batch.state, paid(fake)) == (State.PAID, ["1.00"])
     assert money.owed(late) == [] and money.pay_owed(late) == []
@@ -79,7 +79,7 @@ def test_the_late_are_owed_the_reward_of_their_posting(late: Posting) -> None:
     """A posting may pay more than the study file says."""
     Posting.objects.filter(pk=late.pk).update(reward=130)
     late.refresh_from_db()
-    assert [one.amount for one in money.owed(late)] == [130]
+    assert [payment.amount for payment in money.owed(late)] == [130]
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_who_was_turned_away_after_consent_is_paid_where_the_file_says_so(fake: 
     assert money.owed(posting) == []
     fake.give_up(second["id"])
     row_of(posting, slow)
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [(Payment.Kind.TURNED_AWAY, 30)]
 
 
 @pytest.mark.slow
@@ -110,8 +110,8 @@ def test_who_finds_no_place_again_is_paid_for_the_first_visit(fake: FakeProlific
         sitting = begin_sitting(study=posting.study, ids=ids_of(visit))
         Sitting.objects.filter(pk=sitting.pk).update(state="turned_away", ended_at=timezone.now())
     read_posting(posting)
-    (one,) = money.owed(posting)
-    assert (one.kind, one.amount, money.ids_of(one.submission).submission) == (
+    (payment,) = money.owed(posting)
+    assert (payment.kind, payment.amount, money.ids_of(payment.submission).submission) == (
         Payment.Kind.TURNED_AWAY,
         30,
         place["id"],
@@ -134,8 +134,8 @@ def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific, cents_a_
     assert money.owed(posting) == []
     fake.submissions[place["id"]]["status"] = "APPROVED"
     read_posting(posting)
-    (one,) = money.owed(posting)
-    assert (one.kind, one.amount) == (Payment.Kind.SCORE, cents)
+    (payment,) = money.owed(posting)
+    assert (payment.kind, payment.amount) == (Payment.Kind.SCORE, cents)
     fake.submissions[place["id"]]["status"] = "PARTIALLY APPROVED"
     read_posting(posting)
     assert [one.amount for one in money.owed(posting)] == [cents]
@@ -159,7 +159,7 @@ def test_who_finished_late_with_points_is_owed_both_and_paid_in_one_row(fake: Fa
     scored(begins(posting.study, place), "3")
     fake.time_out(place["id"])
     read_posting(posting)
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [
         (Payment.Kind.LATE, 100),
         (Payment.Kind.SCORE, 21),
     ]
@@ -182,7 +182,7 @@ def test_points_are_paid_at_least_as_the_file_said_that_the_person_began_with(fa
     amending.amend(posting.study, text=text, source_name="new.toml", reason="less money")
     posting = Posting.objects.get(pk=posting.pk)
     assert posting.study.config.panel.bonus_per_point == 2
-    assert [one.amount for one in money.owed(posting)] == [21]
+    assert [payment.amount for payment in money.owed(posting)] == [21]
 
 
 @pytest.mark.slow
@@ -193,8 +193,8 @@ def test_a_payment_whose_answer_got_lost_is_never_sent_again(late: Posting, fake
     batch = PaymentBatch.objects.get()
     assert (batch.state, batch.needs_a_person, paid(fake)) == (State.UNKNOWN, True, ["1.00"])
     assert money.owed(late) == []
-    (found,) = reconciliation.reconcile(late).differences
-    assert found.judgement.action == Action.SAY and f"payment {batch.pk}" in found.judgement.sentence
+    (difference,) = reconciliation.reconcile(late).differences
+    assert difference.judgement.action == Action.SAY and f"payment {batch.pk}" in difference.judgement.sentence
     finishes_late(fake, late)
     with pytest.raises(StateRefused, match=f"--settle {batch.pk}"):
         money.pay_owed(late)
@@ -446,8 +446,8 @@ def test_a_payment_without_an_answer_waits_as_one_that_was_sent(
 def test_a_payment_is_settled_only_when_no_call_can_be_on_its_way(
     on_its_way: PaymentBatch, late: Posting, was_paid: bool
 ) -> None:
-    (found,) = reconciliation.reconcile(late).differences
-    assert found.judgement.action == Action.SAY and f"payment {on_its_way.pk}" in found.judgement.sentence
+    (difference,) = reconciliation.reconcile(late).differences
+    assert difference.judgement.action == Action.SAY and f"payment {on_its_way.pk}" in difference.judgement.sentence
     with pytest.raises(StateRefused, match="may be on its way"):
         money.settle(on_its_way, was_paid=was_paid)
     assert PaymentBatch.objects.get().state == State.SENT and money.owed(late) == []
@@ -493,10 +493,10 @@ def test_each_waves_posting_owes_by_that_waves_sitting() -> None:
     in_wave_2(sitting)
     stored_submission(first, sitting, "TIMED-OUT")
     stored_submission(second, sitting, "TIMED-OUT")
-    assert [(one.kind, one.amount) for one in money.owed(first)] == [("late", 100), ("score", 21)]
-    assert [one.ours for one in reconciliation.reconcile(first).findings] == ["complete"]
+    assert [(payment.kind, payment.amount) for payment in money.owed(first)] == [("late", 100), ("score", 21)]
+    assert [finding.ours for finding in reconciliation.reconcile(first).findings] == ["complete"]
     assert money.owed(second) == [], "nobody has finished the second wave"
-    assert [one.ours for one in reconciliation.reconcile(second).findings] == ["live"]
+    assert [finding.ours for finding in reconciliation.reconcile(second).findings] == ["live"]
 
 
 def test_the_late_of_the_second_wave_are_owed_its_own_reward_and_points() -> None:
@@ -506,7 +506,9 @@ def test_the_late_of_the_second_wave_are_owed_its_own_reward_and_points() -> Non
     scored(sitting, "3")
     in_wave_2(sitting, state="complete", ended_at=timezone.now())
     stored_submission(posting, sitting, "TIMED-OUT")
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("late", 130)], "no points were made in it"
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [("late", 130)], (
+        "no points were made in it"
+    )
 
 
 def test_who_came_again_and_took_part_is_paid_for_finding_no_place_in_a_later_wave() -> None:
@@ -520,7 +522,7 @@ def test_who_came_again_and_took_part_is_paid_for_finding_no_place_in_a_later_wa
     assert not money.is_another_visit(sitting), "who finishes is no visit that found no place"
     in_wave_2(sitting, state="turned_away", ended_at=timezone.now())
     stored_submission(posting, sitting, "RETURNED")
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("turned_away", 30)]
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [("turned_away", 30)]
 
 
 def test_who_waits_for_items_of_the_second_wave_may_not_come_again_to_the_first() -> None:
@@ -535,13 +537,13 @@ def test_who_waits_for_items_of_the_second_wave_may_not_come_again_to_the_first(
 
 def test_what_one_posting_owes_another_studys_does_not() -> None:
     """The people, payments and batches of the other study are left out."""
-    one, other = paid_study(), cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
-    mine, theirs = stored_posting(one), stored_posting(other)
+    own_study, other = paid_study(), cast.open_study(slug="other", panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1})
+    mine, theirs = stored_posting(own_study), stored_posting(other)
     rows = [stored_submission(posting, sits(posting.study), "TIMED-OUT") for posting in (mine, theirs)]
     batch = PaymentBatch.objects.create(posting=theirs, state=State.PAID, sent_at=timezone.now(), fees=33)
     Payment.objects.create(batch=batch, submission=rows[1], kind="late", amount=100)
     assert ([row.submission.pk for row in money.owed(mine)], money.owed(theirs)) == ([rows[0].pk], [])
-    assert (money.committed(one), money.committed(other)) == (600, 733)
+    assert (money.committed(own_study), money.committed(other)) == (600, 733)
 
 
 @pytest.mark.slow
@@ -572,7 +574,7 @@ def test_what_is_held_after_a_restore_counts_with_its_fees() -> None:
     prepared = PaymentBatch.objects.create(posting=posting)
     batch = money.hold(posting, since=since, why="restored")
     assert (batch.state, batch.fees, batch.sent_at, batch.error) == (State.UNKNOWN, 100, since, "restored")
-    assert sum(one.amount for one in batch.payments.all()) == 400
+    assert sum(payment.amount for payment in batch.payments.all()) == 400
     assert money.committed(posting.study) == before + 500 and money.owed(posting) == []
     prepared.refresh_from_db()
     assert (prepared.state, prepared.sent_at) == (State.UNKNOWN, since)
@@ -647,7 +649,7 @@ def test_an_amendment_lowers_nothing_that_was_promised(name: str, then: int, now
         amending.amend(study, text=text, source_name="new.toml", reason="other pay")
         study = Study.objects.get(pk=study.pk)
         late = begin_sitting(study=study, ids=PanelIds("generic", f"late-{cents}"))
-        assert [getattr(money.promised(study, one), field) for one in (early, late)] == [of_early, of_late]
+        assert [getattr(money.promised(study, sitting), field) for sitting in (early, late)] == [of_early, of_late]
 
 
 def test_who_was_screened_out_is_owed_what_was_promised_then() -> None:
@@ -686,7 +688,7 @@ def test_what_is_owed_by_how_it_ended_here_and_there(state: str, status: str, ki
     scored(sitting, "3")
     Sitting.objects.filter(pk=sitting.pk).update(state=state)
     stored_submission(posting, sitting, status)
-    assert [one.kind for one in money.owed(posting)] == kinds
+    assert [payment.kind for payment in money.owed(posting)] == kinds
 
 
 def test_a_bonus_that_was_paid_leaves_the_other_one_owed() -> None:
@@ -696,7 +698,7 @@ def test_a_bonus_that_was_paid_leaves_the_other_one_owed() -> None:
     row = stored_submission(posting, sitting, "TIMED-OUT")
     batch = PaymentBatch.objects.create(posting=posting, state=State.PAID, sent_at=timezone.now())
     Payment.objects.create(batch=batch, submission=row, kind="late", amount=100)
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 21)]
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [("score", 21)]
 
 
 def test_points_below_nothing_take_nothing_away() -> None:
@@ -783,8 +785,8 @@ def test_who_was_paid_the_reward_as_a_bonus_is_not_approved_without_a_person_who
 
     def judged(status: str) -> Any:
         late.submissions.update(status=status)
-        (found,) = reconciliation.reconcile(late).findings
-        return found.judgement
+        (finding,) = reconciliation.reconcile(late).findings
+        return finding.judgement
 
     assert judged("AWAITING REVIEW").action == Action.APPROVE
     assert judged("TIMED-OUT").action == Action.PAY
@@ -817,8 +819,8 @@ def test_a_payment_that_was_not_sent_is_no_question_for_a_person() -> None:
     Payment.objects.create(batch=batch, submission=row, kind="score", amount=10)
     for state, action in (("prepared", Action.NOTHING), ("sent", Action.SAY), ("unknown", Action.SAY)):
         PaymentBatch.objects.update(state=state)
-        (found,) = reconciliation.reconcile(posting).findings
-        assert found.judgement.action == action, state
+        (finding,) = reconciliation.reconcile(posting).findings
+        assert finding.judgement.action == action, state
 
 
 @pytest.mark.parametrize(("draft", "action"), [({"name": "ours"}, Action.WAIT), ({}, Action.ASK_BACK)])
@@ -828,8 +830,8 @@ def test_a_posting_of_the_panels_own_pages_asks_nobody_by_itself(draft: dict[str
     posting = stored_posting(study, draft=draft)
     code = study.completion_code("failed_checks")
     stored_submission(posting, sits(study, "failed_checks"), "AWAITING REVIEW", entered_code=code)
-    (found,) = reconciliation.reconcile(posting).findings
-    assert (found.code, found.judgement.action) == ("failed_checks", action)
+    (finding,) = reconciliation.reconcile(posting).findings
+    assert (finding.code, finding.judgement.action) == ("failed_checks", action)
 
 
 @pytest.mark.slow

@@ -66,15 +66,15 @@ def test_people_come_in_and_go_back(client: Client, name: str) -> None:
     assert bool(declined.code) == (name == "mturk"), "where addresses hold no code, no outcome shows one"
     assert client.get("/s/cast/", COMES[name]).headers["Location"] == "/s/cast/"
     page = go_to(client, "end")
-    shown = client.get(SITTING).content.decode()
-    assert not [value for value in COMES[name].values() if value in shown]
+    body = client.get(SITTING).content.decode()
+    assert not [value for value in COMES[name].values() if value in body]
     address = panel.get("completion_urls", {}).get("completed", "")
     if name == "mturk":
-        assert page.code == made.completion_code("completed") and "Go back to" not in shown
+        assert page.code == made.completion_code("completed") and "Go back to" not in body
     elif name in ("connect", "positly"):
-        assert f'href="{address}"' in shown and page.code == ""
+        assert f'href="{address}"' in body and page.code == ""
     else:
-        assert f'href="{BACK}"' in shown and page.code == "" and urlsplit(address).netloc not in shown
+        assert f'href="{BACK}"' in body and page.code == "" and urlsplit(address).netloc not in body
         came = next(iter(COMES[name].values()))
         expected = address.replace("{person}", came)
         if name == "cint":
@@ -256,8 +256,8 @@ def test_what_is_signed_must_be_known_and_last() -> None:
 )
 def test_ids_that_do_not_come_in_cannot_go_back(panel: dict[str, Any], words: str) -> None:
     cast.bank()
-    found = check_study(text=cast.study_text(panel=panel), source_name="new.toml")
-    assert [one for one in found.findings if words in one.message], found.findings
+    check = check_study(text=cast.study_text(panel=panel), source_name="new.toml")
+    assert [finding for finding in check.findings if words in finding.message], check.findings
 
 
 @pytest.mark.parametrize(

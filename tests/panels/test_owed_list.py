@@ -100,8 +100,8 @@ def test_who_finds_no_place_again_and_again_is_paid_once() -> None:
     study = study_at("generic", flags={"speeder": {}})
     first, *later = [comes_again(study, f"tic-{number}") for number in range(4)]
     lines = {line.sitting.pk: line for line in owed_list(study)}
-    assert [lines[one.pk].amount for one in (first, *later)] == [30, 0, 0, 0]
-    assert [lines[one.pk].flags for one in (first, *later)] == [(), *[("came_before",)] * 3]
+    assert [lines[submission.pk].amount for submission in (first, *later)] == [30, 0, 0, 0]
+    assert [lines[submission.pk].flags for submission in (first, *later)] == [(), *[("came_before",)] * 3]
     assert waiting_for_list(study) == {first.respondent_id}
     done = begin_sitting(study=study, ids=PanelIds("generic", "PERSON", "s1", "tic-done"))
     cast.walk(done)
@@ -114,7 +114,7 @@ def test_who_withdraws_takes_back_every_visit() -> None:
     visits = [comes_again(study, f"tic-{number}") for number in range(3)]
     other = comes(study, "PERSON-other")
     withdraw(respondent=visits[1].respondent, now=timezone.now())
-    assert set(Withdrawal.objects.values_list("respondent", flat=True)) == {one.respondent_id for one in visits}
+    assert set(Withdrawal.objects.values_list("respondent", flat=True)) == {visit.respondent_id for visit in visits}
     other.refresh_from_db()
     assert other.withdrawn_at is None
 

@@ -167,16 +167,16 @@ def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
 def test_what_a_posting_is_offered_by_its_state(db: None, state: str, is_published: bool, offered: set[str]) -> None:
     study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
     posting = stored_posting(study, state=state, published_at=timezone.now() if is_published else None)
-    found = reconciliation.reconcile(posting)
-    assert {one.name for one in ACTIONS if one.is_offered(posting, found)} == {"read", *offered}
+    report = reconciliation.reconcile(posting)
+    assert {action.name for action in ACTIONS if action.is_offered(posting, report)} == {"read", *offered}
     for status, name in (("AWAITING REVIEW", "approve"), ("TIMED-OUT", "pay")):
         row = stored_submission(posting, sits(study), status)
-        found = reconciliation.reconcile(posting)
-        assert {one.name for one in ACTIONS if one.is_offered(posting, found)} == {"read", *offered, name}
+        report = reconciliation.reconcile(posting)
+        assert {action.name for action in ACTIONS if action.is_offered(posting, report)} == {"read", *offered, name}
         row.delete()
     stored_submission(posting, sits(study, "expired"), "AWAITING REVIEW")
-    found = reconciliation.reconcile(posting)
-    assert {one.name for one in ACTIONS if one.is_offered(posting, found)} == {"read", *offered, "ask-back"}
+    report = reconciliation.reconcile(posting)
+    assert {action.name for action in ACTIONS if action.is_offered(posting, report)} == {"read", *offered, "ask-back"}
 
 
 def test_rows_of_another_posting_are_not_settled_by_this_ones_page(db: None) -> None:

@@ -63,7 +63,7 @@ def test_the_stages_manifest_names_whom_the_panel_may_send_and_for_what(fake: Fa
     fake.studies["elsewhere"] = {**fake.studies[posting.external_id], "id": "elsewhere", "filters": []}
     postings.adopt(stage, "elsewhere")
     stage.refresh_from_db()
-    assert [one["filters"] for one in stage.manifest["postings"]] == [filters, []]
+    assert [entry["filters"] for entry in stage.manifest["postings"]] == [filters, []]
 
 
 def test_an_export_has_nothing_of_the_postings_in_the_manifest(fake: FakeProlific) -> None:
@@ -123,13 +123,13 @@ def test_whom_a_posting_keeps_away(db: None) -> None:
     wave_2 = stored_posting(study, index=2)
 
     def kept_away(posting: Posting) -> dict[str, list[str]]:
-        return {one["filter_id"]: one["selected_values"] for one in drafts._filters(posting)}
+        return {entry["filter_id"]: entry["selected_values"] for entry in drafts._filters(posting)}
 
-    earlier = [one.external_id for one in (plain, grouped, theirs, of_before, shared, wave_2)]
+    earlier = [posting.external_id for posting in (plain, grouped, theirs, of_before, shared, wave_2)]
     assert kept_away(Posting(study=study, wave=1, panel="prolific")) == {drafts.EARLIER_STUDIES: earlier}
     assert kept_away(Posting(study=study, wave=1, panel="prolific", group="g")) == {
         drafts.BLOCKED_GROUPS: ["g"],
-        drafts.EARLIER_STUDIES: [one.external_id for one in (plain, theirs, wave_2)],
+        drafts.EARLIER_STUDIES: [posting.external_id for posting in (plain, theirs, wave_2)],
     }
     assert kept_away(Posting(study=study, wave=2, panel="prolific", invited_group="i")) == {
         drafts.INVITED_GROUPS: ["i"],
@@ -261,10 +261,10 @@ def test_publishing_that_may_have_happened_keeps_its_money_committed(fake: FakeP
     fake.lose_next_answer("/transition/")
     with pytest.raises(PanelUnreachable):
         postings.publish(posting)
-    kept = Posting.objects.get()
-    assert kept.published_at is not None and kept.committed == 600
-    read_posting(kept)
-    assert kept.state == "ACTIVE"
+    stored = Posting.objects.get()
+    assert stored.published_at is not None and stored.committed == 600
+    read_posting(stored)
+    assert stored.state == "ACTIVE"
 
 
 def test_publishing_that_was_refused_commits_nothing(fake: FakeProlific) -> None:
@@ -470,7 +470,7 @@ def test_what_a_posting_would_cost_is_said_with_screen_outs_and_fees_before_it_i
     assert posting_checks.cost_of(study, 4, 100) == 400 + 100 + 125 + 25
 
     def problems(**asked: int) -> set[str]:
-        return {one.title for one in posting_checks.checks(stage, **asked) if one.problem}
+        return {check.title for check in posting_checks.checks(stage, **asked) if check.problem}
 
     before = problems(places=4, reward=100)
     assert "The cost fits under the cap" not in before and "The stage has a place for everybody" not in before

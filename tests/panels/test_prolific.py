@@ -186,7 +186,7 @@ def test_a_list_is_read_to_its_end_and_not_past_it(fake: FakeProlific, people: i
         client.transition(study, "PUBLISH")
         ids = [taken["id"] for _ in range(people) if (taken := fake.take_place(study))]
         fake.calls.clear()
-        assert [found["id"] for found in client.submissions(study)] == ids
+        assert [submission["id"] for submission in client.submissions(study)] == ids
     assert len(fake.calls) == max(1, -(-people // 4))
 
 
@@ -302,8 +302,8 @@ def test_another_sum_than_was_asked_for_is_not_paid(answer: dict[str, Any]) -> N
 
 def test_what_people_are_paid_in_is_what_counts() -> None:
     row = {"id": "s", "currency_code": "GBP", "presentment_currency_code": "USD", "total_available_places": 4}
-    found = account.ProlificAccount(Said(study=row)).posting("s")  # type: ignore[arg-type]
-    assert (found.currency, found.places, found.reward) == ("USD", 4, None)
+    posting = account.ProlificAccount(Said(study=row)).posting("s")  # type: ignore[arg-type]
+    assert (posting.currency, posting.places, posting.reward) == ("USD", 4, None)
     del row["presentment_currency_code"]
     assert account.ProlificAccount(Said(study=row)).posting("s").currency == "GBP"  # type: ignore[arg-type]
 

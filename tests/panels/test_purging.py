@@ -124,8 +124,8 @@ def test_the_hashes_go_with_them_once_the_study_is_over(fake: FakeProlific) -> N
     close(posting)
     approved(fake, posting)
     assert "later leaves this study's people out" in purging.hashes_needed(posting.study)
-    kept = purging.purge(posting.study, before=soon(), with_hashes=True)
-    assert kept.hashes == 0 and PanelIdentity.objects.count() == 1
+    purged = purging.purge(posting.study, before=soon(), with_hashes=True)
+    assert purged.hashes == 0 and PanelIdentity.objects.count() == 1
     other.stages.all().delete()
     other.codes.all().delete()
     other.delete()
@@ -271,10 +271,10 @@ def test_who_withdrew_keeps_the_bonus_that_was_earned(fake: FakeProlific) -> Non
     for response, value in zip(responses, ("1.25", "1.75"), strict=False):
         Score.objects.create(response=response, value=value, rule="r", version="1")
     approved(fake, posting)
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 30)]
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [("score", 30)]
     done = withdraw(respondent=sitting.respondent, now=timezone.now())
     assert done.points == 3 and not Score.objects.exists()
-    assert [(one.kind, one.amount) for one in money.owed(posting)] == [("score", 30)]
+    assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [("score", 30)]
     assert purging.purge_withdrawn() == 0, "the ids are needed to pay it"
     money.pay_owed(posting)
     assert purging.purge_withdrawn() == 1

@@ -31,8 +31,8 @@ def posting(fake: FakeProlific) -> Posting:
 
 def finding(posting: Posting) -> Participation:
     read_posting(posting)
-    (found,) = reconciliation.reconcile(posting).findings
-    return found
+    (only_finding,) = reconciliation.reconcile(posting).findings
+    return only_finding
 
 
 def code(posting: Posting, outcome: str = "completed") -> str:
@@ -43,17 +43,21 @@ def test_timed_out_but_complete_is_owed_the_reward(posting: Posting, fake: FakeP
     place = arrives(fake, posting)
     fake.time_out(place["id"])
     begins(posting.study, place)
-    found = finding(posting)
-    assert (found.ours, found.theirs, found.judgement.action) == ("complete", "TIMED-OUT", Action.PAY)
-    assert [one.amount for one in found.owed] == [100]
+    only_finding = finding(posting)
+    assert (only_finding.ours, only_finding.theirs, only_finding.judgement.action) == (
+        "complete",
+        "TIMED-OUT",
+        Action.PAY,
+    )
+    assert [payment.amount for payment in only_finding.owed] == [100]
 
 
 def test_who_finished_and_came_back_without_a_code_is_approved(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     begins(posting.study, place)
     fake.submit(place["id"], None)
-    found = finding(posting)
-    assert found.judgement.action == Action.APPROVE and "without a code" in found.judgement.sentence
+    only_finding = finding(posting)
+    assert only_finding.judgement.action == Action.APPROVE and "without a code" in only_finding.judgement.sentence
     assert reconciliation.approve_finished(posting) == 1
     assert finding(posting).is_settled and fake.submissions[place["id"]]["status"] == "APPROVED"
 
@@ -74,8 +78,8 @@ def test_returned_after_completion_is_for_a_person_to_settle(posting: Posting, f
     sitting = begins(posting.study, place)
     fake.submit(place["id"], code(posting))
     fake.give_up(place["id"])
-    found = finding(posting)
-    assert found.judgement.action == Action.LOOK and "withdrawn" in found.judgement.sentence
+    only_finding = finding(posting)
+    assert only_finding.judgement.action == Action.LOOK and "withdrawn" in only_finding.judgement.sentence
     with pytest.raises(StateRefused):
         reconciliation.settle_difference(row_of(posting, sitting), "  ")
     reconciliation.settle_difference(row_of(posting, sitting), "Asked: the answers stay.")
@@ -92,9 +96,9 @@ def test_flags_stand_beside_what_to_do_and_change_nothing_of_it(fake: FakeProlif
     place = arrives(fake, posting)
     begins(posting.study, place)
     fake.submit(place["id"], code(posting))
-    found = finding(posting)
-    assert (found.flags, found.judgement.action) == (("speeder",), Action.APPROVE)
-    assert found.why == "finished; flagged speeder"
+    only_finding = finding(posting)
+    assert (only_finding.flags, only_finding.judgement.action) == (("speeder",), Action.APPROVE)
+    assert only_finding.why == "finished; flagged speeder"
     assert reconciliation.approve_finished(posting) == 1
 
 
@@ -102,9 +106,9 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
     place = arrives(fake, posting)
     begins(posting.study, place, until="item")
     fake.submissions[place["id"]]["status"] = "APPROVED"
-    found = finding(posting)
-    assert found.judgement == judge("live", Status.APPROVED, "", said="APPROVED")
-    assert found.judgement.action == Action.LOOK and "never finished" in found.judgement.sentence
+    only_finding = finding(posting)
+    assert only_finding.judgement == judge("live", Status.APPROVED, "", said="APPROVED")
+    assert only_finding.judgement.action == Action.LOOK and "never finished" in only_finding.judgement.sentence
 
 
 @pytest.mark.parametrize(
@@ -155,9 +159,9 @@ def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action:
 @pytest.mark.parametrize("ours", [*Sitting.State.values, NOT_HERE])
 def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None:
     for entered in ("", *CompletionCode.Outcome.values, "unknown"):
-        found = judge(ours, Status.AWAITING_REVIEW, entered)
-        assert found.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
-        assert (found.action == Action.APPROVE) == (ours == "complete")
+        judgement = judge(ours, Status.AWAITING_REVIEW, entered)
+        assert judgement.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
+        assert (judgement.action == Action.APPROVE) == (ours == "complete")
 
 
 def test_the_panels_two_spellings_are_one() -> None:
@@ -171,9 +175,9 @@ def test_somebody_the_panel_does_not_know_is_shown(posting: Posting, fake: FakeP
     begin_sitting(study=posting.study, ids=stranger)
     robot = begin_sitting(study=posting.study, ids=PanelIds("prolific", "robot", "s", "x"))
     Respondent.objects.filter(sittings=robot).update(is_simulated=True)  # As before postings kept them out.
-    found = finding(posting)
-    assert found.submission is None and found.judgement.action == Action.LOOK
-    assert "made-up" not in f"{found.who} {found.judgement.sentence}"
+    only_finding = finding(posting)
+    assert only_finding.submission is None and only_finding.judgement.action == Action.LOOK
+    assert "made-up" not in f"{only_finding.who} {only_finding.judgement.sentence}"
 
 
 def test_nobody_is_a_stranger_who_came_after_one_of_the_postings_was_read(posting: Posting, fake: FakeProlific) -> None:
@@ -185,7 +189,7 @@ def test_nobody_is_a_stranger_who_came_after_one_of_the_postings_was_read(postin
     begin_sitting(study=posting.study, ids=PanelIds("prolific", "made-up", posting.external_id, "made-up-too"))
     for each in (posting, other):
         read_posting(each)
-    assert [one.submission for one in reconciliation.reconcile(other).findings] == [None]
+    assert [finding.submission for finding in reconciliation.reconcile(other).findings] == [None]
 
 
 def test_an_older_answer_never_overwrites_a_newer_one(posting: Posting, fake: FakeProlific) -> None:
@@ -294,13 +298,13 @@ def test_a_bulk_approval_that_breaks_off_in_the_middle_is_gone_on_with(
     with pytest.raises(PanelUnreachable):
         reconciliation.approve_finished(posting)
     assert asked, "and nobody is asked for alone while it may be under way"
-    (found,) = reconciliation.read_and_reconcile(posting.study)
+    (report,) = reconciliation.read_and_reconcile(posting.study)
     approved = [row for row in fake.submissions.values() if row["status"] == "APPROVED"]
-    assert 0 < len(approved) < 4 and len(found.to(Action.APPROVE)) == 4 - len(approved)
+    assert 0 < len(approved) < 4 and len(report.to(Action.APPROVE)) == 4 - len(approved)
     monkeypatch.setattr(fake, "_answer", answer)
     assert reconciliation.approve_finished(posting) == 4 - len(approved)
-    (found,) = reconciliation.read_and_reconcile(posting.study)
-    assert found.differences == []
+    (report,) = reconciliation.read_and_reconcile(posting.study)
+    assert report.differences == []
 
 
 def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific) -> None:
@@ -354,7 +358,7 @@ def test_two_failed_attention_checks_are_looked_at_and_nobody_is_rejected_by_the
     read_posting(posting)
 
     def found() -> dict[str, reconciliation.Judgement]:
-        return {one.who: one.judgement for one in reconciliation.reconcile(posting).findings}
+        return {finding.who: finding.judgement for finding in reconciliation.reconcile(posting).findings}
 
     assert found()[once.respondent.pseudonym].action == Action.APPROVE
     looked = found()[twice.respondent.pseudonym]

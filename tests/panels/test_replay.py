@@ -57,20 +57,20 @@ def test_every_page_stands_in_its_order_with_what_was_shown_and_answered() -> No
     study = cast.open_study()
     cast.walk(cast.begin(study))
     sitting_of(study).screen_timings.filter(kind="instructions").update(server_ms=2500)
-    found = replay(sitting_of(study))
-    assert [page.title for page in found.pages] == [
+    replayed = replay(sitting_of(study))
+    assert [page.title for page in replayed.pages] == [
         *("arrived", "consented to version 2", "instructions", "checks, attempt 1"),
         *(f"item {number}, {screen}" for number in (1, 2, 3) for screen in ("prior", "posterior")),
         *("form about_you", "debriefing", "ended: complete"),
     ]
-    by_title = {page.title: page for page in found.pages}
+    by_title = {page.title: page for page in replayed.pages}
     assert by_title["checks, attempt 1"].answers == [("Which one?", "right one"), ("And here?", "right")]
     assert ("Your age", "30") in by_title["form about_you"].answers
     assert by_title["instructions"].seconds == 2.5
     first = sitting_of(study).assignments.get(position=1).slot.item.pair
     assert any(first.target.plain in text for text in by_title["item 1, prior"].texts)
     assert "60 %" in by_title["item 1, prior"].answers[0][1] and "70 %" in by_title["item 1, posterior"].answers[0][1]
-    assert not any(page.note or page.failed for page in found.pages)
+    assert not any(page.note or page.failed for page in replayed.pages)
 
 
 def test_times_are_in_seconds_and_what_went_to_others_is_said() -> None:
@@ -114,9 +114,9 @@ def test_nothing_is_left_to_replay_after_a_withdrawal() -> None:
     study = cast.open_study()
     cast.walk(cast.begin(study))
     withdraw(respondent=sitting_of(study).respondent, now=timezone.now())
-    found = replay(sitting_of(study))
-    assert all(not page.answers for page in found.pages)
-    assert "withdrew all answers, which are deleted" in [page.title for page in found.pages]
+    replayed = replay(sitting_of(study))
+    assert all(not page.answers for page in replayed.pages)
+    assert "withdrew all answers, which are deleted" in [page.title for page in replayed.pages]
 
 
 def test_a_blind_study_shows_the_questions_alone() -> None:
@@ -127,9 +127,9 @@ def test_a_blind_study_shows_the_questions_alone() -> None:
     for _person in range(2):
         cast.walk(cast.begin(study))
     for sitting in Sitting.objects.select_related("stage__study__bank", "respondent"):
-        found = replay(sitting)
-        assert found.levels == {} and "WARM" not in str(found.pages)
-        assert any(page.note == BLIND for page in found.pages)
+        replayed = replay(sitting)
+        assert replayed.levels == {} and "WARM" not in str(replayed.pages)
+        assert any(page.note == BLIND for page in replayed.pages)
 
 
 def test_a_viewer_and_a_stranger_read_nobodys_answers(django_user_model: Any) -> None:

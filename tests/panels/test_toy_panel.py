@@ -129,8 +129,8 @@ def test_a_study_goes_from_its_draft_to_paid_bonuses(toys: ToyServer, client: Cl
     assert (tasks.read_panels(), Submission.objects.count()) == (1, 4)
     assert set(Submission.objects.values_list("status", flat=True)) == {"waiting", "asleep"}
 
-    shown = command("reconcile", study.slug, "--approve", "--ask-back")
-    assert "approved: 1" in shown and "asked for a return: 1" in shown
+    output = command("reconcile", study.slug, "--approve", "--ask-back")
+    assert "approved: 1" in output and "asked for a return: 1" in output
     assert (finishes["mood"], gives_up.get("asked"), finishes.get("asked")) == ("thanked", "not finished", None)
     assert "asked for a return: 0" in command("reconcile", study.slug, "--ask-back"), "each person once"
 
@@ -140,8 +140,8 @@ def test_a_study_goes_from_its_draft_to_paid_bonuses(toys: ToyServer, client: Cl
     assert "nothing is owed" in command("pay_bonuses", study.slug, "--pay")
     assert sorted(toys.paid) == sorted([(is_late["ticket"], 100), (is_late_too["ticket"], 100)]), "paid once"
     gives_up["mood"] = "gone"
-    (found,) = reconciliation.read_and_reconcile(study)
-    assert found.differences == []
+    (report,) = reconciliation.read_and_reconcile(study)
+    assert report.differences == []
 
 
 @pytest.mark.django_db
@@ -202,8 +202,8 @@ def test_the_postings_page_offers_what_the_panel_can_do(toys: ToyServer, admin_c
     posting = posted()
     takes_part(toys, posting)
     submissions.read_posting(posting)
-    shown = page(admin_client, posting)
-    assert [name for name in ("read", "pause", "approve") if f"/do/{name}/" in shown] == ["read", "pause", "approve"]
+    body = page(admin_client, posting)
+    assert [name for name in ("read", "pause", "approve") if f"/do/{name}/" in body] == ["read", "pause", "approve"]
     assert do(admin_client, posting, "do/approve", sum="1.00")[1] == ["1 submissions approved."]
     assert do(admin_client, posting, "do/pause")[1] == ["The panel says resting now."]
     assert "/do/start/" in page(admin_client, posting)
@@ -352,8 +352,8 @@ def test_what_the_panel_does_not_take_is_refused_at_its_line(panel: dict[str, An
 @pytest.mark.django_db
 def test_its_minimum_an_hour_is_asked_of_the_reward(toys: ToyServer) -> None:
     cast.bank()
-    found = check_study(text=cast.study_text(panel={**TOY, "reward": 20}), source_name="x")
-    assert any("minimum is 5.00" in str(one) for one in found.findings)
+    check = check_study(text=cast.study_text(panel={**TOY, "reward": 20}), source_name="x")
+    assert any("minimum is 5.00" in str(finding) for finding in check.findings)
 
 
 # Packages that are gone or broken
@@ -403,13 +403,13 @@ def test_a_study_whose_panel_is_gone_admits_nobody_and_says_why(
 
 
 def files_that_name_it(folder: str) -> list[str]:
-    found = []
+    files = []
     for path in sorted((ROOT / folder).rglob("*")):
         if path.is_file() and path.suffix in (".py", ".html", ".toml", ".po", ".js", ".css", ".md", ".txt", ".json"):
             text = path.read_text(errors="replace").lower()
             if any(name in text for name in NAMES):
-                found.append(str(path.relative_to(ROOT)))
-    return found
+                files.append(str(path.relative_to(ROOT)))
+    return files
 
 
 def test_no_file_of_the_core_names_it() -> None:

@@ -181,7 +181,7 @@ def test_two_panels_may_give_two_events_one_id(db: None) -> None:
     event("prolific", "1", "a").save()
     event("prolific", "unsigned", "").save()
     came = [("prolific", "1", "b"), ("prolific", "2", "a"), ("other", "1", "a"), ("prolific", "3", "")]
-    assert [webhooks._came_before(event(*one)) for one in came] == [True, True, False, False]
+    assert [webhooks._came_before(event(*delivery)) for delivery in came] == [True, True, False, False]
 
 
 def test_the_same_words_at_another_time_are_another_event(client: Client, fake: FakeProlific) -> None:
@@ -205,7 +205,7 @@ def test_thirteen_deliveries_in_two_days_in_any_order_have_one_effect(
     hours = [0, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 3, 6, 12, 24, 36, 48]
     deliveries = [(hour, name) for hour in hours for name in said]
     random.Random(3).shuffle(deliveries)
-    for hour, name in sorted(deliveries, key=lambda one: one[0]):
+    for hour, name in sorted(deliveries, key=lambda delivery: delivery[0]):
         time_machine.move_to(start + hour * 3600)
         fake.clock = time.time
         assert post(client, fake.sign_webhook(said[name], event_id=name)) == 204
@@ -362,7 +362,7 @@ def test_a_sitting_that_cannot_expire_keeps_no_other_submission_from_being_read(
 
     monkeypatch.setattr(submissions, "expire_sitting", sometimes)
     assert read_posting(posting) == 2
-    assert [Sitting.objects.get(pk=one.pk).state for one in sittings] == ["live", "expired"]
+    assert [Sitting.objects.get(pk=sitting.pk).state for sitting in sittings] == ["live", "expired"]
     assert set(Submission.objects.values_list("status", flat=True)) == {"RETURNED"}
 
 
@@ -387,7 +387,10 @@ def test_one_command_makes_the_secret_and_confirms_the_subscriptions(fake: FakeP
     out = StringIO()
     call_command("subscribe_webhooks", "--workspace", "w1", "--url", "https://study.example/hooks/prolific", stdout=out)
     assert f"HUNCH_PROLIFIC_WEBHOOK_SECRET={fake.secret}\n" in out.getvalue()
-    subscriptions = {(one["event_type"], one["target_url"], one["is_enabled"]) for one in fake.subscriptions.values()}
+    subscriptions = {
+        (subscription["event_type"], subscription["target_url"], subscription["is_enabled"])
+        for subscription in fake.subscriptions.values()
+    }
     assert subscriptions == {
         ("submission.status.change", "https://study.example/hooks/prolific", True),
         ("study.status.change", "https://study.example/hooks/prolific", True),

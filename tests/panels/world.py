@@ -62,23 +62,23 @@ def row_of(posting: Posting, sitting: Sitting | None = None) -> Submission:
 def stored_posting(study: Study, *, index: int = 1, **columns: Any) -> Posting:
     stage = study.stages.select_related("study").get(index=index)
     number = Posting.objects.count() + 1
-    given = {
+    fields = {
         "wave": stage.wave, "internal_name": f"posting {number}", "external_id": f"at-panel-{number}",
         "state": "ACTIVE", "reward": 100, "currency": "USD", "places": 6, "expected_minutes": 3,
         "published_at": timezone.now(),
     }  # fmt: skip
-    return Posting.objects.create(study=study, stage=stage, panel="prolific", **{**given, **columns})
+    return Posting.objects.create(study=study, stage=stage, panel="prolific", **{**fields, **columns})
 
 
 def stored_submission(posting: Posting, sitting: Sitting | None, status: str, **columns: Any) -> Submission:
     ids = PanelIds("prolific", "person", posting.external_id, f"submission-{Submission.objects.count()}")
-    given = {
+    fields = {
         "respondent": sitting.respondent if sitting else None,
         "submission_hash": submission_hash(posting.study, ids),
         "ids_encrypted": seal(ids).encode(),
         "read_at": timezone.now(),
     }
-    return Submission.objects.create(posting=posting, status=status, **{**given, **columns})
+    return Submission.objects.create(posting=posting, status=status, **{**fields, **columns})
 
 
 def sits(study: Study, state: str = "complete", *, name: str = "", **columns: Any) -> Sitting:

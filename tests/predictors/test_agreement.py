@@ -32,10 +32,10 @@ def by_coincidences(coders: Any, distance: Any) -> float:
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_it_gives_the_published_figures(level: str, published: float) -> None:
-    found = alpha(OBSERVERS, level=level)
-    assert found["alpha"] == pytest.approx(published, abs=0.0005)
-    assert (found["units"], found["codes"]) == (11, 40)  # The last unit has one value and is left out.
-    low, high = found["interval"]
+    agreement = alpha(OBSERVERS, level=level)
+    assert agreement["alpha"] == pytest.approx(published, abs=0.0005)
+    assert (agreement["units"], agreement["codes"]) == (11, 40)  # The last unit has one value and is left out.
+    low, high = agreement["interval"]
     assert low < published < high <= 1
 
 

@@ -48,8 +48,8 @@ from tests.predictors.tiny import some_pairs
 found = artifacts.load({str(tmp_path / "saved")!r}).predict_proba(some_pairs(24, seed=1))
 print(found.tobytes().hex())
 """
-    found = printed_by(code)
-    assert found.strip() == fitted.predict_proba(PAIRS).tobytes().hex()
+    output = printed_by(code)
+    assert output.strip() == fitted.predict_proba(PAIRS).tobytes().hex()
 
 
 @pytest.mark.torch
@@ -133,16 +133,16 @@ def test_a_checkpoints_digest_is_that_of_its_files_by_name_wherever_they_lie(tmp
             (tmp_path / folder / name).write_text("one")
         return tmp_path / folder
 
-    one, other = made("one"), made("other")
-    first = artifacts.checkpoint_digest(one)
+    one_folder, other = made("one"), made("other")
+    first = artifacts.checkpoint_digest(one_folder)
     assert artifacts.checkpoint_digest(other) == first
-    (one / "README.md").write_text("about it")
-    assert artifacts.checkpoint_digest(one) == first
+    (one_folder / "README.md").write_text("about it")
+    assert artifacts.checkpoint_digest(one_folder) == first
     known = {first}
     for number, name in enumerate(names, start=1):
-        (one / name).write_text("two")
-        os.utime(one / name, ns=(number * 10**9, number * 10**9))
-        known.add(artifacts.checkpoint_digest(one))
+        (one_folder / name).write_text("two")
+        os.utime(one_folder / name, ns=(number * 10**9, number * 10**9))
+        known.add(artifacts.checkpoint_digest(one_folder))
         # The same name, length and time in another folder is another file.
         os.utime(other / name, ns=(number * 10**9, number * 10**9))
         assert artifacts.checkpoint_digest(other) == first

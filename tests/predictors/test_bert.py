@@ -41,7 +41,7 @@ def test_the_packed_encoder_computes_what_transformers_computes(tiny_bert, lengt
     )
     device = torch.device("cpu")
     encoder = build_encoder(read_checkpoint(str(tiny_bert)), torch.float32, device)
-    found = encoder.encode(to_batch(rows, torch.float32, device), None)
+    encoded = encoder.encode(to_batch(rows, torch.float32, device), None)
     reference = BertModel.from_pretrained(tiny_bert).eval()
     start = 0
     for length in lengths:
@@ -51,7 +51,7 @@ def test_the_packed_encoder_computes_what_transformers_computes(tiny_bert, lengt
                 input_ids=torch.from_numpy(rows.ids[part])[None],
                 token_type_ids=torch.from_numpy(rows.types[part])[None],
             ).last_hidden_state[0]
-        assert torch.allclose(found[part], expected, atol=1e-5)
+        assert torch.allclose(encoded[part], expected, atol=1e-5)
         start += length
 
 
@@ -298,9 +298,9 @@ def test_dropout_keeps_expectations_and_drops_the_share_it_was_given():
 
     from predictors.networks.encoder import Dropout
 
-    kept = Dropout(0.25, np.random.default_rng(0))(torch.ones(200, 200))
-    assert (kept == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
-    assert kept.mean().item() == pytest.approx(1.0, abs=0.01)
+    output = Dropout(0.25, np.random.default_rng(0))(torch.ones(200, 200))
+    assert (output == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    assert output.mean().item() == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -350,14 +350,14 @@ def test_old_names_of_layer_norms_are_understood():
 
     from predictors.networks.checkpoints import plain_names
 
-    found = plain_names(
+    weights = plain_names(
         {
             "bert.embeddings.LayerNorm.gamma": torch.ones(2),
             "bert.embeddings.LayerNorm.beta": torch.ones(2),
             "cls.predictions.bias": torch.ones(2),
         }
     )
-    assert sorted(found) == ["embeddings.LayerNorm.bias", "embeddings.LayerNorm.weight"]
+    assert sorted(weights) == ["embeddings.LayerNorm.bias", "embeddings.LayerNorm.weight"]
 
 
 def _without(name):
@@ -465,9 +465,9 @@ def test_rows_kept_back_recalibrate_the_average(tiny_params):
     rows, labels = taught + labelled, np.append(squeezed, learnable_labels(labelled))
     losses = []
     for share in (0.0, 0.3):
-        found = registry.create("bert", {**tiny_params, "head": "segments", "calibration_share": share}, 0)
+        predictor = registry.create("bert", {**tiny_params, "head": "segments", "calibration_share": share}, 0)
         losses.append(
-            negative_log_likelihood(learnable_labels(fresh), found.fit(rows, labels).predict_proba(fresh)[:, 1])
+            negative_log_likelihood(learnable_labels(fresh), predictor.fit(rows, labels).predict_proba(fresh)[:, 1])
         )
     assert losses[1] < losses[0] - 0.02
 
@@ -476,8 +476,8 @@ def test_beside_a_teacher_only_pairs_with_labels_of_people_are_kept_back(tiny_pa
     """A teacher's fractions do not recalibrate, so that all of them teach."""
     taught, labelled = some_pairs(120, seed=27), some_pairs(150, seed=28)
     labels = np.append(0.31 + 0.17 * np.random.default_rng(3).random(120), learnable_labels(labelled))
-    found = registry.create("bert", {**tiny_params, "epochs": 1}, 0).fit(taught + labelled, labels)
-    for member in found.members_:
+    predictor = registry.create("bert", {**tiny_params, "epochs": 1}, 0).fit(taught + labelled, labels)
+    for member in predictor.members_:
         assert len(member.kept_back_.labels) >= 30 and set(member.kept_back_.labels) == {0.0, 1.0}
         assert member.n_examples_ + len(member.kept_back_.labels) == 270
 
@@ -488,8 +488,8 @@ def test_no_more_rows_are_kept_back_than_two_numbers_need():
     pairs = some_pairs(60, seed=29)
     rows = [pair._replace(target_text=f"{number} {pair.target_text}") for number in range(100) for pair in pairs]
     labels = np.tile(learnable_labels(pairs), 100)
-    kept = bert._kept_back(bert.TrainingData(rows, labels, np.ones(len(rows))), 0.2, seed=1)
-    assert kept.sum() == 1000
+    mask = bert._kept_back(bert.TrainingData(rows, labels, np.ones(len(rows))), 0.2, seed=1)
+    assert mask.sum() == 1000
     assert not bert._kept_back(bert.TrainingData(rows, labels, np.ones(len(rows))), 0.0, seed=1).any()
 
 
@@ -497,31 +497,33 @@ def test_shares_of_few_answers_recalibrate_all_alike(tiny_params):
     """Where labels are shares, those that happen to be 0 or 1 are no better than the others."""
     pairs = some_pairs(300, seed=24)
     shares = np.random.default_rng(9).binomial(4, 0.2 + 0.3 * learnable_labels(pairs)) / 4
-    found = registry.create("bert", {**tiny_params, "calibration_share": 0.5}, 0).fit(pairs, shares)
-    assert found.predict_proba(pairs)[:, 1].mean() == pytest.approx(shares.mean(), abs=0.05)
+    predictor = registry.create("bert", {**tiny_params, "calibration_share": 0.5}, 0).fit(pairs, shares)
+    assert predictor.predict_proba(pairs)[:, 1].mean() == pytest.approx(shares.mean(), abs=0.05)
 
 
 def test_nothing_is_kept_back_where_it_would_be_too_little(tiny_params):
     pairs = some_pairs(60, seed=25)
-    one, other = (
+    first, other = (
         registry.create("bert", {**tiny_params, "calibration_share": share}, 0).fit(pairs, learnable_labels(pairs))
         for share in (0.0, 0.4)
     )
-    assert (one.predict_proba(pairs) == other.predict_proba(pairs)).all()
+    assert (first.predict_proba(pairs) == other.predict_proba(pairs)).all()
     assert other.members_[0].n_examples_ == 60
 
 
 def test_pairs_kept_back_come_back_from_a_folder(tiny_params, tmp_path):
     pairs = some_pairs(200, seed=26)
     params = {**tiny_params, "calibration_share": 0.4}
-    found = registry.create("bert", params, 0).fit(pairs, learnable_labels(pairs))
-    kept = [member.kept_back_ for member in found.members_]
-    assert all(len(one.labels) >= 40 for one in kept)
-    assert [member.n_examples_ + len(one.labels) for member, one in zip(found.members_, kept, strict=True)] == [200] * 2
-    artifacts.save(found, tmp_path / "saved")
-    assert (artifacts.load(tmp_path / "saved").predict_proba(pairs) == found.predict_proba(pairs)).all()
+    predictor = registry.create("bert", params, 0).fit(pairs, learnable_labels(pairs))
+    kept_back = [member.kept_back_ for member in predictor.members_]
+    assert all(len(data.labels) >= 40 for data in kept_back)
+    assert [
+        member.n_examples_ + len(data.labels) for member, data in zip(predictor.members_, kept_back, strict=True)
+    ] == [200] * 2
+    artifacts.save(predictor, tmp_path / "saved")
+    assert (artifacts.load(tmp_path / "saved").predict_proba(pairs) == predictor.predict_proba(pairs)).all()
     folders = [tmp_path / f"one-{index}" for index in range(2)]
     for index, folder in enumerate(folders):
         training.train_member("bert", params, 0, index, pairs, list(learnable_labels(pairs)), None, folder)
-    expected = found.predict_proba(pairs)[:, 1].astype(np.float32)
+    expected = predictor.predict_proba(pairs)[:, 1].astype(np.float32)
     assert training.score(folders, pairs) == pytest.approx(expected, abs=1e-6)

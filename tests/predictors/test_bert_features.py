@@ -45,23 +45,23 @@ def test_one_text_and_two_are_laid_out_as_the_tokenizer_itself_would(tiny_bert):
     tokenizer = tokenizer_of(tiny_bert)
     for count in (1, 2):
         rows = some_rows(1, texts=count)
-        found = tokenizer.lay_out(tokenizer.tokenise(rows, inputs_of(rows)))
+        layout = tokenizer.lay_out(tokenizer.tokenise(rows, inputs_of(rows)))
         expected = tokenizer.tokenizer.encode(*rows[0].texts.values())
-        assert found.ids.tolist() == expected.ids
-        assert found.types.tolist() == expected.type_ids
-        assert found.lengths.tolist() == [len(expected.ids)]
+        assert layout.ids.tolist() == expected.ids
+        assert layout.types.tolist() == expected.type_ids
+        assert layout.lengths.tolist() == [len(expected.ids)]
 
 
 def test_a_third_text_follows_the_second_after_a_separator(tiny_bert):
     tokenizer = tokenizer_of(tiny_bert)
     rows = [Features({"a": "red", "b": "blue", "c": "old city"})]
     (row,) = tokenizer.tokenise(rows, inputs_of(rows))
-    found = tokenizer.lay_out([row])
+    layout = tokenizer.lay_out([row])
     back = {number: word for word, number in tokenizer.tokenizer.get_vocab().items()}
     words = ["[CLS]", "red", "[SEP]", "blue", "[SEP]", "old", "city", "[SEP]"]
-    assert [back[number] for number in found.ids.tolist()] == words
-    assert found.types.tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
-    assert found.segments.tolist() == [0, 1, 0, 2, 0, 2, 2, 0]
+    assert [back[number] for number in layout.ids.tolist()] == words
+    assert layout.types.tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert layout.segments.tolist() == [0, 1, 0, 2, 0, 2, 2, 0]
     assert tokenizer.length(row) == len(words)
 
 
@@ -95,10 +95,10 @@ def test_it_learns_what_a_text_and_a_number_hold(tiny_params, texts, head):
     rows = some_rows(1000, texts=texts, seed=1)
     labels = np.array([float("red" in row.texts["text 0"].split() or row.numbers["seconds"] > 4600) for row in rows])
     params = {**tiny_params, "members": 3, "epochs": 6, "learning_rate": 1e-2, "batch_size": 16, "head": head}
-    found = registry.create("bert", params).fit(rows[:350], labels[:350]).predict_proba(rows[350:])[:, 1]
-    assert area_under_curve(labels[350:], found) > 0.75
+    probabilities = registry.create("bert", params).fit(rows[:350], labels[:350]).predict_proba(rows[350:])[:, 1]
+    assert area_under_curve(labels[350:], probabilities) > 0.75
     without = np.array([row.numbers["seconds"] < 4600 for row in rows[350:]])
-    assert area_under_curve(labels[350:][without], found[without]) > 0.65
+    assert area_under_curve(labels[350:][without], probabilities[without]) > 0.65
 
 
 def test_the_head_starts_from_what_the_numbers_alone_say(tiny_params):
@@ -126,8 +126,8 @@ from tests.predictors.test_bert_features import some_rows
 found = artifacts.load({str(tmp_path / "whole")!r}).predict_proba(some_rows(24, texts=2, seed=1))
 print(found[:, 1].astype(np.float32).tobytes().hex())
 """
-    found = printed_by(code)
-    assert found.strip() == expected.tobytes().hex()
+    output = printed_by(code)
+    assert output.strip() == expected.tobytes().hex()
 
 
 def test_members_that_read_other_rows_do_not_join(tiny_params):

@@ -36,8 +36,8 @@ def test_platt_finds_what_logistic_regression_finds():
 
     p, y = squeezed()
     logits = np.log(p / (1 - p))
-    found = LogisticRegression(C=np.inf, tol=1e-10).fit(logits[:, None], y)
-    expected = [found.intercept_[0], found.coef_[0, 0]]
+    reference = LogisticRegression(C=np.inf, tol=1e-10).fit(logits[:, None], y)
+    expected = [reference.intercept_[0], reference.coef_[0, 0]]
     assert Calibrator("platt").fit(p, y).coefficients_ == pytest.approx(expected, abs=0.01)
 
 
@@ -56,7 +56,7 @@ def test_the_gradient_is_that_of_the_loss(method, monkeypatch):
     """By central differences, at places where the prior pulls in every direction."""
     from scipy import optimize
 
-    found, minimize = [], optimize.minimize
+    matches, minimize = [], optimize.minimize
 
     def look(loss, start, **how):
         rng = np.random.default_rng(2)
@@ -64,12 +64,12 @@ def test_the_gradient_is_that_of_the_loss(method, monkeypatch):
             at = start + rng.normal(scale=2, size=len(start))
             steps = 1e-6 * np.eye(len(at))
             differences = [(loss(at + step)[0] - loss(at - step)[0]) / 2e-6 for step in steps]
-            found.append(loss(at)[1] == pytest.approx(differences, rel=1e-4, abs=1e-6))
+            matches.append(loss(at)[1] == pytest.approx(differences, rel=1e-4, abs=1e-6))
         return minimize(loss, start, **how)
 
     monkeypatch.setattr(optimize, "minimize", look)
     Calibrator(method).fit([0.2, 0.4, 0.7], [0.0, 1.0, 1.0], [0.01, 0.02, 0.01])
-    assert found == [True] * 5
+    assert matches == [True] * 5
 
 
 @pytest.mark.parametrize("method", METHODS)

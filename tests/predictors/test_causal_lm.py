@@ -139,10 +139,10 @@ def test_a_length_that_holds_no_questions_is_refused(params):
 @pytest.mark.parametrize("budget", [1, 700])
 def test_probabilities_are_the_exact_likelihoods_of_the_two_answers(params, budget):
     fitted = _fitted({**params, "token_budget": budget})
-    found = fitted.predict_proba(PAIRS)
-    assert found.shape == (12, 2) and found.sum(axis=1) == pytest.approx(1)
-    assert found[:, 1] == pytest.approx([_by_hand(fitted, pair) for pair in PAIRS], abs=1e-5)
-    assert len(set(found[:, 1].round(6))) > 6
+    probabilities = fitted.predict_proba(PAIRS)
+    assert probabilities.shape == (12, 2) and probabilities.sum(axis=1) == pytest.approx(1)
+    assert probabilities[:, 1] == pytest.approx([_by_hand(fitted, pair) for pair in PAIRS], abs=1e-5)
+    assert len(set(probabilities[:, 1].round(6))) > 6
 
 
 def test_answers_of_several_tokens_are_scored_exactly(params, wordy_llama):
@@ -257,9 +257,9 @@ def test_the_learning_rate_depends_on_what_is_trained():
 def test_the_same_seed_gives_the_same_network_and_members_differ(params):
     first, same = (_fitted({**params, "members": 2}, seed=4) for _ in range(2))
     assert np.array_equal(first.predict_proba(PAIRS), same.predict_proba(PAIRS))
-    one, two = (member.predict_proba(PAIRS) for member in first.members_)
-    assert not np.array_equal(one, two)
-    assert first.predict_proba(PAIRS) == pytest.approx((one + two) / 2)
+    first_member, two = (member.predict_proba(PAIRS) for member in first.members_)
+    assert not np.array_equal(first_member, two)
+    assert first.predict_proba(PAIRS) == pytest.approx((first_member + two) / 2)
 
 
 def test_training_leaves_the_global_seed_alone(params):
@@ -298,8 +298,8 @@ from tests.predictors.tiny import some_pairs
 for name in {list(kinds)!r}:
     print(artifacts.load({str(tmp_path)!r} + "/" + name).predict_proba(some_pairs(12, seed=1)).tobytes().hex())
 """
-    found = printed_by(code)
-    assert found.split() == expected and len(set(expected)) == 4
+    output = printed_by(code)
+    assert output.split() == expected and len(set(expected)) == 4
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
 
 
@@ -330,7 +330,7 @@ def test_a_worker_trains_its_members_and_scores_with_them(params, tmp_path):
     training.forget_predictors()
     folders = [tmp_path / "one", tmp_path / "two"]
     results = [training.train_member("causal_lm", params, 5, n, PAIRS, LABELS, None, folders[n]) for n in range(2)]
-    assert [one["steps"] for one in results] == [3, 3] and all(one["n_examples"] == 12 for one in results)
+    assert [result["steps"] for result in results] == [3, 3] and all(result["n_examples"] == 12 for result in results)
     expected = _fitted(params, seed=5).predict_proba(PAIRS)[:, 1]
     assert training.score(folders, PAIRS) == pytest.approx(expected, abs=1e-6)
 
@@ -383,9 +383,9 @@ def test_a_hub_out_of_reach_is_reported(params, monkeypatch):
         raise LocalEntryNotFoundError("no connection")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
-    with pytest.raises(CheckpointError, match="could not be fetched from the Hugging Face hub") as found:
+    with pytest.raises(CheckpointError, match="could not be fetched from the Hugging Face hub") as refusal:
         _fitted({**params, "checkpoint": "meta-llama/Llama-2-7b-hf"})
-    assert "minilm" not in str(found.value)  # That one is no causal model.
+    assert "minilm" not in str(refusal.value)  # That one is no causal model.
 
 
 @pytest.mark.parametrize(

@@ -58,30 +58,30 @@ def predictions(table: PairTable, *names: str) -> list[Predictions]:
 
 def test_every_predictor_has_its_metrics_and_all_but_the_reference_a_difference(test_rows):
     made = predictions(test_rows, "same_task", "bert", "hybrid")
-    found = compare(test_rows, made, train=None, seed=0, samples=50)
-    assert found["reference"] == "bert"
-    assert list(found["metrics"]) == ["same_task", "bert", "hybrid"]
-    assert list(found["differences"]) == ["same_task", "hybrid"]
-    for one in made:
-        plain = evaluate(test_rows.labels, one.probabilities, parts_by_outcome(test_rows.outcomes))
-        assert found["metrics"][one.name]["auc"] == plain["auc"]
-    gap = found["differences"]["hybrid"]["auc"]["overall"]["difference"]
-    areas = {name: one["auc"]["overall"] for name, one in found["metrics"].items()}
+    compared = compare(test_rows, made, train=None, seed=0, samples=50)
+    assert compared["reference"] == "bert"
+    assert list(compared["metrics"]) == ["same_task", "bert", "hybrid"]
+    assert list(compared["differences"]) == ["same_task", "hybrid"]
+    for prediction in made:
+        plain = evaluate(test_rows.labels, prediction.probabilities, parts_by_outcome(test_rows.outcomes))
+        assert compared["metrics"][prediction.name]["auc"] == plain["auc"]
+    gap = compared["differences"]["hybrid"]["auc"]["overall"]["difference"]
+    areas = {name: metrics["auc"]["overall"] for name, metrics in compared["metrics"].items()}
     assert gap == pytest.approx(areas["hybrid"] - areas["bert"])
 
 
 def test_without_bert_the_best_is_the_reference(test_rows):
     good = Predictions("good", np.where(test_rows.labels == 1, 0.8, 0.2), 1.0)
-    found = compare(test_rows, [*predictions(test_rows, "a", "b"), good], train=None, seed=0, samples=10)
-    assert found["reference"] == "good"
+    compared = compare(test_rows, [*predictions(test_rows, "a", "b"), good], train=None, seed=0, samples=10)
+    assert compared["reference"] == "good"
 
 
 def test_only_rows_without_a_known_question_are_question_disjoint(test_rows):
     known = [pair._replace(target_text="seen only here") for pair in test_rows.pairs[:20]]
     train = table_of(known, np.ones(20))
     made = predictions(test_rows, "a")
-    found = compare(test_rows, made, train=train, seed=0, samples=10)
-    fresh = found["question_disjoint"]["a"]
+    compared = compare(test_rows, made, train=train, seed=0, samples=10)
+    fresh = compared["question_disjoint"]["a"]
     assert fresh["n"] == 40
     plain = evaluate(test_rows.labels[20:], made[0].probabilities[20:], parts_by_outcome(test_rows.outcomes[20:]))
     assert fresh["nll"] == plain["nll"]
@@ -109,19 +109,19 @@ def test_groups_are_by_evidence_task_target_task_and_pair_of_tasks(test_rows):
 def test_counts_are_measured_where_labels_are_shares_of_known_answers():
     table = some_table(20, counted=np.arange(20) < 10, responses=np.full(20, 4))
     made = predictions(table, "a")
-    found = compare(table, made, train=None, seed=0, samples=2)
-    assert found["counts"]["a"]["answers"] == 40
+    compared = compare(table, made, train=None, seed=0, samples=2)
+    assert compared["counts"]["a"]["answers"] == 40
     plain = evaluate(table.labels[:10], made[0].probabilities[:10], parts_by_outcome(table.outcomes[:10]))
-    assert found["counts"]["a"]["nll_per_answer"] == pytest.approx(plain["nll"]["overall"])
+    assert compared["counts"]["a"]["nll_per_answer"] == pytest.approx(plain["nll"]["overall"])
     assert "counts" not in compare(some_table(20), made, train=None, seed=0, samples=2)
 
 
 def test_training_and_predicting_by_name(test_rows):
     train = some_table(200)
-    found = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test_rows)
+    prediction = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test_rows)
     direct = registry.create("same_task").fit(train.pairs, train.labels).predict_proba(test_rows.pairs)[:, 1]
-    assert found.name == "same_task"
-    assert found.probabilities == pytest.approx(direct)
+    assert prediction.name == "same_task"
+    assert prediction.probabilities == pytest.approx(direct)
 
 
 def test_training_rows_that_are_test_pairs_in_any_direction_are_left_out(test_rows):
@@ -149,13 +149,13 @@ def people_and_majorities(*, known: bool) -> tuple[PairTable, PairTable]:
 
 
 def test_majorities_of_several_answers_are_predicted_as_such_where_training_says_what_its_labels_are():
-    found = {}
+    evaluations = {}
     for known in (False, True):
         train, test = people_and_majorities(known=known)
-        one = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
-        found[known] = evaluate(test.labels, one.probabilities, parts_by_outcome(test.outcomes))
-    assert found[True]["nll"]["overall"] < found[False]["nll"]["overall"] - 0.05
-    assert found[True]["auc"] == found[False]["auc"]
+        prediction = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
+        evaluations[known] = evaluate(test.labels, prediction.probabilities, parts_by_outcome(test.outcomes))
+    assert evaluations[True]["nll"]["overall"] < evaluations[False]["nll"]["overall"] - 0.05
+    assert evaluations[True]["auc"] == evaluations[False]["auc"]
 
 
 class TellsMajorities:
@@ -177,11 +177,11 @@ def test_an_estimator_that_predicts_majorities_is_asked_for_those_rows_alone(mon
     monkeypatch.setattr(registry, "create", lambda *args: TellsMajorities())
     train, test = people_and_majorities(known=True)
     test.majority[:10] = False
-    found = comparison.train_and_predict("hybrid", {}, seed=0, train=train, test=test).probabilities
-    assert set(found[:10]) == {0.6} and set(found[10:]) == {0.09}
+    probabilities = comparison.train_and_predict("hybrid", {}, seed=0, train=train, test=test).probabilities
+    assert set(probabilities[:10]) == {0.6} and set(probabilities[10:]) == {0.09}
     unknown, _ = people_and_majorities(known=False)
-    found = comparison.train_and_predict("hybrid", {}, seed=0, train=unknown, test=test).probabilities
-    assert set(found) == {0.6}
+    probabilities = comparison.train_and_predict("hybrid", {}, seed=0, train=unknown, test=test).probabilities
+    assert set(probabilities) == {0.6}
 
 
 @pytest.mark.parametrize("question_disjoint", [False, True])
@@ -193,9 +193,9 @@ def test_extra_rows_help_to_train_and_are_never_tested(question_disjoint):
     assert len(whole) == 70
     assert sorted(np.concatenate([fold.test for fold in folds]).tolist()) == list(range(40))
     assert all((fold.train >= 40).sum() > 15 for fold in folds)
-    found = comparison.cross_validate("same_task", {}, seed=0, table=whole, folds=folds)
-    assert np.isfinite(found.probabilities[:40]).all()
-    assert np.isnan(found.probabilities[40:]).all()
+    prediction = comparison.cross_validate("same_task", {}, seed=0, table=whole, folds=folds)
+    assert np.isfinite(prediction.probabilities[:40]).all()
+    assert np.isnan(prediction.probabilities[40:]).all()
 
 
 @pytest.mark.thorough
@@ -209,11 +209,11 @@ def test_folds_of_small_networks_may_train_in_processes_of_their_own(tiny_params
         reports.append((done, total, text))
 
     params = {**tiny_params, "members": 1, "calibration_share": 0.0}
-    one, other = (
+    first, other = (
         comparison.cross_validate("bert", params, seed=0, table=whole, folds=folds, workers=workers, progress=progress)
         for workers, progress in ((1, None), (2, told))
     )
-    assert one.probabilities == pytest.approx(other.probabilities, abs=1e-4)
+    assert first.probabilities == pytest.approx(other.probabilities, abs=1e-4)
     assert [done for done, _total, _text in reports] == [1, 2]
     only = replace(folds[0], train=folds[0].train[whole.labels[folds[0].train] == 1])
     with pytest.raises(PredictorError, match="fold 2 of 2: "):
@@ -258,10 +258,12 @@ def test_there_must_be_something_to_compare(test_rows):
 
 def nested(table: PairTable, rows, *, inner: int = 3, validated=None):
     everything = np.ones(len(table), dtype=bool)
-    given = [(comparison.Contender(name, name, {}), everything if usable is None else usable) for name, usable in rows]
+    contenders = [
+        (comparison.Contender(name, name, {}), everything if usable is None else usable) for name, usable in rows
+    ]
     folds = comparison.split(table.pairs, table.respondents, folds=4, rng=np.random.default_rng(3))
     made, names = comparison.nested_cross_validate(
-        given,
+        contenders,
         seed=1,
         table=table,
         folds=folds,
@@ -273,23 +275,23 @@ def nested(table: PairTable, rows, *, inner: int = 3, validated=None):
 
 def test_nested_cross_validation_chooses_inside_each_fold_and_predicts_as_the_chosen_one_does():
     table = some_table(120, seed=2)  # Its labels follow whether both questions are of one task.
-    folds, found, names = nested(table, [("previous_correct", None), ("same_task", None)])
+    folds, prediction, names = nested(table, [("previous_correct", None), ("same_task", None)])
     assert names == ["same_task"] * 4
     plain = comparison.cross_validate("same_task", {}, seed=1, table=table, folds=folds)
-    assert found == pytest.approx(plain.probabilities)
+    assert prediction == pytest.approx(plain.probabilities)
 
 
 def test_a_nested_choice_does_not_see_the_labels_that_it_is_measured_by():
     table = some_table(80, seed=4)
-    folds, found, names = nested(table, [("previous_correct", None), ("same_task", None)])
+    folds, prediction, names = nested(table, [("previous_correct", None), ("same_task", None)])
     tested = folds[2].test
     turned = table.labels.copy()
     turned[tested] = 1 - turned[tested]
     _, other, others = nested(table_of(table.pairs, turned), [("previous_correct", None), ("same_task", None)])
     assert others[2] == names[2]
-    assert (other[tested] == found[tested]).all()
+    assert (other[tested] == prediction[tested]).all()
     elsewhere = np.concatenate([fold.test for number, fold in enumerate(folds) if number != 2])
-    assert (other[elsewhere] != found[elsewhere]).any()
+    assert (other[elsewhere] != prediction[elsewhere]).any()
 
 
 def test_a_nested_choice_is_made_by_validated_rows_and_learns_from_usable_ones():
@@ -300,11 +302,14 @@ def test_a_nested_choice_is_made_by_validated_rows_and_learns_from_usable_ones()
     # Every fourth of each kind says the opposite, so that no few rows are told apart without a doubt.
     number = np.where(same, np.cumsum(same), np.cumsum(~same))
     table = table_of(table.pairs, same ^ ~own ^ (number % 4 == 0))
-    given = [("same_task", np.ones(480, dtype=bool)), ("same_task", own)]
+    contenders = [("same_task", np.ones(480, dtype=bool)), ("same_task", own)]
     folds = comparison.split(table.pairs[:240], None, folds=4, rng=np.random.default_rng(0))
     helped = [comparison.Fold(np.append(fold.train, np.arange(240, 480)), fold.test, 0) for fold in folds]
     made, names = comparison.nested_cross_validate(
-        [(comparison.Contender(name, one, {}), rows) for name, (one, rows) in zip(("all", "own"), given, strict=True)],
+        [
+            (comparison.Contender(name, predictor, {}), rows)
+            for name, (predictor, rows) in zip(("all", "own"), contenders, strict=True)
+        ],
         seed=0,
         table=table,
         folds=helped,
@@ -350,21 +355,21 @@ def test_rows_without_weight_are_in_no_figure(test_rows):
     made = predictions(test_rows, "a", "b")
     weighing = np.arange(60) < 40
     rows = replace(test_rows, weights=np.where(weighing, 2.0, 0.0))
-    cut = [replace(one, probabilities=one.probabilities[:40]) for one in made]
-    found, expected = (
+    cut = [replace(prediction, probabilities=prediction.probabilities[:40]) for prediction in made]
+    actual, expected = (
         compare(table, own, train=None, seed=0, samples=10)
         for table, own in ((rows, made), (test_rows.take(weighing), cut))
     )
     for name in ("a", "b"):
-        assert {key: found["metrics"][name][key] for key in ("n", "nll", "auc")} == {
+        assert {key: actual["metrics"][name][key] for key in ("n", "nll", "auc")} == {
             key: expected["metrics"][name][key] for key in ("n", "nll", "auc")
         }
-        assert found["groups"][name] == expected["groups"][name]
+        assert actual["groups"][name] == expected["groups"][name]
         for curve in ("calibration", "rank"):
-            assert str(found["curves"][name][curve]) == str(expected["curves"][name][curve]), curve
-        assert set(found["curves"][name]["roc"]) >= set(expected["curves"][name]["roc"])
-    (other,) = found["differences"]
-    assert found["differences"][other]["auc"]["overall"]["difference"] == pytest.approx(
+            assert str(actual["curves"][name][curve]) == str(expected["curves"][name][curve]), curve
+        assert set(actual["curves"][name]["roc"]) >= set(expected["curves"][name]["roc"])
+    (other,) = actual["differences"]
+    assert actual["differences"][other]["auc"]["overall"]["difference"] == pytest.approx(
         expected["differences"][other]["auc"]["overall"]["difference"]
     )
 
@@ -372,11 +377,11 @@ def test_rows_without_weight_are_in_no_figure(test_rows):
 def test_what_reads_columns_is_no_reference_unless_there_is_nothing_else(test_rows):
     good = Predictions("good", np.where(test_rows.labels == 1, 0.8, 0.2), 1.0)
     made = [*predictions(test_rows, "a", "bert"), good]
-    found = [
+    references = [
         compare(test_rows, made, train=None, seed=0, samples=2, apart=apart)["reference"]
         for apart in ((), ("bert",), ("bert", "good"), ("a", "bert", "good"))
     ]
-    assert found == ["bert", "good", "a", "bert"]
+    assert references == ["bert", "good", "a", "bert"]
 
 
 def test_a_nested_choice_counts_rows_by_their_weights():
@@ -421,16 +426,18 @@ def test_only_majorities_are_calibrated_and_by_the_weights_of_training_rows():
     plain = comparison.train_and_predict(
         "same_task", {}, seed=0, train=train, test=replace(test, majority=test.majority & False)
     )
-    found = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
-    assert (found.probabilities[:10] == plain.probabilities[:10]).all()
-    assert (found.probabilities[10:] != plain.probabilities[10:]).all()
+    prediction = comparison.train_and_predict("same_task", {}, seed=0, train=train, test=test)
+    assert (prediction.probabilities[:10] == plain.probabilities[:10]).all()
+    assert (prediction.probabilities[10:] != plain.probabilities[10:]).all()
     # Heavy rows that changed: the calibration follows them. Without weights it would not.
     heavy = replace(train, weights=np.where(train.labels == 1, 3.0, 1.0))
     moved = comparison.train_and_predict("same_task", {}, seed=0, train=heavy, test=test)
     unweighted = replace(heavy, weights=np.ones(len(heavy)))
     calibrators = [
-        comparison._majority_calibrator("same_task", {}, seed=0, train=one, progress=None).calibrator_.coefficients_
-        for one in (heavy, unweighted)
+        comparison._majority_calibrator(
+            "same_task", {}, seed=0, train=training_rows, progress=None
+        ).calibrator_.coefficients_
+        for training_rows in (heavy, unweighted)
     ]
-    assert (moved.probabilities[10:] > found.probabilities[10:]).all()
+    assert (moved.probabilities[10:] > prediction.probabilities[10:]).all()
     assert np.abs(calibrators[0]).sum() != pytest.approx(np.abs(calibrators[1]).sum(), abs=1e-3)

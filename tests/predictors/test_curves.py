@@ -28,30 +28,35 @@ def test_groups_that_are_small_or_of_one_class_are_left_out_and_counted():
     labels = [1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 0, 1]
     scores = [0.9, 0.1, 0.8, 0.2, 0.7, 0.5, 0.5, 0.5, 0.5, 0.5, 0.4, 0.4]
     groups = ["a"] * 5 + ["one class"] * 5 + ["few"] * 2
-    found = auc_by_group(labels, scores, groups)
-    assert found == {"groups": {"a": {"n": 5, "auc": 1.0}}, "too_small": 1, "one_class": 1}
+    areas = auc_by_group(labels, scores, groups)
+    assert areas == {"groups": {"a": {"n": 5, "auc": 1.0}}, "too_small": 1, "one_class": 1}
     assert auc_by_group(labels, scores, groups, least=2)["groups"]["few"] == {"n": 2, "auc": 0.5}
 
 
 def test_groups_may_be_pairs_of_tasks_and_come_best_first():
     groups = [("x", "y")] * 4 + [("y", "x")] * 4
-    found = auc_by_group([1, 0, 1, 0, 1, 0, 1, 0], [0.1, 0.9, 0.2, 0.8, 0.9, 0.1, 0.8, 0.2], groups, least=4)
-    assert list(found["groups"]) == [("y", "x"), ("x", "y")]
+    areas = auc_by_group([1, 0, 1, 0, 1, 0, 1, 0], [0.1, 0.9, 0.2, 0.8, 0.9, 0.1, 0.8, 0.2], groups, least=4)
+    assert list(areas["groups"]) == [("y", "x"), ("x", "y")]
 
 
 def test_rows_without_weight_make_no_group():
-    found = auc_by_group([1, 0] * 3, [0.9, 0.1] * 3, ["a"] * 6, sample_weight=[1, 1, 1, 1, 0, 0])
-    assert found["too_small"] == 1
+    areas = auc_by_group([1, 0] * 3, [0.9, 0.1] * 3, ["a"] * 6, sample_weight=[1, 1, 1, 1, 0, 0])
+    assert areas["too_small"] == 1
 
 
 def test_calibration_has_bins_of_equal_weight_and_never_parts_equal_predictions(rows):
     labels, probabilities, _ = rows
-    found = calibration(labels, probabilities, bins=10)
-    assert len(found["bins"]) == 10
-    assert all(40 <= one["n"] <= 60 for one in found["bins"])
-    assert [one["predicted"] for one in found["bins"]] == sorted(one["predicted"] for one in found["bins"])
+    curve = calibration(labels, probabilities, bins=10)
+    assert len(curve["bins"]) == 10
+    assert all(40 <= calibration_bin["n"] <= 60 for calibration_bin in curve["bins"])
+    assert [calibration_bin["predicted"] for calibration_bin in curve["bins"]] == sorted(
+        calibration_bin["predicted"] for calibration_bin in curve["bins"]
+    )
     two = calibration([1, 0, 0, 0, 1, 1], [0.2, 0.2, 0.2, 0.2, 0.8, 0.8], bins=6)
-    assert [(one["n"], one["predicted"], one["observed"]) for one in two["bins"]] == [
+    assert [
+        (calibration_bin["n"], calibration_bin["predicted"], calibration_bin["observed"])
+        for calibration_bin in two["bins"]
+    ] == [
         (4, pytest.approx(0.2), 0.25),
         (2, pytest.approx(0.8), 1.0),
     ]
@@ -60,7 +65,7 @@ def test_calibration_has_bins_of_equal_weight_and_never_parts_equal_predictions(
 
 def test_equal_predictions_go_where_most_of_them_belong():
     bins = calibration([1] * 8, [0.1] * 3 + [0.5] * 4 + [0.9], bins=2)["bins"]
-    assert [one["n"] for one in bins] == [3, 5]
+    assert [calibration_bin["n"] for calibration_bin in bins] == [3, 5]
 
 
 def test_calibration_error_is_small_for_true_probabilities_and_large_for_shifted_ones(rows):
@@ -70,10 +75,12 @@ def test_calibration_error_is_small_for_true_probabilities_and_large_for_shifted
 
 
 def test_the_interval_of_a_bin_is_wilsons():
-    found = calibration([1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0.2] * 10)["bins"][0]
-    assert found["interval"] == pytest.approx([0.0567, 0.5098], abs=1e-4)  # statsmodels: proportion_confint(2, 10)
+    calibration_bin = calibration([1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0.2] * 10)["bins"][0]
+    assert calibration_bin["interval"] == pytest.approx(
+        [0.0567, 0.5098], abs=1e-4
+    )  # statsmodels: proportion_confint(2, 10)
     doubled = calibration([1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0.2] * 10, sample_weight=[2.0] * 10)["bins"][0]
-    assert doubled["interval"] == pytest.approx(found["interval"])
+    assert doubled["interval"] == pytest.approx(calibration_bin["interval"])
 
 
 def test_the_rank_curve_rises_for_a_good_predictor_and_spans_all_ranks(rows):
@@ -103,15 +110,15 @@ def test_the_likelihood_of_counts_is_the_binomial_one():
     from scipy.stats import binom
 
     changed, answers, p = np.array([0, 3, 8, 5]), np.array([0, 9, 8, 12]), np.array([0.3, 0.4, 0.9, 0.2])
-    found = count_log_likelihood(changed, answers, p)
-    assert found["answers"] == 29
-    assert found["log_likelihood"] == pytest.approx(binom.logpmf(changed, answers, p).sum(), abs=1e-12)
+    likelihood = count_log_likelihood(changed, answers, p)
+    assert likelihood["answers"] == 29
+    assert likelihood["log_likelihood"] == pytest.approx(binom.logpmf(changed, answers, p).sum(), abs=1e-12)
 
 
 def test_the_likelihood_per_answer_is_that_of_the_single_answers():
-    found = count_log_likelihood([2, 1], [3, 2], [0.7, 0.4])
+    likelihood = count_log_likelihood([2, 1], [3, 2], [0.7, 0.4])
     single = negative_log_likelihood([1, 1, 0, 1, 0], [0.7, 0.7, 0.7, 0.4, 0.4])
-    assert found["nll_per_answer"] == pytest.approx(single, abs=1e-12)
+    assert likelihood["nll_per_answer"] == pytest.approx(single, abs=1e-12)
     assert count_log_likelihood([], [], [])["nll_per_answer"] is None
 
 

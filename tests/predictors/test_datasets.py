@@ -251,9 +251,9 @@ class Spy:
 def test_a_share_of_answers_counts_as_so_many_answers(file):
     table = read(file({"belief_change": "0.25", "responses": "8"}, {"belief_change": "1", "responses": "1"}))
     assert fit_on(Spy(uses_responses=False), table).weights.tolist() == [8.0, 1.0]
-    given = fit_on(Spy(uses_responses=True), table)
-    assert given.weights.tolist() == [1.0, 1.0]
-    assert given.others["responses"].tolist() == [8, 1]
+    training = fit_on(Spy(uses_responses=True), table)
+    assert training.weights.tolist() == [1.0, 1.0]
+    assert training.others["responses"].tolist() == [8, 1]
 
 
 def test_a_majority_counts_once_and_silence_about_answers_is_passed_on(file):

@@ -48,13 +48,15 @@ def test_it_learns_what_the_pairs_hold(params):
 def test_it_learns_from_the_texts_and_numbers_of_any_instrument(params, tmp_path):
     pairs = some_pairs(500, seed=3)
     numbers = np.random.default_rng(0).normal(size=500)
-    rows = [Features({"passage": one.target_text}, {"score": float(x)}) for one, x in zip(pairs, numbers, strict=True)]
+    rows = [
+        Features({"passage": pair.target_text}, {"score": float(x)}) for pair, x in zip(pairs, numbers, strict=True)
+    ]
     labels = np.array([float(len(row.texts["passage"].split()) > 4 or row.numbers["score"] > 1) for row in rows])
     fitted = _fitted({**params, "trees": 100}, rows[:400], labels[:400])
-    found = fitted.predict_proba(rows[400:])
-    assert area_under_curve(labels[400:], found[:, 1]) > 0.8
+    probabilities = fitted.predict_proba(rows[400:])
+    assert area_under_curve(labels[400:], probabilities[:, 1]) > 0.8
     artifacts.save(fitted, tmp_path / "saved")
-    assert np.array_equal(artifacts.load(tmp_path / "saved").predict_proba(rows[400:]), found)
+    assert np.array_equal(artifacts.load(tmp_path / "saved").predict_proba(rows[400:]), probabilities)
     with pytest.raises(PredictorError, match="texts: the rows have no 'passage'; they have 'evidence', 'target'"):
         fitted.predict_proba(pairs)
     with pytest.raises(PredictorError, match="texts: the rows have none"):
@@ -116,9 +118,9 @@ def test_the_same_seed_gives_the_same_trees_and_another_seed_others(params):
 
 
 def test_more_threads_give_the_same_trees(params, monkeypatch):
-    one = _fitted(params).predict_proba(PAIRS)
+    probabilities = _fitted(params).predict_proba(PAIRS)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert np.array_equal(_fitted(params).predict_proba(PAIRS), one)
+    assert np.array_equal(_fitted(params).predict_proba(PAIRS), probabilities)
 
 
 def test_it_reloads_bit_for_bit_in_a_fresh_process(params, tmp_path):
@@ -130,8 +132,8 @@ from tests.predictors.tiny import some_pairs
 found = artifacts.load({str(tmp_path / "saved")!r})
 print(found.predict_proba(some_pairs(90, seed=1)).tobytes().hex(), found.random_state)
 """
-    found = printed_by(code)
-    assert found.split() == [fitted.predict_proba(some_pairs(90, seed=1)).tobytes().hex(), "7"]
+    output = printed_by(code)
+    assert output.split() == [fitted.predict_proba(some_pairs(90, seed=1)).tobytes().hex(), "7"]
     assert artifacts.save(_fitted(params, seed=7), tmp_path / "again") == digest
     assert {path.suffix for path in (tmp_path / "saved").iterdir()} == {".json", ".ubj"}
 

@@ -53,14 +53,14 @@ def test_an_embedding_is_the_mean_of_all_tokens_with_norm_one(tiny_bert):
     import torch
     from transformers import AutoTokenizer, BertModel
 
-    found = embed(TEXTS, model=str(tiny_bert))
+    embeddings = embed(TEXTS, model=str(tiny_bert))
     tokenizer, model = AutoTokenizer.from_pretrained(tiny_bert), BertModel.from_pretrained(tiny_bert).eval()
-    assert found.dtype == np.float32 and found.shape == (5, 16)
-    for text, row in zip(TEXTS, found, strict=True):
+    assert embeddings.dtype == np.float32 and embeddings.shape == (5, 16)
+    for text, row in zip(TEXTS, embeddings, strict=True):
         with torch.no_grad():
             mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy()
         assert row == pytest.approx(mean / np.linalg.norm(mean), abs=0.02), "bfloat16 where the processor has it"
-    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=1e-6)
+    assert np.linalg.norm(embeddings, axis=1) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.torch
@@ -184,8 +184,10 @@ def test_no_texts_give_no_rows(tiny_bert):
 
 def test_a_server_is_asked_for_each_distinct_text_once(server, monkeypatch):
     monkeypatch.setenv("HUNCH_EMBEDDINGS_KEY", "a-secret")
-    found = embed(["abc", "zz", "abc"], model="endpoint:some-model")
-    assert found[0] == pytest.approx(np.array([3, 97]) / np.hypot(3, 97)) and np.array_equal(found[0], found[2])
+    embeddings = embed(["abc", "zz", "abc"], model="endpoint:some-model")
+    assert embeddings[0] == pytest.approx(np.array([3, 97]) / np.hypot(3, 97)) and np.array_equal(
+        embeddings[0], embeddings[2]
+    )
     embed(["zz"], model="endpoint:some-model")
     (seen,) = server.seen
     assert seen.path == "/v1/embeddings" and seen.body["model"] == "some-model" and seen.body["input"] == ["abc", "zz"]
@@ -259,5 +261,5 @@ os.environ["HUNCH_EMBEDDINGS_URL"] = "http://127.0.0.1:9/v1"
 predictors.embeddings.source_of("endpoint:m")
 print(sorted({"torch", "transformers", "sklearn", "xgboost", "safetensors", "tokenizers"} & set(sys.modules)))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

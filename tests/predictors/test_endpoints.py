@@ -111,12 +111,12 @@ def test_the_tokens_of_a_prompt_have_logarithms_of_probabilities(server, connect
         "top_logprobs": [None, {"x": -2.0, " b": -0.5}, {}],
     }
     server.answer = Raw({"choices": [{"text": "", "logprobs": listed}]})
-    ((_number, found),) = connect().prompt_tokens(model="m", texts=["a b c"])
+    ((_number, outcome),) = connect().prompt_tokens(model="m", texts=["a b c"])
     if said:
-        assert isinstance(found, EndpointError) and found.permanent and said in str(found)
+        assert isinstance(outcome, EndpointError) and outcome.permanent and said in str(outcome)
         return
-    assert found.strings == ("a", " b", " c") and found.log_probabilities == (None, -0.5, 0.0)
-    assert found.likeliest == ((), ((" b", -0.5), ("x", -2.0)), ())
+    assert outcome.strings == ("a", " b", " c") and outcome.log_probabilities == (None, -0.5, 0.0)
+    assert outcome.likeliest == ((), ((" b", -0.5), ("x", -2.0)), ())
     sent = {"model": "m", "prompt": "a b c", "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
     assert server.seen[0].body == sent
 
@@ -410,9 +410,9 @@ def test_each_gives_errors_beside_replies_and_goes_on(server, connect):
 
     server.answer = answer
     calls = [ChatCall("m", [{"role": "user", "content": str(number)}]) for number in range(4)]
-    found = dict(connect().each(calls))
-    assert isinstance(found.pop(2), EndpointError)
-    assert {index: reply.texts[0] for index, reply in found.items()} == {0: "0", 1: "1", 3: "3"}
+    replies = dict(connect().each(calls))
+    assert isinstance(replies.pop(2), EndpointError)
+    assert {index: reply.texts[0] for index, reply in replies.items()} == {0: "0", 1: "1", 3: "3"}
 
 
 def test_a_reader_who_stops_has_few_paid_calls_ahead(server, connect):

@@ -9,7 +9,7 @@ from predictors.errors import PredictorError
 from predictors.evaluation import area_under_curve, evaluate, negative_log_likelihood, parts_by_outcome
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.floats(0.1, 10.0)), min_size=2, max_size=40).filter(
-    lambda found: len({label for label, _, _ in found}) == 2
+    lambda rows: len({label for label, _, _ in rows}) == 2
 )
 
 
@@ -43,36 +43,36 @@ def test_a_fraction_counts_as_two_weighted_rows():
 def test_a_predictor_that_knows_only_the_outcome_is_no_better_than_chance_within_one():
     outcomes = np.array([1, 1, 1, 0, 0, 0])
     labels = np.array([0, 1, 0, 1, 1, 0])
-    found = evaluate(labels, np.where(outcomes == 1, 0.33, 0.67), parts_by_outcome(outcomes))
-    assert found["auc"]["previous_correct"] == 0.5
-    assert found["auc"]["previous_incorrect"] == 0.5
-    assert found["auc"]["overall"] == pytest.approx(6 / 9)
+    metrics = evaluate(labels, np.where(outcomes == 1, 0.33, 0.67), parts_by_outcome(outcomes))
+    assert metrics["auc"]["previous_correct"] == 0.5
+    assert metrics["auc"]["previous_incorrect"] == 0.5
+    assert metrics["auc"]["overall"] == pytest.approx(6 / 9)
 
 
 def test_each_part_is_measured_on_its_own_rows():
-    found = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], parts_by_outcome([1, 1, 0, 0]))
-    assert found["n"] == 4
-    assert found["nll"]["previous_correct"] == pytest.approx(-(np.log(0.9) + np.log(0.8)) / 2)
-    assert found["nll"]["previous_incorrect"] == pytest.approx(-(np.log(0.3) + np.log(0.4)) / 2)
-    assert found["auc"] == {"overall": 0.75, "previous_correct": 1.0, "previous_incorrect": 0.0}
+    metrics = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], parts_by_outcome([1, 1, 0, 0]))
+    assert metrics["n"] == 4
+    assert metrics["nll"]["previous_correct"] == pytest.approx(-(np.log(0.9) + np.log(0.8)) / 2)
+    assert metrics["nll"]["previous_incorrect"] == pytest.approx(-(np.log(0.3) + np.log(0.4)) / 2)
+    assert metrics["auc"] == {"overall": 0.75, "previous_correct": 1.0, "previous_incorrect": 0.0}
 
 
 def test_what_cannot_be_measured_is_none():
-    found = evaluate([1, 1], [0.9, 0.2], parts_by_outcome([1, 1]))
-    assert found["auc"] == {"overall": None, "previous_correct": None, "previous_incorrect": None}
-    assert found["nll"]["previous_incorrect"] is None
-    assert evaluate([], [], parts_by_outcome([]))["nll"] == found["auc"]
+    metrics = evaluate([1, 1], [0.9, 0.2], parts_by_outcome([1, 1]))
+    assert metrics["auc"] == {"overall": None, "previous_correct": None, "previous_incorrect": None}
+    assert metrics["nll"]["previous_incorrect"] is None
+    assert evaluate([], [], parts_by_outcome([]))["nll"] == metrics["auc"]
 
 
 def test_rows_without_weight_do_not_count():
-    found = evaluate([1, 0, 1], [0.9, 0.2, 0.0], sample_weight=[1, 1, 0])
-    assert found["n"] == 2
-    assert found["auc"]["overall"] == 1.0
+    metrics = evaluate([1, 0, 1], [0.9, 0.2, 0.0], sample_weight=[1, 1, 0])
+    assert metrics["n"] == 2
+    assert metrics["auc"]["overall"] == 1.0
 
 
 def test_the_parts_are_the_callers_and_all_rows_come_first():
-    found = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], {"easy": [True, True, False, False]})
-    assert found["auc"] == {"overall": 0.75, "easy": 1.0}
+    metrics = evaluate([1, 0, 1, 0], [0.9, 0.2, 0.3, 0.6], {"easy": [True, True, False, False]})
+    assert metrics["auc"] == {"overall": 0.75, "easy": 1.0}
     assert list(evaluate([1, 0], [0.9, 0.2])["nll"]) == ["overall"]
     named = evaluate([1, 0], [0.9, 0.2], {"late": [True, False], "overall": [True, True]})
     assert list(named["auc"]) == ["overall", "late"]

@@ -39,8 +39,8 @@ def test_a_pair_reads_as_features():
 
 
 def test_columns_have_the_order_of_the_names_and_numbers_are_floats():
-    found = number_columns([GUESS, GUESS], ("seen", "length"))
-    assert found.dtype == np.float64 and found.tolist() == [[1.0, 3.0]] * 2
+    columns = number_columns([GUESS, GUESS], ("seen", "length"))
+    assert columns.dtype == np.float64 and columns.tolist() == [[1.0, 3.0]] * 2
     assert text_column([GUESS], "word") == ["city"]
 
 

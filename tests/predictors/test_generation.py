@@ -20,21 +20,21 @@ def checkpoint(tmp_path_factory):
 def replies(checkpoint, prompts, **settings):
     from predictors.generation import generate
 
-    found = dict(generate(checkpoint, prompts, **settings))
-    return [found[index] for index in range(len(prompts))]
+    by_index = dict(generate(checkpoint, prompts, **settings))
+    return [by_index[index] for index in range(len(prompts))]
 
 
 def test_every_prompt_gets_its_own_reply_however_they_are_batched(checkpoint):
     together = replies(checkpoint, PROMPTS, max_tokens=4)
     alone = [replies(checkpoint, [prompt], max_tokens=4)[0] for prompt in PROMPTS]
-    assert [one.texts for one in together] == [one.texts for one in alone]
-    assert [one.usage.prompt_tokens for one in together] == [one.usage.prompt_tokens for one in alone]
+    assert [reply.texts for reply in together] == [reply.texts for reply in alone]
+    assert [reply.usage.prompt_tokens for reply in together] == [reply.usage.prompt_tokens for reply in alone]
 
 
 def test_replies_are_the_same_twice_and_no_longer_than_asked(checkpoint):
     first, second = (replies(checkpoint, PROMPTS, max_tokens=3) for _ in range(2))
     assert first == second
-    assert all(one.usage.completion_tokens <= 3 for one in first)
+    assert all(reply.usage.completion_tokens <= 3 for reply in first)
 
 
 def test_a_prompt_beyond_the_models_reach_loses_its_beginning(checkpoint):

@@ -41,7 +41,7 @@ def table_of(n: int = 240, *, seed: int = 0) -> PairTable:
         counted=np.zeros(n, dtype=bool),
         respondents=None,
         pair_ids=np.arange(n),
-        questions=[(one.evidence_text, one.target_text) for one in pairs],
+        questions=[(pair.evidence_text, pair.target_text) for pair in pairs],
         source="made",
         priors=np.clip(easy[targets] + rng.normal(0, 0.1, n), 0, 1),
         models_right=easy[targets],
@@ -60,10 +60,10 @@ def test_a_target_is_as_hard_as_other_peoples_priors_say_and_an_unknown_one_as_i
 
 def test_a_rows_own_prior_is_in_no_number_of_that_row() -> None:
     pairs = [pair(1, "a"), pair(2, "a"), pair(3, "b"), pair(4, "b")]
-    given = [0.5, 0.4, 0.6, 0.7]
+    priors = [0.5, 0.4, 0.6, 0.7]
     raw = []
     for own in (0.0, 1.0):
-        hardness, numbers = Hardness.learn(("people",), pairs, np.ones(4), {"people": [own, *given[1:]]})
+        hardness, numbers = Hardness.learn(("people",), pairs, np.ones(4), {"people": [own, *priors[1:]]})
         state = hardness.state()
         raw.append(numbers[0, 0] / state["scale"][0] + state["centre"][0])
     assert raw[0] == pytest.approx(raw[1])
@@ -83,11 +83,13 @@ def test_in_cross_validation_the_priors_of_a_fold_change_nothing_for_its_own_row
     fold = split(table.pairs, None, folds=4, rng=np.random.default_rng(0))[0]
     priors = table.priors.copy()
     priors[fold.test] = 1 - priors[fold.test]
-    found = [
-        cross_validate("logistic", {"columns": ["people"]}, seed=0, table=one, folds=[fold]).probabilities[fold.test]
-        for one in (table, replace(table, priors=priors))
+    probabilities = [
+        cross_validate("logistic", {"columns": ["people"]}, seed=0, table=own_table, folds=[fold]).probabilities[
+            fold.test
+        ]
+        for own_table in (table, replace(table, priors=priors))
     ]
-    assert np.array_equal(*found)
+    assert np.array_equal(*probabilities)
 
 
 @pytest.mark.parametrize("columns", [("people",), ("models",), BOTH])
@@ -104,9 +106,9 @@ def test_columns_tell_what_the_texts_do_not(columns: tuple[str, ...]) -> None:
 
 def test_a_predictor_with_columns_is_saved_and_scores_as_before(tmp_path) -> None:
     table = table_of(120)
-    given = table.columns(BOTH)
+    columns = table.columns(BOTH)
     training.train_member(
-        "logistic", {"columns": list(BOTH)}, 0, 0, table.pairs, table.labels, None, tmp_path / "one", columns=given
+        "logistic", {"columns": list(BOTH)}, 0, 0, table.pairs, table.labels, None, tmp_path / "one", columns=columns
     )
     fitted = fit_on(registry.create("logistic", {"columns": BOTH}), table)
     scored = training.score([tmp_path / "one"], table.pairs, block=50, columns={"models": table.models_right})
@@ -169,9 +171,9 @@ def test_files_have_priors_in_points_and_models_as_a_share(tmp_path) -> None:
     path = tmp_path / "rows.csv"
     head = "q1,q2,source1,source2,previous_correct,belief_change,prior,models_right\n"
     path.write_text(head + "a,b,s,t,1,1,40,0.25\na,c,s,t,0,0,,\n")
-    found = read(path)
-    assert found.priors.tolist()[0] == 0.4 and found.models_right.tolist()[0] == 0.25
-    assert np.isnan(found.priors[1]) and np.isnan(found.models_right[1])
+    table = read(path)
+    assert table.priors.tolist()[0] == 0.4 and table.models_right.tolist()[0] == 0.25
+    assert np.isnan(table.priors[1]) and np.isnan(table.models_right[1])
     path.write_text(head + "a,b,s,t,1,1,140,-1\n")
     with pytest.raises(PredictorError, match=r"prior: '140' is not a number between 0 and 100, or empty") as refusal:
         read(path)
@@ -185,8 +187,8 @@ def test_a_targets_number_is_shrunk_to_its_task_and_that_to_all_by_stated_counts
     hardness, _own = Hardness.learn(("people",), pairs, weights, {"people": values})
     state = hardness.state()
 
-    def raw(one: Pair) -> float:
-        return float(hardness.numbers([one], None)[0, 0] / state["scale"][0] + state["centre"][0])
+    def raw(pair: Pair) -> float:
+        return float(hardness.numbers([pair], None)[0, 0] / state["scale"][0] + state["centre"][0])
 
     total = sum(value * weight for value, weight in zip(values, weights, strict=True)) / 10
     law = (0.2 + 1.5 + 1.6 + 10 * total) / (6 + 10)

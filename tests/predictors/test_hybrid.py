@@ -31,7 +31,7 @@ def hybrid(params, seed=0):
 
 
 def both_outcomes(count: int, *, seed: int = 0) -> list[Pair]:
-    return [one._replace(outcome=outcome) for one in some_pairs(count, seed=seed) for outcome in (1, 0)]
+    return [some_pair._replace(outcome=outcome) for some_pair in some_pairs(count, seed=seed) for outcome in (1, 0)]
 
 
 def truth(pairs: list[Pair]) -> np.ndarray:
@@ -51,8 +51,8 @@ def changed(estimator, pairs) -> np.ndarray:
 def test_it_learns_what_depends_on_the_text_from_answers_alone(params):
     pairs = some_pairs(160, seed=1)
     fresh = some_pairs(120, seed=2)
-    found = hybrid(params).fit(pairs, learnable_labels(pairs))
-    assert area_under_curve(learnable_labels(fresh), changed(found, fresh)) > 0.75
+    predictor = hybrid(params).fit(pairs, learnable_labels(pairs))
+    assert area_under_curve(learnable_labels(fresh), changed(predictor, fresh)) > 0.75
 
 
 def test_a_squeezed_teacher_is_unfolded_by_a_few_labels_of_people(params):
@@ -64,15 +64,18 @@ def test_a_squeezed_teacher_is_unfolded_by_a_few_labels_of_people(params):
     alone = hybrid(params).fit(taught, squeezed)
     with_people = hybrid(params).fit(taught + labelled, np.append(squeezed, people))
     without_teacher = hybrid(params).fit(labelled, people)
-    losses = [negative_log_likelihood(answers, changed(one, fresh)) for one in (alone, with_people, without_teacher)]
+    losses = [
+        negative_log_likelihood(answers, changed(predictor, fresh))
+        for predictor in (alone, with_people, without_teacher)
+    ]
     assert losses[1] < losses[0] - 0.1
     assert losses[1] < losses[2]
 
 
 def test_soft_labels_alone_are_learnt_as_they_are(params):
     taught, fresh = both_outcomes(120, seed=6), some_pairs(100, seed=7)
-    found = hybrid(params).fit(taught, sigmoid(0.3 * truth(taught) - 0.4))
-    assert np.abs(changed(found, fresh) - sigmoid(0.3 * truth(fresh) - 0.4)).mean() < 0.06
+    predictor = hybrid(params).fit(taught, sigmoid(0.3 * truth(taught) - 0.4))
+    assert np.abs(changed(predictor, fresh) - sigmoid(0.3 * truth(fresh) - 0.4)).mean() < 0.06
 
 
 def test_shares_of_few_answers_are_answers_and_no_teacher(params):
@@ -118,8 +121,8 @@ def test_repeated_rows_count_by_their_weights_together(params):
 def test_a_row_without_weight_has_no_effect(params):
     pairs, fresh = some_pairs(30, seed=14), some_pairs(10, seed=15)
     labels = np.arange(30) % 2
-    found = hybrid(params).fit(pairs, labels, [0.0] * 4 + [1.0] * 26, responses=[3] * 4 + [1] * 26)
-    assert (changed(found, fresh) == changed(hybrid(params).fit(pairs[4:], labels[4:]), fresh)).all()
+    predictor = hybrid(params).fit(pairs, labels, [0.0] * 4 + [1.0] * 26, responses=[3] * 4 + [1] * 26)
+    assert (changed(predictor, fresh) == changed(hybrid(params).fit(pairs[4:], labels[4:]), fresh)).all()
 
 
 def test_the_same_seed_gives_the_same_fit_and_kept_states_change_nothing(params):
@@ -145,8 +148,8 @@ def test_a_folder_keeps_states_and_a_damaged_file_is_computed_anew(params, tmp_p
     def fitted() -> tuple[np.ndarray, list[str]]:
         forget_states()
         reports: list[str] = []
-        found = hybrid(params).fit(pairs, labels, None, lambda _done, _total, text: reports.append(text))
-        return changed(found, pairs), [text for text in reports if text.startswith("read")]
+        predictor = hybrid(params).fit(pairs, labels, None, lambda _done, _total, text: reports.append(text))
+        return changed(predictor, pairs), [text for text in reports if text.startswith("read")]
 
     first, read = fitted()
     assert read
@@ -213,9 +216,9 @@ from predictors import training
 from tests.predictors.tiny import some_pairs
 print(training.score([{str(folder)!r}], some_pairs(20, seed=25)).tobytes().hex())
 """
-    found = printed_by(code)
+    output = printed_by(code)
     expected = changed(hybrid(params, 5).fit(pairs, labels), fresh).astype(np.float32)
-    assert found.strip() == expected.tobytes().hex()
+    assert output.strip() == expected.tobytes().hex()
     file = folder / "hybrid.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -276,10 +279,10 @@ def test_predictions_are_averaged_over_what_the_coefficients_may_be():
     marks = Landmarks(likeness, View(np.zeros((1, 1, 2, 1), dtype=np.float32), np.ones(1), np.zeros(1), np.zeros(1)))
     posterior = Posterior(share=1.0, variance=0.0, coefficients=np.array([2.0]), root=np.array([[3.0]]))
     named = Named(np.ones((1, 1)), np.ones(1), np.zeros(1))
-    found = Logistic(marks, np.ones((1, 1)), [posterior], 1).predict_smooth(np.zeros((1, 1)), named)
+    probabilities = Logistic(marks, np.ones((1, 1)), [posterior], 1).predict_smooth(np.zeros((1, 1)), named)
     drawn = sigmoid(np.random.default_rng(5).normal(2.0, 3.0, 200_000)).mean()
-    assert found[0] == pytest.approx(drawn, abs=0.02)
-    assert abs(found[0] - sigmoid(np.array([2.0]))[0]) > 0.1
+    assert probabilities[0] == pytest.approx(drawn, abs=0.02)
+    assert abs(probabilities[0] - sigmoid(np.array([2.0]))[0]) > 0.1
 
 
 def test_the_kernel_counts_the_parts_that_made_the_values():
@@ -325,7 +328,7 @@ def test_a_fold_is_predicted_without_its_labels_and_the_kernel_chosen_without_an
             shares.append(fitted[0].ridge_.landmarks.shares)
     assert (predictions[0] == predictions[1]).all()
     assert (predictions[2] != predictions[3]).any()
-    assert all((one == shares[0]).all() for one in shares)
+    assert all((share == shares[0]).all() for share in shares)
     assert shares[0].std() > 0
 
 
@@ -350,11 +353,11 @@ def test_similar_texts_are_known_as_similar(params):
     words = np.array(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"])
 
     def rows(count: int) -> tuple[list[Pair], np.ndarray]:
-        found, alike = [], rng.uniform(size=count) < 0.5
-        for one in alike:
+        pairs, alike = [], rng.uniform(size=count) < 0.5
+        for same in alike:
             evidence = " ".join(rng.choice(words, 4))
-            found.append(Pair(evidence, evidence if one else " ".join(rng.choice(words, 4)), "a", "b", 1))
-        return found, alike.astype(float)
+            pairs.append(Pair(evidence, evidence if same else " ".join(rng.choice(words, 4)), "a", "b", 1))
+        return pairs, alike.astype(float)
 
     pairs, labels = rows(80)
     fresh, expected = rows(80)

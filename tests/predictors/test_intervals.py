@@ -25,12 +25,12 @@ def rng_of(seed):
 
 def test_the_point_estimates_are_those_of_evaluate():
     labels, probabilities, parts = drawn(rng_of(0), 200)
-    found = evaluate_with_intervals(labels, probabilities, parts, rng=rng_of(1), samples=50)
+    metrics = evaluate_with_intervals(labels, probabilities, parts, rng=rng_of(1), samples=50)
     plain = evaluate(labels, probabilities, parts)
-    assert {key: found[key] for key in ("n", "nll", "auc")} == plain
+    assert {key: metrics[key] for key in ("n", "nll", "auc")} == plain
     for metric in METRICS:
         for part in parts:
-            low, high = found["intervals"][metric][part]
+            low, high = metrics["intervals"][metric][part]
             assert low < plain[metric][part] < high
 
 
@@ -42,15 +42,15 @@ def test_each_resample_is_measured_as_scikit_learn_would():
     labels, probabilities, parts = drawn(rng, 60)
     probabilities = np.round(probabilities, 1)  # ties
     weights = rng.uniform(0.5, 2, 60)
-    found = implementation._resampled(labels, [probabilities], parts, weights, None, rng_of(3), 20, 0.95)
+    resampled = implementation._resampled(labels, [probabilities], parts, weights, None, rng_of(3), 20, 0.95)
     counts = np.concatenate(list(implementation._counts([], 60, rng_of(3), 20)))
     for index, count in enumerate(counts):
         for part, rows in parts.items():
             weight = (count * weights)[rows]
             auc = roc_auc_score(labels[rows], probabilities[rows], sample_weight=weight)
             nll = log_loss(labels[rows], probabilities[rows], sample_weight=weight)
-            assert found["auc"][part][0, index] == pytest.approx(auc, abs=1e-12)
-            assert found["nll"][part][0, index] == pytest.approx(nll, abs=1e-12)
+            assert resampled["auc"][part][0, index] == pytest.approx(auc, abs=1e-12)
+            assert resampled["nll"][part][0, index] == pytest.approx(nll, abs=1e-12)
 
 
 @pytest.mark.slow
@@ -60,8 +60,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     covered = 0
     for _ in range(200):
         labels, probabilities, parts = drawn(rng, 200)
-        found = evaluate_with_intervals(labels, probabilities, parts, rng=rng, samples=199, level=0.9)
-        low, high = found["intervals"]["auc"]["overall"]
+        metrics = evaluate_with_intervals(labels, probabilities, parts, rng=rng, samples=199, level=0.9)
+        low, high = metrics["intervals"]["auc"]["overall"]
         covered += low <= truth <= high
     assert 0.84 <= covered / 200 <= 0.96
 
@@ -73,8 +73,8 @@ def test_copies_of_a_row_are_no_further_evidence_when_clusters_are_named(two_way
     unit = np.repeat(np.arange(100), 9)
 
     def width(columns, cluster):
-        found = evaluate_with_intervals(*columns, rng=rng_of(1), samples=400, cluster=cluster)
-        low, high = found["intervals"]["auc"]["overall"]
+        metrics = evaluate_with_intervals(*columns, rng=rng_of(1), samples=400, cluster=cluster)
+        low, high = metrics["intervals"]["auc"]["overall"]
         return high - low
 
     single = width((labels, probabilities), None)
@@ -90,11 +90,11 @@ def test_clusters_may_be_named_by_any_labels():
     labels, probabilities, parts = drawn(rng_of(0), 60)
     numbers = np.arange(60) % 20
     texts = np.array([f"person {number:02d}" for number in numbers])
-    one, other = (
+    first, other = (
         evaluate_with_intervals(labels, probabilities, parts, cluster=cluster, rng=rng_of(1), samples=50)
         for cluster in (numbers, texts)
     )
-    assert one == other
+    assert first == other
 
 
 def test_blocks_of_resamples_do_not_change_the_kind_of_result(monkeypatch):
@@ -103,8 +103,8 @@ def test_blocks_of_resamples_do_not_change_the_kind_of_result(monkeypatch):
     blocks = list(implementation._counts([], 50, rng_of(0), 10))
     assert [len(block) for block in blocks] == [3, 3, 3, 1]
     assert all((block.sum(axis=1) == 50).all() for block in blocks)
-    found = evaluate_with_intervals(labels, probabilities, parts, rng=rng_of(0), samples=200)
-    low, high = found["intervals"]["auc"]["overall"]
+    metrics = evaluate_with_intervals(labels, probabilities, parts, rng=rng_of(0), samples=200)
+    low, high = metrics["intervals"]["auc"]["overall"]
     assert 0.1 < high - low < 0.6
 
 
@@ -122,10 +122,12 @@ def test_what_the_parts_are_does_not_change_the_resamples():
 
 
 def test_what_is_not_defined_has_no_interval():
-    found = evaluate_with_intervals([1, 1, 1], [0.4, 0.5, 0.6], parts_by_outcome([1, 1, 1]), rng=rng_of(0), samples=20)
-    assert found["intervals"]["auc"] == {"overall": None, "previous_correct": None, "previous_incorrect": None}
-    assert found["intervals"]["nll"]["previous_incorrect"] is None
-    assert found["intervals"]["nll"]["overall"] is not None
+    metrics = evaluate_with_intervals(
+        [1, 1, 1], [0.4, 0.5, 0.6], parts_by_outcome([1, 1, 1]), rng=rng_of(0), samples=20
+    )
+    assert metrics["intervals"]["auc"] == {"overall": None, "previous_correct": None, "previous_incorrect": None}
+    assert metrics["intervals"]["nll"]["previous_incorrect"] is None
+    assert metrics["intervals"]["nll"]["overall"] is not None
 
 
 def test_rows_without_weight_take_no_part_in_the_draw():
@@ -144,8 +146,8 @@ def test_a_clearly_better_predictor_differs_and_an_equal_one_does_not():
     rng = rng_of(0)
     labels, probabilities, parts = drawn(rng, 400, shift=2.0)
     noise = rng.uniform(size=400)
-    found = paired_difference(labels, probabilities, noise, parts, rng=rng_of(1), samples=300)
-    auc, nll = found["auc"]["overall"], found["nll"]["overall"]
+    differences = paired_difference(labels, probabilities, noise, parts, rng=rng_of(1), samples=300)
+    auc, nll = differences["auc"]["overall"], differences["nll"]["overall"]
     assert auc["interval"][0] > 0.2 and nll["interval"][1] < 0
     assert auc["p"] == pytest.approx(2 / 301)
     same = paired_difference(labels, probabilities, probabilities, parts, rng=rng_of(1), samples=300)
@@ -171,8 +173,8 @@ def test_p_is_about_uniform_where_there_is_no_difference():
     for _ in range(150):
         labels, probabilities, parts = drawn(rng, 100, shift=0.0)
         other = rng.uniform(size=100)
-        found = paired_difference(labels, rng.permutation(probabilities), other, parts, rng=rng, samples=99)
-        small += found["auc"]["overall"]["p"] <= 0.1
+        differences = paired_difference(labels, rng.permutation(probabilities), other, parts, rng=rng, samples=99)
+        small += differences["auc"]["overall"]["p"] <= 0.1
     assert 0.03 <= small / 150 <= 0.2
 
 
@@ -194,15 +196,15 @@ def test_the_ends_are_the_percentiles_of_the_level_that_was_asked_for():
     labels, probabilities, _parts = drawn(rng_of(0), 60)
     people = np.arange(60) % 7
     resampled = implementation._resampled(labels, [probabilities], None, None, people, rng_of(1), 99, 0.5)
-    found = evaluate_with_intervals(labels, probabilities, cluster=people, rng=rng_of(1), samples=99, level=0.5)
+    metrics = evaluate_with_intervals(labels, probabilities, cluster=people, rng=rng_of(1), samples=99, level=0.5)
     for metric in METRICS:
         expected = np.quantile(resampled[metric]["overall"][0], [0.25, 0.75])
-        assert found["intervals"][metric]["overall"] == pytest.approx(expected.tolist())
+        assert metrics["intervals"][metric]["overall"] == pytest.approx(expected.tolist())
 
 
 def test_a_row_counts_as_often_as_both_of_its_clusters_are_drawn():
     people, pairs = np.arange(12) % 3, np.arange(12) % 4
     both = np.concatenate(list(implementation._counts([people, pairs], 12, rng_of(4), 30)))
     rng = rng_of(4)
-    one, other = implementation._drawn(3, 30, rng), implementation._drawn(4, 30, rng)
-    assert (both == one[:, people] * other[:, pairs]).all()
+    by_people, other = implementation._drawn(3, 30, rng), implementation._drawn(4, 30, rng)
+    assert (both == by_people[:, people] * other[:, pairs]).all()

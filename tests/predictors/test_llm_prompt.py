@@ -89,11 +89,11 @@ def test_the_seed_decides_which_examples_and_in_which_order():
 def test_examples_come_by_weight_and_never_with_weight_0():
     weights = [0.0] * 20 + [1.0] * 19 + [1000.0]
     labels = [0.0] * 20 + [1.0] * 5 + [0.0] * 15
-    found = [
+    example_sets = [
         {example.pair for example in fitted(seed, PAIRS, labels, weights, shots=2).examples_} for seed in range(20)
     ]
-    assert not any(pairs & set(PAIRS[:20]) for pairs in found)
-    assert sum(PAIRS[39] in pairs for pairs in found) > 15
+    assert not any(pairs & set(PAIRS[:20]) for pairs in example_sets)
+    assert sum(PAIRS[39] in pairs for pairs in example_sets) > 15
 
 
 def test_a_fraction_comes_as_either_class_by_its_size():
@@ -140,8 +140,10 @@ def test_the_prompt_shows_instruction_examples_and_the_pair_in_turns(server):
     estimator.predict_proba([PAIRS[7]])
     messages = server.seen[0].body["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant"] * 2 + ["user"]
-    assert [messages[1]["content"], messages[3]["content"]] == [str(shown.label) for shown in estimator.examples_]
-    for message, pair in zip(messages[::2], [shown.pair for shown in estimator.examples_] + [PAIRS[7]], strict=True):
+    assert [messages[1]["content"], messages[3]["content"]] == [str(example.label) for example in estimator.examples_]
+    for message, pair in zip(
+        messages[::2], [example.pair for example in estimator.examples_] + [PAIRS[7]], strict=True
+    ):
         assert pair.evidence_text in message["content"] and pair.target_text in message["content"]
         assert ("answered question A correctly" in message["content"]) == (pair.outcome == 1)
         assert ("answered question A incorrectly" in message["content"]) == (pair.outcome == 0)
@@ -166,8 +168,8 @@ def test_a_long_question_loses_its_middle(server):
     server.answer = chat("1", top=[LIKELY])
     fitted(max_characters=100, shots=0).predict_proba([Pair("begin " + "x" * 500 + " (A) end", "b" * 100, "t", "t", 1)])
     question = question_in(server.seen[0])
-    shown = question[question.index("begin") : question.index("(A) end") + 7]
-    assert len(shown) == 100 and " […] " in shown
+    excerpt = question[question.index("begin") : question.index("(A) end") + 7]
+    assert len(excerpt) == 100 and " […] " in excerpt
     assert "b" * 100 in question
 
 
@@ -312,8 +314,8 @@ def test_a_server_of_one_reply_at_a_time_is_asked_several_times(server, refuses)
 def test_unreadable_replies_are_left_out_and_counted(server):
     server.answer = lists_none("1", "maybe", "0", "I think it changed", "1")
     reports = []
-    found = changed(fitted(mode="samples"), PAIRS[:2], lambda done, total, text: reports.append(text))
-    assert found == pytest.approx([2.5 / 4] * 2)
+    probabilities = changed(fitted(mode="samples"), PAIRS[:2], lambda done, total, text: reports.append(text))
+    assert probabilities == pytest.approx([2.5 / 4] * 2)
     assert "4 replies unreadable" in reports[-1]
 
 
@@ -440,8 +442,8 @@ from predictors import artifacts
 from tests.predictors.test_llm_prompt import PAIRS
 print(artifacts.load({str(tmp_path / "saved")!r}).predict_proba(PAIRS[:5]).tobytes().hex())
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == expected.tobytes().hex()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == expected.tobytes().hex()
     key = json.dumps
     assert sorted(map(key, prompts)) == sorted(key(seen.body["messages"]) for seen in server.seen)
 

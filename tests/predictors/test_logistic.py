@@ -36,9 +36,9 @@ def test_it_agrees_with_scikit_learn_without_penalty(name, weighted):
     weights = rng.integers(1, 5, 300).astype(float) if weighted else None
     reference = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, max_iter=1000)
     reference.fit(_features(pairs)[name], labels, weights)
-    found = registry.create(name).fit(pairs, labels, weights)
-    assert found.predict_proba(pairs) == pytest.approx(reference.predict_proba(_features(pairs)[name]), abs=1e-6)
-    assert found.coef_ == pytest.approx(reference.coef_, abs=1e-6)
+    predictor = registry.create(name).fit(pairs, labels, weights)
+    assert predictor.predict_proba(pairs) == pytest.approx(reference.predict_proba(_features(pairs)[name]), abs=1e-6)
+    assert predictor.coef_ == pytest.approx(reference.coef_, abs=1e-6)
 
 
 def test_a_fraction_teaches_the_same_as_two_weighted_rows():
@@ -72,8 +72,8 @@ def test_of_equally_good_solutions_the_smallest_is_taken():
     fitted = registry.create("previous_correct").fit(pairs, [1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
     assert (fitted.intercept_[0], fitted.coef_[0, 0]) == pytest.approx((np.log(0.25) / 2,) * 2, abs=1e-9)
     twice = [Features({}, {"x": x, "again": x}) for x in (0.0, 1.0, 2.0, 3.0, 4.0)]
-    one, other = registry.create("logistic").fit(twice, [0, 1, 0, 1, 1]).coef_[0]
-    assert one == pytest.approx(other, abs=1e-9) and one > 0.1
+    first, other = registry.create("logistic").fit(twice, [0, 1, 0, 1, 1]).coef_[0]
+    assert first == pytest.approx(other, abs=1e-9) and first > 0.1
 
 
 def test_it_refuses_to_predict_before_it_has_learnt():

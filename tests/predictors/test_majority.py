@@ -57,8 +57,8 @@ def test_the_line_of_logits_is_the_tangent_at_even_odds():
 def test_counts_tell_the_scatter_of_people(concentration):
     p = np.random.default_rng(1).uniform(0.1, 0.9, 2000)
     counts = np.full(2000, 12)
-    found = fit_concentration(p, answers(p, 12, concentration) / 12, counts, np.ones(2000))
-    assert found == pytest.approx(concentration, rel=0.3)
+    scatter = fit_concentration(p, answers(p, 12, concentration) / 12, counts, np.ones(2000))
+    assert scatter == pytest.approx(concentration, rel=0.3)
 
 
 def test_single_answers_tell_nothing_of_the_scatter():
@@ -69,8 +69,8 @@ def test_single_answers_tell_nothing_of_the_scatter():
 def test_few_counts_move_the_scatter_little_from_what_was_set():
     """By likelihood alone two people who agree, where even odds were predicted, would show no concentration at all."""
     for default in (2.0, 5.0, 30.0):
-        found = fit_concentration(np.array([0.5]), np.array([1.0]), np.array([2]), np.ones(1), default=default)
-        assert default / 3 < found < default
+        scatter = fit_concentration(np.array([0.5]), np.array([1.0]), np.array([2]), np.ones(1), default=default)
+        assert default / 3 < scatter < default
 
 
 def test_a_share_of_nine_answers_recalibrates_as_nine_single_answers_do():
@@ -97,9 +97,9 @@ def test_a_predictor_of_one_person_is_made_to_predict_majorities(kind):
     labels = changed / 9 if kind == "shares" else majority
     fitted = MajorityCalibrator(concentration=10.0).fit(squeezed[learn], labels[learn], 9)
     best = negative_log_likelihood(majority[fresh], majority_probability(truth[fresh], 9, 10.0))
-    found = negative_log_likelihood(majority[fresh], fitted.predict(squeezed[fresh], 9))
-    assert found < best + 0.02
-    assert found < negative_log_likelihood(majority[fresh], squeezed[fresh]) - 0.05
+    loss = negative_log_likelihood(majority[fresh], fitted.predict(squeezed[fresh], 9))
+    assert loss < best + 0.02
+    assert loss < negative_log_likelihood(majority[fresh], squeezed[fresh]) - 0.05
 
 
 def test_single_answers_recalibrate_and_leave_the_scatter_to_the_setting():

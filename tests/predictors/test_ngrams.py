@@ -34,7 +34,7 @@ def test_what_can_come_next_sums_to_one(smoothing, order):
     for context in ("", "a", "a b", "c"):
         units = [*context.split()]
         chances = [
-            math.exp(model.log_probabilities(" ".join([*units, one]))[len(units)]) for one in ("a", "b", "c", "zzz")
+            math.exp(model.log_probabilities(" ".join([*units, unit]))[len(units)]) for unit in ("a", "b", "c", "zzz")
         ]
         chances.append(math.exp(model.log_probabilities(context)[-1]))  # END
         assert sum(chances) == pytest.approx(1.0, abs=1e-12)
@@ -122,10 +122,10 @@ def test_characters_and_tokens_that_training_lacked_share_what_unk_has():
 def test_a_reading_covers_the_text_and_ends_with_end():
     model = NgramReader.train(["one two three"], order=2)
     texts = [Text("a", "  one  two\n"), Text("b", "three")]
-    found = dict(model.each(texts))
-    assert found[0].strings(texts[0].text) == ["  one", "  two\n", ""]
-    assert found[0].reads_end and len(found[0].log_probabilities) == 2
-    assert found[0].score(texts[0].text, with_end=True).tokens == 3
+    readings = dict(model.each(texts))
+    assert readings[0].strings(texts[0].text) == ["  one", "  two\n", ""]
+    assert readings[0].reads_end and len(readings[0].log_probabilities) == 2
+    assert readings[0].score(texts[0].text, with_end=True).tokens == 3
     with pytest.raises(PredictorError, match="n-gram"):
         next(model.each(texts, detail=Detail(boundary=True)))
 
@@ -195,8 +195,8 @@ def test_a_smoothed_bigram_is_that_of_the_formula():
     single = {unit: (count - discounts[count]) / total + left * uniform for unit, count in continuations.items()}
     after_a = {"b": (2 - 1.0) / 3, "c": (1 - 0.5) / 3}
     expected = [after_a[unit] + (1.0 + 0.5) / 3 * single[unit] for unit in ("b", "c")]
-    found = [math.exp(model.log_probabilities(f"a {unit}")[1]) for unit in ("b", "c")]
-    assert found == pytest.approx(expected)
+    chances = [math.exp(model.log_probabilities(f"a {unit}")[1]) for unit in ("b", "c")]
+    assert chances == pytest.approx(expected)
 
 
 def test_the_largest_shares_come_first_and_of_equal_ones_the_earlier():

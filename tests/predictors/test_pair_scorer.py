@@ -72,8 +72,8 @@ def test_it_ranks_unseen_pairs_as_a_bilinear_truth_does():
     known, fresh = _pairs(4000, seed=1), _pairs(3000, seed=2)
     scorer = _learned(pairs=known, logits=_truth(_embeddings(), known))
     truth = _truth(_embeddings(), fresh)
-    found = _agreement(truth, scorer.of(fresh))
-    assert found["spearman"] > 0.99 and found["top_decile_recall"] > 0.99
+    agreement = _agreement(truth, scorer.of(fresh))
+    assert agreement["spearman"] > 0.99 and agreement["top_decile_recall"] > 0.99
     assert scorer.held_out_r2 > 0.97
     # A step of the score is worth `unit` logits.
     assert np.abs(scorer.unit * scorer.of(fresh) - truth).mean() < 0.1 * truth.std()
@@ -157,10 +157,10 @@ def test_agreement_is_the_rank_correlation_of_scipy_with_ties():
 
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=500).round(1), rng.integers(40, size=500)
-    found = _agreement(first, second, samples=200)
-    assert found["spearman"] == pytest.approx(spearmanr(first, second)[0])
-    low, high = found["spearman_interval"]
-    assert low < found["spearman"] < high and 0.1 < high - low < 0.3
+    agreement = _agreement(first, second, samples=200)
+    assert agreement["spearman"] == pytest.approx(spearmanr(first, second)[0])
+    low, high = agreement["spearman_interval"]
+    assert low < agreement["spearman"] < high and 0.1 < high - low < 0.3
 
 
 def test_recall_counts_the_best_tenth_inside_the_best_two_tenths():
@@ -174,8 +174,8 @@ def test_recall_counts_the_best_tenth_inside_the_best_two_tenths():
 
 
 def test_a_scorer_that_tells_nothing_apart_has_no_correlation():
-    found = _agreement(np.arange(50), np.zeros(50, dtype=int))
-    assert found["spearman"] is None and found["spearman_interval"] is None
+    agreement = _agreement(np.arange(50), np.zeros(50, dtype=int))
+    assert agreement["spearman"] is None and agreement["spearman_interval"] is None
 
 
 # From a saved predictor
@@ -212,7 +212,7 @@ def test_a_saved_predictor_is_distilled_and_measured_on_pairs_it_was_not_learnt_
         return score(folders, pairs, progress)
 
     monkeypatch.setattr(training, "score", remembered)
-    found = fidelity(
+    comparison = fidelity(
         scorer,
         folders=same_task,
         questions=_bank(),
@@ -223,12 +223,12 @@ def test_a_saved_predictor_is_distilled_and_measured_on_pairs_it_was_not_learnt_
     )
     uniform, unseen = measured
     assert not np.isin(pair_scorer._ranks(uniform, N), scorer.scored).any()
-    assert len(np.unique(pair_scorer._ranks(uniform, N))) == found["uniform"]["n"] == 2000
+    assert len(np.unique(pair_scorer._ranks(uniform, N))) == comparison["uniform"]["n"] == 2000
     assert np.isin(uniform.evidence, scorer.unseen).any()
     assert np.isin(unseen.evidence, scorer.unseen).all() and np.isin(unseen.target, scorer.unseen).all()
-    assert found["unseen_questions"]["n"] == 300
-    assert found["uniform"]["spearman"] == pytest.approx(1)
-    json.dumps(found)
+    assert comparison["unseen_questions"]["n"] == 300
+    assert comparison["uniform"]["spearman"] == pytest.approx(1)
+    json.dumps(comparison)
 
 
 def test_the_same_seed_gives_the_same_file(same_task, tmp_path):
@@ -258,8 +258,8 @@ def test_a_small_bank_keeps_a_fifth_of_its_pairs_to_measure_on(same_task):
     bank = _bank(10)
     scorer = _distil(same_task, embeddings=_embeddings(10), n_pairs=12_000, unseen_share=0.0, questions=bank)
     assert len(scorer.scored) == 144
-    found = fidelity(scorer, folders=same_task, questions=bank, rng=np.random.default_rng(1), samples=5)
-    assert found["uniform"]["n"] == 36 and found["unseen_questions"] is None
+    measured = fidelity(scorer, folders=same_task, questions=bank, rng=np.random.default_rng(1), samples=5)
+    assert measured["uniform"]["n"] == 36 and measured["unseen_questions"] is None
 
 
 @pytest.mark.parametrize(
@@ -297,14 +297,14 @@ def tiny_network(tiny_bert, tmp_path_factory):
 @pytest.mark.torch
 def test_questions_are_embedded_as_the_networks_read_them_in_a_pair(tiny_network):
     bank = _bank(30)
-    found = pair_scorer.question_embeddings(folders=tiny_network, questions=bank)
-    assert found.evidence.shape == (2, 30, 32) and found.target.shape == (30, 32)
-    assert found.evidence.dtype == found.target.dtype == np.float32
+    embeddings = pair_scorer.question_embeddings(folders=tiny_network, questions=bank)
+    assert embeddings.evidence.shape == (2, 30, 32) and embeddings.target.shape == (30, 32)
+    assert embeddings.evidence.dtype == embeddings.target.dtype == np.float32
     # The mark changes what a question's tokens become, and so does standing second.
-    assert np.abs(found.evidence[0] - found.evidence[1]).max() > 1e-3
-    assert np.abs(found.evidence[0] - found.target).max() > 1e-3
+    assert np.abs(embeddings.evidence[0] - embeddings.evidence[1]).max() > 1e-3
+    assert np.abs(embeddings.evidence[0] - embeddings.target).max() > 1e-3
     alone = pair_scorer.question_embeddings(folders=tiny_network, questions=Questions(bank.texts[7:8], ["x"]))
-    assert alone.evidence[:, 0] == pytest.approx(found.evidence[:, 7], abs=2e-2)
+    assert alone.evidence[:, 0] == pytest.approx(embeddings.evidence[:, 7], abs=2e-2)
 
 
 @pytest.mark.torch
@@ -312,7 +312,7 @@ def test_a_fine_tuned_ensemble_is_distilled(tiny_network):
     reports = []
     bank = _bank()
     scorer = _distil(tiny_network, embeddings=None, progress=lambda done, total, text: reports.append(text))
-    found = fidelity(
+    measured = fidelity(
         scorer,
         folders=tiny_network,
         questions=bank,
@@ -321,7 +321,7 @@ def test_a_fine_tuned_ensemble_is_distilled(tiny_network):
         n_unseen=200,
         samples=20,
     )
-    assert found["uniform"]["spearman"] > 0.85
+    assert measured["uniform"]["spearman"] > 0.85
     assert any("embedded" in text for text in reports) and any("scored" in text for text in reports)
 
 
@@ -341,8 +341,8 @@ def test_a_predictor_without_networks_is_given_fixed_embeddings(same_task, monke
 
     monkeypatch.setattr("predictors.pair_scorer_embeddings.embed", embed)
     bank = _bank(5)
-    found = pair_scorer.question_embeddings(folders=same_task, questions=bank)
-    assert asked == [list(bank.texts)] and found.evidence.shape == (2, 5, 3)
+    embeddings = pair_scorer.question_embeddings(folders=same_task, questions=bank)
+    assert asked == [list(bank.texts)] and embeddings.evidence.shape == (2, 5, 3)
 
 
 @pytest.mark.torch
@@ -353,8 +353,8 @@ def test_networks_that_are_frozen_alike_are_read_once(tiny_bert, tmp_path):
     for frozen, width in ((1, 32), (2, 16)):
         folder = tmp_path / str(frozen)
         artifacts.save(registry.create("bert", {**params, "frozen_layers": frozen}).fit(pairs, [0.0, 1.0] * 30), folder)
-        found = pair_scorer.question_embeddings(folders=[folder], questions=bank)
-        assert found.evidence.shape == (2, 20, width)
+        embeddings = pair_scorer.question_embeddings(folders=[folder], questions=bank)
+        assert embeddings.evidence.shape == (2, 20, width)
 
 
 class _Reader:
@@ -373,7 +373,11 @@ def test_a_predictor_that_reads_pairs_by_a_frozen_network_reads_each_question_al
     monkeypatch.setattr(artifacts, "load", lambda folder: Hybrid())
     bank = _bank(9)
     lengths = np.array([len(text) for text in bank.texts])
-    found = pair_scorer.question_embeddings(folders=["one"], questions=bank)
-    assert found.evidence.shape == (2, 9, 6) and found.target.shape == (9, 6)
-    for rows, expected in ((found.evidence[0], lengths), (found.evidence[1], 2 * lengths), (found.target, lengths)):
+    embeddings = pair_scorer.question_embeddings(folders=["one"], questions=bank)
+    assert embeddings.evidence.shape == (2, 9, 6) and embeddings.target.shape == (9, 6)
+    for rows, expected in (
+        (embeddings.evidence[0], lengths),
+        (embeddings.evidence[1], 2 * lengths),
+        (embeddings.target, lengths),
+    ):
         assert np.array_equal(rows, np.repeat(expected[:, None], 6, axis=1))

@@ -12,9 +12,9 @@ ONE = Pair("What is a river?", "What is a city?", "rivers", "cities", 1)
 
 def test_plain_tuples_are_taken_as_pairs_in_order():
     other = ONE._replace(target_task="rivers", outcome=0)
-    found = as_pairs([tuple(ONE), other, (*ONE[:4], np.int64(1)), (*ONE[:4], True)])
-    assert found == [ONE, other, ONE, ONE]
-    assert all(type(pair.outcome) is int for pair in found)
+    pairs = as_pairs([tuple(ONE), other, (*ONE[:4], np.int64(1)), (*ONE[:4], True)])
+    assert pairs == [ONE, other, ONE, ONE]
+    assert all(type(pair.outcome) is int for pair in pairs)
 
 
 @pytest.mark.parametrize("row", [ONE[:4], (*ONE, 1)])

@@ -44,8 +44,8 @@ def covers(tokens: np.ndarray, length: int) -> bool:
 @pytest.mark.parametrize(("length", "longest"), [(1, 8), (2, 8), (8, 8), (9, 8), (40, 8), (41, 7), (5, 2), (100, 100)])
 def test_windows_count_each_place_once_with_the_most_context(length, longest):
     counted = {}
-    found = windows_of(length, longest)
-    for window in found:
+    windows = windows_of(length, longest)
+    for window in windows:
         assert window.stop - window.start <= longest and window.start % max(1, longest // 2) == 0
         for place in range(window.first, window.stop):
             assert place not in counted
@@ -97,8 +97,8 @@ def llama(tmp_path_factory):
 
 
 def read(reader, texts, **options):
-    found = dict(reader.each(texts, **options))
-    return [found[number] for number in range(len(texts))]
+    readings = dict(reader.each(texts, **options))
+    return [readings[number] for number in range(len(texts))]
 
 
 @pytest.mark.torch
@@ -113,16 +113,16 @@ def test_it_reads_what_a_plain_loop_reads_whatever_is_in_a_batch(llama):
     model = AutoModelForCausalLM.from_pretrained(llama)
     tokenizer = byte_tokenizer()
     tokenizer.encode_special_tokens = True
-    for one, found, alone in zip(TEXTS, together, small, strict=True):
-        ids = tokenizer.encode(one.text).ids  # <s> stands before the text, once.
-        assert ids[0] == 0 and len(ids) == len(found.tokens) + 1
+    for text, reading, alone in zip(TEXTS, together, small, strict=True):
+        ids = tokenizer.encode(text.text).ids  # <s> stands before the text, once.
+        assert ids[0] == 0 and len(ids) == len(reading.tokens) + 1
         if len(ids) <= reader.longest:
             with torch.no_grad():
                 scores = torch.log_softmax(model(torch.tensor([ids])).logits[0, :-1], dim=-1)
             plain = scores.gather(1, torch.tensor(ids)[1:, None])[:, 0].numpy()
-            assert found.log_probabilities == pytest.approx(plain, abs=1e-4)
-        assert found.log_probabilities == pytest.approx(alone.log_probabilities, abs=1e-4)
-        assert covers(found.tokens, len(one.text)) and found.tokenizer == reader.tokenizer
+            assert reading.log_probabilities == pytest.approx(plain, abs=1e-4)
+        assert reading.log_probabilities == pytest.approx(alone.log_probabilities, abs=1e-4)
+        assert covers(reading.tokens, len(text.text)) and reading.tokenizer == reader.tokenizer
 
 
 @pytest.mark.torch
@@ -150,9 +150,9 @@ def test_without_a_token_for_the_beginning_the_first_token_is_not_read(tmp_path)
     tokenizer = byte_tokenizer()
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
     reader = CausalReader(str(save_tiny_llama(tmp_path / "m", tokenizer=tokenizer)))
-    found = read(reader, TEXTS)
-    assert all(one.skips_first and math.isnan(one.log_probabilities[0]) for one in found)
-    assert found[4].score("a").tokens == 0 and found[0].score(TEXTS[0].text).tokens == len(found[0].tokens) - 1
+    readings = read(reader, TEXTS)
+    assert all(reading.skips_first and math.isnan(reading.log_probabilities[0]) for reading in readings)
+    assert readings[4].score("a").tokens == 0 and readings[0].score(TEXTS[0].text).tokens == len(readings[0].tokens) - 1
 
 
 @pytest.mark.torch
@@ -160,9 +160,9 @@ def test_what_it_expected_fits_what_it_read(llama):
     from predictors.readings.causal import CausalReader
 
     reader = CausalReader(str(llama))
-    (found,) = read(reader, TEXTS[:1], detail=Detail(top=reader.vocabulary, samples=5, seed=3))
-    listed = found.distributions
-    assert len(listed.top) == len(found.tokens) == len(listed.samples)
+    (reading,) = read(reader, TEXTS[:1], detail=Detail(top=reader.vocabulary, samples=5, seed=3))
+    listed = reading.distributions
+    assert len(listed.top) == len(reading.tokens) == len(listed.samples)
     chances = np.exp([value for _token, value in listed.top[0]])
     assert chances.sum() == pytest.approx(1, abs=1e-4)
     assert listed.entropy[0] == pytest.approx(-(chances * np.log(chances)).sum(), abs=1e-3)
@@ -173,16 +173,18 @@ def test_what_it_expected_fits_what_it_read(llama):
     tokenizer = FileTokenizer(llama)
     assert tokenizer.sha256 == reader.cutter
     cut = check_survives(tokenizer, TEXTS[0].text)
-    assert [(one["start"], one["end"]) for one in cut] == [(one["start"], one["end"]) for one in found.tokens]
+    assert [(token["start"], token["end"]) for token in cut] == [
+        (token["start"], token["end"]) for token in reading.tokens
+    ]
     for token, ids, top, drawn in zip(cut, listed.top_ids, listed.top, listed.drawn, strict=True):
-        value = found.tokens["logprob"][cut["start"].tolist().index(token["start"])]
+        value = reading.tokens["logprob"][cut["start"].tolist().index(token["start"])]
         assert top[ids.index(token["id"])][1] == pytest.approx(value, abs=1e-4)
-        assert all(top[ids.index(one)][1] == pytest.approx(given, abs=1e-4) for one, given in drawn)
+        assert all(top[ids.index(token_id)][1] == pytest.approx(value, abs=1e-4) for token_id, value in drawn)
     few = np.unique(cut["id"]).astype(np.int64)
     (some,) = read(reader, TEXTS[:1], detail=Detail(top=2, samples=9, seed=1, among=few))
-    assert {one for drawn in some.distributions.drawn for one, _value in drawn} <= set(few.tolist())
-    assert {one for ids in some.distributions.top_ids for one in ids} <= set(few.tolist())
-    inside = [listed.top[0][listed.top_ids[0].index(one)][1] for one in few.tolist()]
+    assert {token_id for drawn in some.distributions.drawn for token_id, _value in drawn} <= set(few.tolist())
+    assert {token_id for ids in some.distributions.top_ids for token_id in ids} <= set(few.tolist())
+    inside = [listed.top[0][listed.top_ids[0].index(token_id)][1] for token_id in few.tolist()]
     assert some.distributions.mass[0] == pytest.approx(np.log(np.exp(inside).sum()), abs=1e-4)
 
 
@@ -228,9 +230,9 @@ def test_a_gguf_file_is_read_as_the_folder_that_it_was_made_from(llama, tmp_path
     folder = save_as_gguf(llama, tmp_path / "g" / "tiny.gguf").parent
     reader, own = CausalReader(str(folder)), CausalReader(str(llama))
     assert capfd.readouterr().err == ""
-    for one, other in zip(read(reader, TEXTS), read(own, TEXTS), strict=True):
-        assert one.tokens["start"].tolist() == other.tokens["start"].tolist()
-        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
+    for reading, other in zip(read(reader, TEXTS), read(own, TEXTS), strict=True):
+        assert reading.tokens["start"].tolist() == other.tokens["start"].tolist()
+        assert reading.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
     assert reader.source != own.source and reader.vocabulary_size == own.vocabulary_size
     assert FileTokenizer(folder).sha256 == reader.cutter
 
@@ -285,9 +287,9 @@ def test_what_looks_ahead_is_refused_by_name_and_by_what_it_does(tmp_path, llama
     plain = LlamaForCausalLM.forward
 
     def with_both_sides(self, input_ids=None, **options):
-        found = plain(self, input_ids=input_ids, **options)
-        found.logits = found.logits + plain(self, input_ids=input_ids.flip(1), **options).logits.flip(1)
-        return found
+        output = plain(self, input_ids=input_ids, **options)
+        output.logits = output.logits + plain(self, input_ids=input_ids.flip(1), **options).logits.flip(1)
+        return output
 
     assert CausalReader(str(llama)).longest == 128
     monkeypatch.setattr(LlamaForCausalLM, "forward", with_both_sides)
@@ -337,9 +339,9 @@ def reader_of(endpoint: FakeEndpoint, **options) -> CompletionReader:
 
 def test_a_server_reads_prompts_and_the_token_it_makes_counts_nowhere(endpoint):
     endpoint.answer = listing
-    (found,) = read(reader_of(endpoint), [Text("a", "one two three")])
-    assert found.strings("one two three") == ["one", " two", " three"]
-    assert found.skips_first and found.log_probabilities[1:].tolist() == [-4.0, -6.0]
+    (reading,) = read(reader_of(endpoint), [Text("a", "one two three")])
+    assert reading.strings("one two three") == ["one", " two", " three"]
+    assert reading.skips_first and reading.log_probabilities[1:].tolist() == [-4.0, -6.0]
     body = endpoint.seen[0].body
     assert (endpoint.seen[0].path[-12:], body["echo"], body["max_tokens"]) == ("/completions", True, 1)
 
@@ -362,8 +364,8 @@ def test_a_server_that_lists_its_likeliest_tokens_says_them(endpoint):
 
     endpoint.answer = with_likeliest
     texts = [Text("a", "one two")]
-    ((_number, found),) = reader_of(endpoint).each(texts, detail=Detail(top=1))
-    assert found.distributions.top == [(), ((" two", -0.5),)] and np.isnan(found.distributions.entropy).all()
+    ((_number, reading),) = reader_of(endpoint).each(texts, detail=Detail(top=1))
+    assert reading.distributions.top == [(), ((" two", -0.5),)] and np.isnan(reading.distributions.entropy).all()
     assert endpoint.seen[0].body["logprobs"] == 1
     with pytest.raises(PredictorError, match="leave --samples out"):
         list(reader_of(endpoint).each(texts, detail=Detail(top=1, samples=2)))
@@ -388,11 +390,11 @@ def test_it_says_how_likely_a_new_word_begins(llama):
     from predictors.readings.causal import CausalReader
 
     texts = [Text("one", "So the answer is no."), Text("two", "the same words")]
-    found = read(CausalReader(str(llama)), texts, detail=Detail(top=3, boundary=True))
+    readings = read(CausalReader(str(llama)), texts, detail=Detail(top=3, boundary=True))
     model, tokenizer = AutoModelForCausalLM.from_pretrained(llama), byte_tokenizer()
     # Byte-level tokens write the space before a word as this letter.
     begins = [place for token, place in tokenizer.get_vocab().items() if token.startswith("Ġ")]
-    for text, reading in zip(texts, found, strict=True):
+    for text, reading in zip(texts, readings, strict=True):
         ids = tokenizer.encode(text.text).ids
         with torch.inference_mode():
             chances = model(torch.tensor([ids])).logits[0].softmax(-1)

@@ -39,16 +39,16 @@ def test_what_it_adds_to_unseen_sentences_is_that_of_fits_to_the_other_folds() -
         for table in (columns.base, columns.both)
         for fold in [columns.fold]
     ]
-    found = delta_of(columns)
-    assert found is not None and found.words == 70
-    assert found.a_word == pytest.approx((by_model[1] - by_model[0]) / 70, rel=1e-6)
+    delta = delta_of(columns)
+    assert delta is not None and delta.words == 70
+    assert delta.a_word == pytest.approx((by_model[1] - by_model[0]) / 70, rel=1e-6)
 
 
 def test_what_it_adds_to_the_words_themselves_is_that_of_one_fit() -> None:
     columns, every = some_columns(), np.ones(70, dtype=bool)
-    found = delta_of(columns)
+    delta = delta_of(columns)
     base, both = (log_density(table, columns.wanted, every, every) for table in (columns.base, columns.both))
-    assert found is not None and found.total == pytest.approx(both - base, rel=1e-6)
+    assert delta is not None and delta.total == pytest.approx(both - base, rel=1e-6)
 
 
 def test_below_thirty_rows_nothing_is_said() -> None:
@@ -87,8 +87,8 @@ def test_a_word_counts_where_it_and_those_before_it_do(
 ) -> None:
     """None first or last in its sentence, without a frequency, or (unless they are kept) with a comma."""
     words = text_of_words()
-    found = prepared(words, keeps_punctuation=keeps, previous=previous)
-    assert found.row.tolist() == rows and found.before.tolist() == before
+    prepared_words = prepared(words, keeps_punctuation=keeps, previous=previous)
+    assert prepared_words.row.tolist() == rows and prepared_words.before.tolist() == before
     length = np.array([len(word.strip(".,")) for word in words.word], dtype=float)
     expected = [
         [
@@ -102,8 +102,8 @@ def test_a_word_counts_where_it_and_those_before_it_do(
         ]
         for row, earlier in zip(rows, before, strict=True)
     ]
-    assert found.base == pytest.approx(np.array(expected))
-    assert len({*found.fold.tolist()}) == len({*words.sentence[rows].tolist()})
+    assert prepared_words.base == pytest.approx(np.array(expected))
+    assert len({*prepared_words.fold.tolist()}) == len({*words.sentence[rows].tolist()})
 
 
 def test_single_times_are_those_of_a_reading_less_its_mean() -> None:
@@ -119,29 +119,29 @@ def test_single_times_are_those_of_a_reading_less_its_mean() -> None:
         passage=np.array([0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 0]),
         time=np.where(np.arange(12) == 11, np.nan, rng.normal(300, 40, 12)),
     )
-    found = columns_of_times(words, times, surprisal)
+    columns = columns_of_times(words, times, surprisal)
     used = [0, 1, 2, 5, 6, 7, 8, 9, 10]
-    assert found.row.tolist() == used
+    assert columns.row.tolist() == used
     place = {row: number for number, row in enumerate(words.row.tolist())}
     whole = np.array(
         [
-            [*words.base[place[word[one]]], surprisal[word[one]], surprisal[word[one] - 1], times.time[one]]
-            for one in used
+            [*words.base[place[word[index]]], surprisal[word[index]], surprisal[word[index] - 1], times.time[index]]
+            for index in used
         ]
     )
     for reading in ([0, 1, 2], [3, 4], [5, 6], [7, 8]):
         whole[reading] -= whole[reading].mean(axis=0)
     whole[:, 0] = 1.0
-    assert np.column_stack([found.both, found.wanted]) == pytest.approx(whole)
-    assert found.base == pytest.approx(whole[:, : words.base.shape[1]])
-    assert found.fold.tolist() == [words.fold[place[word[one]]] for one in used]
+    assert np.column_stack([columns.both, columns.wanted]) == pytest.approx(whole)
+    assert columns.base == pytest.approx(whole[:, : words.base.shape[1]])
+    assert columns.fold.tolist() == [words.fold[place[word[index]]] for index in used]
 
 
 def test_slopes_are_least_squares_and_each_row_adds_what_it_moves_them_by() -> None:
     columns = some_columns()
-    found = slopes_of(columns)
+    fit = slopes_of(columns)
     coefficients = np.linalg.lstsq(columns.both, columns.wanted, rcond=None)[0]
-    assert found.slopes == pytest.approx(coefficients[3:])
+    assert fit.slopes == pytest.approx(coefficients[3:])
     rest = columns.wanted - columns.both @ coefficients
     expected = rest[:, None] * (columns.both @ np.linalg.inv(columns.both.T @ columns.both))[:, 3:]
-    assert found.added == pytest.approx(expected)
+    assert fit.added == pytest.approx(expected)

@@ -194,8 +194,8 @@ for name in predictors.registry.names():
 heavy = {"torch", "transformers", "sklearn", "scipy", "xgboost", "safetensors", "tokenizers", "django"}
 print(sorted(heavy & set(sys.modules)))
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

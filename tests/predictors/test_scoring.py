@@ -24,11 +24,11 @@ from predictors.evaluation.scoring import (
 
 def test_three_probabilities_cost_the_same_in_either_base():
     q = np.array([0.2, 0.1, 0.3])
-    found = log_score(q)
-    assert found.bits == pytest.approx(2.4603, abs=5e-5)
-    assert found.perplexity == pytest.approx(5.5032, abs=5e-5)
-    assert 2**found.bits == pytest.approx(found.perplexity, rel=1e-12)
-    assert np.prod(1 / q) ** (1 / 3) == pytest.approx(found.perplexity, rel=1e-12)
+    score = log_score(q)
+    assert score.bits == pytest.approx(2.4603, abs=5e-5)
+    assert score.perplexity == pytest.approx(5.5032, abs=5e-5)
+    assert 2**score.bits == pytest.approx(score.perplexity, rel=1e-12)
+    assert np.prod(1 / q) ** (1 / 3) == pytest.approx(score.perplexity, rel=1e-12)
 
 
 @pytest.mark.parametrize(("probability", "bits"), [(0.51, 0.9714), (0.99, 0.0145), (0.5, 1.0), (1.0, 0.0)])
@@ -52,24 +52,24 @@ def test_one_impossible_case_is_infinite_counted_and_null_in_json():
     q = [0.5, 0.5, 0.0, 0.25]
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
-        found = log_score(q)
-    assert math.isinf(found.nats) and math.isinf(found.bits) and math.isinf(found.perplexity)
-    assert found.infinite == 1
-    assert found.perplexity_of_finite == pytest.approx(log_score([0.5, 0.5, 0.25]).perplexity)
-    said = json.loads(json.dumps(found.as_json(), allow_nan=False))
+        score = log_score(q)
+    assert math.isinf(score.nats) and math.isinf(score.bits) and math.isinf(score.perplexity)
+    assert score.infinite == 1
+    assert score.perplexity_of_finite == pytest.approx(log_score([0.5, 0.5, 0.25]).perplexity)
+    said = json.loads(json.dumps(score.as_json(), allow_nan=False))
     assert said["nats"] is None and said["perplexity"] is None and said["infinite"] == 1
-    assert in_words(found.perplexity) == "∞"
+    assert in_words(score.perplexity) == "∞"
 
 
 def test_a_case_of_no_weight_may_be_impossible():
-    found = log_score([0.0, 0.5], [0.0, 2.0])
-    assert (found.n, found.infinite, found.bits) == (1, 0, 1.0)
+    score = log_score([0.0, 0.5], [0.0, 2.0])
+    assert (score.n, score.infinite, score.bits) == (1, 0, 1.0)
 
 
 def test_a_floor_is_said_with_how_many_it_raised():
-    found = log_score([0.0, 0.005, 0.5], floor=0.01)
-    assert (found.floor, found.below_floor, found.infinite) == (0.01, 2, 0)
-    assert found.nats == pytest.approx(-(2 * math.log(0.01) + math.log(0.5)) / 3)
+    score = log_score([0.0, 0.005, 0.5], floor=0.01)
+    assert (score.floor, score.below_floor, score.infinite) == (0.01, 2, 0)
+    assert score.nats == pytest.approx(-(2 * math.log(0.01) + math.log(0.5)) / 3)
 
 
 def test_a_case_of_no_weight_is_not_among_those_that_a_floor_raised():
@@ -77,8 +77,8 @@ def test_a_case_of_no_weight_is_not_among_those_that_a_floor_raised():
 
 
 def test_only_impossible_cases_leave_nothing_finite():
-    found = log_score([0.0, 0.0])
-    assert math.isinf(found.nats) and found.nats_of_finite is None and found.perplexity_of_finite is None
+    score = log_score([0.0, 0.0])
+    assert math.isinf(score.nats) and score.nats_of_finite is None and score.perplexity_of_finite is None
 
 
 def test_it_agrees_with_the_metric_of_predictors():
@@ -88,8 +88,8 @@ def test_it_agrees_with_the_metric_of_predictors():
 
 
 def test_groups_are_scored_by_label():
-    found = log_scores_by_group([0.5, 0.25, 0.5, 0.1], ["a", "b", "a", "c"], [1, 1, 1, 0])
-    assert {name: score.bits for name, score in found.items()} == {"a": 1.0, "b": 2.0}
+    scores = log_scores_by_group([0.5, 0.25, 0.5, 0.1], ["a", "b", "a", "c"], [1, 1, 1, 0])
+    assert {name: score.bits for name, score in scores.items()} == {"a": 1.0, "b": 2.0}
 
 
 @pytest.mark.parametrize(
@@ -168,28 +168,28 @@ def test_models_are_resampled_together():
     hard = rng.uniform(1, 5, 40)
     first = [TextScore.of([-x], words=1, characters=5) for x in hard]
     second = [TextScore.of([-x - 0.5], words=1, characters=5) for x in hard]
-    found = text_intervals({"a": first, "b": second}, rng=np.random.default_rng(0))
-    low, high = found.differences["b"]
+    intervals = text_intervals({"a": first, "b": second}, rng=np.random.default_rng(0))
+    low, high = intervals.differences["b"]
     # What makes a text hard for both cancels out: the difference is the same in each.
     assert low == pytest.approx(high) and low == pytest.approx(-0.1 / math.log(2))
-    assert found.bits_per_character["a"][0] < added(first).bits_per_character < found.bits_per_character["a"][1]
+    assert intervals.bits_per_character["a"][0] < added(first).bits_per_character < intervals.bits_per_character["a"][1]
 
 
 def test_one_impossible_text_in_three_makes_the_upper_end_infinite():
     texts = [TextScore.of([-x], words=1, characters=5) for x in (1.0, math.inf, 2.0)]
-    found = text_intervals({"a": texts, "b": texts[:1] * 3}, rng=np.random.default_rng(0))
-    low, high = found.bits_per_character["a"]
+    intervals = text_intervals({"a": texts, "b": texts[:1] * 3}, rng=np.random.default_rng(0))
+    low, high = intervals.bits_per_character["a"]
     assert math.isfinite(low) and math.isinf(high)
-    assert found.bits_per_character["b"] == pytest.approx((0.2 / math.log(2),) * 2)
+    assert intervals.bits_per_character["b"] == pytest.approx((0.2 / math.log(2),) * 2)
     # In most resamples one is infinite and the other is not, so that there is no difference.
-    assert found.differences == {"b": None}
+    assert intervals.differences == {"b": None}
 
 
 def test_one_text_has_no_interval_and_other_texts_no_comparison():
-    one = [TextScore.of([-1.0], words=1, characters=5)]
-    assert text_intervals({"a": one}, rng=np.random.default_rng(0)).bits_per_character == {"a": None}
+    scores = [TextScore.of([-1.0], words=1, characters=5)]
+    assert text_intervals({"a": scores}, rng=np.random.default_rng(0)).bits_per_character == {"a": None}
     with pytest.raises(PredictorError, match="same texts"):
-        text_intervals({"a": one, "b": one * 2}, rng=np.random.default_rng(0))
+        text_intervals({"a": scores, "b": scores * 2}, rng=np.random.default_rng(0))
 
 
 def test_infinite_resamples_are_the_largest():
@@ -198,9 +198,12 @@ def test_infinite_resamples_are_the_largest():
 
 
 def test_groups_have_the_floor_that_the_whole_has():
-    found = log_scores_by_group([0.0, 0.5, 0.001], ["a", "b", "b"], floor=0.01)
-    assert found["a"].nats == pytest.approx(-math.log(0.01)) and (found["a"].floor, found["a"].below_floor) == (0.01, 1)
-    assert found["b"].below_floor == 1
+    scores = log_scores_by_group([0.0, 0.5, 0.001], ["a", "b", "b"], floor=0.01)
+    assert scores["a"].nats == pytest.approx(-math.log(0.01)) and (scores["a"].floor, scores["a"].below_floor) == (
+        0.01,
+        1,
+    )
+    assert scores["b"].below_floor == 1
 
 
 def test_intervals_take_weights_floors_and_clusters_as_the_score_does():

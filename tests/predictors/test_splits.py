@@ -110,10 +110,10 @@ def test_rows_that_hang_together_by_questions_stay_together_so_that_none_is_drop
 
 def test_folds_are_of_about_equal_size_and_drawn_from_the_generator():
     pairs = [pair(index, 1000 + index) for index in range(100)]
-    one, same, other = (split(pairs, None, folds=5, rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
-    assert {len(fold.test) for fold in one} == {20}
-    assert all((a.test == b.test).all() for a, b in zip(one, same, strict=True))
-    assert any((a.test != b.test).any() for a, b in zip(one, other, strict=True))
+    first, same, other = (split(pairs, None, folds=5, rng=np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert {len(fold.test) for fold in first} == {20}
+    assert all((a.test == b.test).all() for a, b in zip(first, same, strict=True))
+    assert any((a.test != b.test).any() for a, b in zip(first, other, strict=True))
 
 
 @pytest.mark.slow
@@ -131,12 +131,12 @@ def test_with_labels_no_group_is_parted_either(pairs, seed):
 def test_with_labels_every_fold_gets_its_share_of_each_class():
     pairs = [pair(index, 1000 + index) for index in range(100)]
     labels = np.where(np.arange(100) < 10, 0.9, 0.2)
-    one, same, other = (
+    first, same, other = (
         split(pairs, None, folds=5, rng=np.random.default_rng(seed), labels=labels) for seed in (1, 1, 2)
     )
-    assert [(len(fold.test), (labels[fold.test] > 0.5).sum()) for fold in one] == [(20, 2)] * 5
-    assert all((a.test == b.test).all() for a, b in zip(one, same, strict=True))
-    assert any((a.test != b.test).any() for a, b in zip(one, other, strict=True))
+    assert [(len(fold.test), (labels[fold.test] > 0.5).sum()) for fold in first] == [(20, 2)] * 5
+    assert all((a.test == b.test).all() for a, b in zip(first, same, strict=True))
+    assert any((a.test != b.test).any() for a, b in zip(first, other, strict=True))
 
 
 @pytest.mark.filterwarnings("error")
@@ -185,11 +185,11 @@ def test_rows_that_no_fold_tests_are_not_predicted_and_progress_reaches_the_end(
     pairs = [pair(index, 50 + index) for index in range(12)]
     folds = split(pairs, [index % 3 for index in range(12)], folds=3, rng=np.random.default_rng(0))
     reports = []
-    found = cross_predict(
+    probabilities = cross_predict(
         Memory, table_of(pairs, [0, 1] * 6), folds, progress=lambda done, total, text: reports.append((done, total))
     )
     tested = np.concatenate([fold.test for fold in folds])
-    assert np.isfinite(found).sum() == len(tested) < 12
+    assert np.isfinite(probabilities).sum() == len(tested) < 12
     assert reports == sorted(reports) and reports[-1] == (3000, 3000)
 
 

@@ -25,12 +25,12 @@ def test_every_text_survives_and_its_tokens_cover_it(pairs: PairTokenizer, text:
     for tokenizer in (pairs, CharacterTokenizer()):
         cut = check_survives(tokenizer, text)
         covered = np.zeros(len(text), dtype=bool)
-        for one in cut:
-            assert one["start"] < one["end"]
-            covered[one["start"] : one["end"]] = True
-            alone = tokenizer.joined([int(one["id"])])
+        for token in cut:
+            assert token["start"] < token["end"]
+            covered[token["start"] : token["end"]] = True
+            alone = tokenizer.joined([int(token["id"])])
             if "�" not in alone:
-                assert text[one["start"] : one["end"]] == alone
+                assert text[token["start"] : token["end"]] == alone
         assert covered.all()
 
 
@@ -58,7 +58,7 @@ def test_sizes_and_texts_that_do_not_do_are_refused() -> None:
 
 
 def test_what_can_be_typed() -> None:
-    assert [can_be_typed(one) for one in (" a", " ", ",", "\n", "a\t", "�", "", "\u200b")] == [
+    assert [can_be_typed(text) for text in (" a", " ", ",", "\n", "a\t", "�", "", "\u200b")] == [
         *[True] * 3,
         *[False] * 5,
     ]
@@ -73,36 +73,38 @@ def test_an_n_gram_says_what_it_expected(pairs: PairTokenizer, unit: str, smooth
     said = reading.distributions
     assert said is not None and said.mass is not None
     for place, token in enumerate(reading.of_text):
-        chances = {one: value for one, (_word, value) in zip(said.top_ids[place], said.top[place], strict=True)}
+        chances = {
+            token_id: value for token_id, (_word, value) in zip(said.top_ids[place], said.top[place], strict=True)
+        }
         # <unk> and END have the rest.
         assert np.exp(list(chances.values())).sum() == pytest.approx(np.exp(said.mass[place]))
         own = next(
-            one
-            for one, (word, _value) in zip(said.top_ids[place], said.top[place], strict=True)
+            token_id
+            for token_id, (word, _value) in zip(said.top_ids[place], said.top[place], strict=True)
             if word == TEXTS[0][token["start"] : token["end"]].strip(" " if unit == "word" else "")
         )
         assert chances[own] == pytest.approx(token["logprob"])
-        assert all(chances[one] == pytest.approx(value) for one, value in said.drawn[place])
+        assert all(chances[token_id] == pytest.approx(value) for token_id, value in said.drawn[place])
         assert len(said.samples[place]) == 50
 
 
 def test_what_it_draws_can_be_restricted(pairs: PairTokenizer) -> None:
     model = NgramReader.train(TEXTS, order=2, unit="token", cut_by=pairs)
-    allowed = np.array(sorted({int(one) for one in pairs.cut(" the rat")["id"]}))
+    allowed = np.array(sorted({int(token_id) for token_id in pairs.cut(" the rat")["id"]}))
     detail = Detail(top=3, samples=20, seed=1, among=allowed)
     ((_number, reading),) = model.each([Text("one", TEXTS[0])], detail=detail)
     assert reading.distributions is not None
-    assert {one for drawn in reading.distributions.drawn for one, _value in drawn} <= set(allowed.tolist())
+    assert {token_id for drawn in reading.distributions.drawn for token_id, _value in drawn} <= set(allowed.tolist())
     assert (reading.distributions.mass < 0).all()  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("smoothing", ["none", "kneser_ney"])
 def test_it_says_the_same_where_only_some_places_are_looked_at(pairs: PairTokenizer, smoothing: str) -> None:
     model = NgramReader.train(TEXTS, order=3, unit="token", smoothing=smoothing, cut_by=pairs)
-    allowed = np.array(sorted({int(one) for one in pairs.cut(" the rat")["id"]}))
+    allowed = np.array(sorted({int(token_id) for token_id in pairs.cut(" the rat")["id"]}))
 
-    def expected(**given: Any) -> Distributions:
-        ((_number, reading),) = model.each([Text("one", TEXTS[0])], detail=Detail(among=allowed, **given))
+    def expected(**options: Any) -> Distributions:
+        ((_number, reading),) = model.each([Text("one", TEXTS[0])], detail=Detail(among=allowed, **options))
         assert reading.distributions is not None
         return reading.distributions
 

@@ -147,6 +147,6 @@ def test_the_member_that_was_used_longest_ago_is_dropped_from_memory(tmp_path, m
 def test_several_members_score_as_their_mean(tmp_path):
     for name in ("same_task", "previous_correct"):
         _train(name, {}, 0, tmp_path / name)
-    one, other = (training.score([tmp_path / name], PAIRS) for name in ("same_task", "previous_correct"))
+    first, other = (training.score([tmp_path / name], PAIRS) for name in ("same_task", "previous_correct"))
     both = training.score([tmp_path / "same_task", tmp_path / "previous_correct"], PAIRS)
-    assert both == pytest.approx((one + other) / 2, abs=1e-7) and np.abs(one - other).max() > 0.01
+    assert both == pytest.approx((first + other) / 2, abs=1e-7) and np.abs(first - other).max() > 0.01

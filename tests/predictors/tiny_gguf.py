@@ -93,13 +93,13 @@ def _settings(config: dict[str, Any]) -> dict[str, tuple[int, Any]]:
 def _tokens(tokenizer: dict[str, Any]) -> dict[str, tuple[int, Any]]:
     places = tokenizer["model"]["vocab"]
     tokens = sorted(places, key=places.__getitem__)
-    special = {one["content"] for one in tokenizer["added_tokens"] if one["special"]}
-    merges = [one if isinstance(one, str) else " ".join(one) for one in tokenizer["model"]["merges"]]
+    special = {token["content"] for token in tokenizer["added_tokens"] if token["special"]}
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in tokenizer["model"]["merges"]]
     return {
         "tokenizer.ggml.model": (STRING, "gpt2"),
         "tokenizer.ggml.pre": (STRING, "gpt-2"),
         "tokenizer.ggml.tokens": (ARRAY, (STRING, tokens)),
-        "tokenizer.ggml.token_type": (ARRAY, (INT32, [CONTROL if one in special else ORDINARY for one in tokens])),
+        "tokenizer.ggml.token_type": (ARRAY, (INT32, [CONTROL if token in special else ORDINARY for token in tokens])),
         "tokenizer.ggml.merges": (ARRAY, (STRING, merges)),
         "tokenizer.ggml.bos_token_id": (UINT32, places["<s>"]),
         "tokenizer.ggml.eos_token_id": (UINT32, places["</s>"]),
@@ -121,5 +121,5 @@ def _content(kind: int, value: Any) -> bytes:
         return _text(value)
     if kind == ARRAY:
         of, members = value
-        return struct.pack("<IQ", of, len(members)) + b"".join(_content(of, one) for one in members)
+        return struct.pack("<IQ", of, len(members)) + b"".join(_content(of, member) for member in members)
     return struct.pack({UINT32: "<I", INT32: "<i", FLOAT32: "<f", BOOL: "<?"}[kind], value)

@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 
 def test_the_file_on_the_page_is_the_file_and_makes_the_same_study(browser_of: Client) -> None:
     study = cast.study(conditions=[{"factor": "framing", "levels": ["plain", "warm"]}])
-    found = re.search(r'<pre class="hunch-text">(.*?)</pre>', read(browser_of, study_page(study)), re.S)
-    assert found is not None
-    text = html.unescape(found[1])
+    match = re.search(r'<pre class="hunch-text">(.*?)</pre>', read(browser_of, study_page(study)), re.S)
+    assert match is not None
+    text = html.unescape(match[1])
     assert text == study.source_text
     amend = f"/admin/survey/study/{study.pk}/amend/"
     assert "nothing changes" in send(browser_of, amend, text=text, reason="none", amend="1").lower()

@@ -30,7 +30,7 @@ def test_one_button_makes_a_package_that_describes_itself(browser_of: Client) ->
     response = browser_of.post(f"/admin/survey/job/{job.pk}/files/{name}")
     with zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content))) as archive:  # type: ignore[attr-defined]
         names = archive.namelist()
-        described = json.loads(archive.read(next(one for one in names if one.endswith("dataset_description.json"))))
-    assert described["name"] and any("answers" in one for one in names)
+        described = json.loads(archive.read(next(name for name in names if name.endswith("dataset_description.json"))))
+    assert described["name"] and any("answers" in name for name in names)
     for wanted in ("croissant.json", "CHANGES", "README"):
-        assert any(wanted in one for one in names), wanted
+        assert any(wanted in name for name in names), wanted

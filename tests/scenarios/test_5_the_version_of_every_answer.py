@@ -31,10 +31,10 @@ def test_answers_before_and_after_an_amendment_name_their_files(browser_of: Clie
     study = Study.objects.get(pk=study.pk)
     cast.walk(cast.begin(study))
     export = f"/admin/survey/study/{study.pk}/export"
-    given = [
+    hashes = [
         row["study_sha256"] for row in rows_of(download(browser_of, f"{export}/answers.csv")) if row["study_sha256"]
     ]
-    assert set(given) == {before, study.source_sha256}
+    assert set(hashes) == {before, study.source_sha256}
     (change,) = rows_of(download(browser_of, f"{export}/amendments.csv"))
     assert (change["old_sha256"], change["new_sha256"], change["key"]) == (before, study.source_sha256, "texts.welcome")
 

@@ -57,10 +57,10 @@ def test_a_colleague_without_an_account_walks_through_under_the_chosen_condition
     posted: Study, browser: Client
 ) -> None:
     made = browser.post(f"/admin/survey/study/{posted.pk}/try/", {"level_mood": "hurried"}).content.decode()
-    found = ADDRESS.search(made)
-    assert found is not None
+    match = ADDRESS.search(made)
+    assert match is not None
     colleague = Client()
-    assert b"[Test]" in colleague.get(found[1].replace("&amp;", "&"), follow=True).content
+    assert b"[Test]" in colleague.get(match[1].replace("&amp;", "&"), follow=True).content
     pages.go_to(colleague, "end", slug="cast_test")
     assert b"TEST-COMPLETED" in colleague.get("/s/cast_test/sitting").content
     (respondent,) = test_copies.find_copy(posted).respondents.all()
@@ -84,14 +84,14 @@ def test_made_up_answers_fill_every_page_before_any_money_is_spent(
     assert len(links) > 4, page
     for address in links:
         assert browser.get(address).status_code == 200, address
-    refused = [one for one in Job.objects.get().result["filled"] if one["why"]]
-    assert all(one["why"].rstrip(".") in page.replace("&#x27;", "'").replace("&quot;", '"') for one in refused)
+    refused = [row for row in Job.objects.get().result["filled"] if row["why"]]
+    assert all(row["why"].rstrip(".") in page.replace("&#x27;", "'").replace("&quot;", '"') for row in refused)
     assert browser.get(f"/admin/survey/job/{job.pk}/files/cast-dry-run.zip").status_code == 200
 
 
 def test_bots_that_only_read_begin_nothing_and_others_stay_in_the_copy(posted: Study, live_server: Any) -> None:
-    given: dict[str, Any] = {"test": True, "respondents": 3, "base_url": live_server.url, "scanners": 1.0}
-    call_command("simulate", posted.slug, **given, dropouts=0, returners=0, speeders=0, double_tabs=1.0)
+    options: dict[str, Any] = {"test": True, "respondents": 3, "base_url": live_server.url, "scanners": 1.0}
+    call_command("simulate", posted.slug, **options, dropouts=0, returners=0, speeders=0, double_tabs=1.0)
     copy = test_copies.find_copy(posted)
     assert copy.respondents.count() == 3  # The programs read pages, and nobody's page that was sent twice counts twice.
     assert not copy.respondents.filter(is_simulated=False).exists()

@@ -30,7 +30,7 @@ def test_every_arrival_is_accounted_for_on_the_page_and_in_the_export(browser_of
     assert "was silent for too long" in read(browser_of, f"/admin/survey/sitting/{gone.pk}/replay/")
     text = download(browser_of, f"/admin/survey/study/{study.pk}/export/answers.csv")
     people = {row["respondent"] for row in csv.DictReader(io.StringIO(text)) if row["respondent"]}
-    assert people == {one.respondent.pseudonym for one in (done, gone, inside)}
+    assert people == {sitting.respondent.pseudonym for sitting in (done, gone, inside)}
 
 
 def test_a_withdrawal_deletes_the_words_and_says_that_it_did(browser_of: Client) -> None:

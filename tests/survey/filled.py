@@ -29,14 +29,14 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0, people:
     of_booklet = cast.seated(stage)
     if people is not None:
         staying = list(of_booklet.values())[:people]
-        gone = Sitting.objects.filter(stage=stage).exclude(pk__in=[one.pk for one in staying])
+        gone = Sitting.objects.filter(stage=stage).exclude(pk__in=[sitting.pk for sitting in staying])
         people_gone = list(gone.values_list("respondent", flat=True))
         gone.delete()
         Respondent.objects.filter(pk__in=people_gone).delete()
         of_booklet = {booklet: staying[place % people] for place, booklet in enumerate(of_booklet)}
     answered: Counter[int] = Counter()
     willing = {sitting.pk: rng.normal(0, 0.2) for sitting in of_booklet.values()}
-    given = Assignment.objects.bulk_create(
+    assignments = Assignment.objects.bulk_create(
         Assignment(
             sitting=of_booklet[slot.booklet_id],
             slot=slot,
@@ -50,24 +50,31 @@ def answer(stage: Stage, *, seed: int = 1, lose: int = 0, late: int = 0, people:
     )
     beliefs = []
     responses = []
-    for one in given:
-        pair = one.slot.item.pair
+    for assignment in assignments:
+        pair = assignment.slot.item.pair
         prior = int(np.clip(60 + rng.integers(-20, 21), 0, 100))
         same = pair.evidence is not None and pair.evidence.task_id == pair.target.task_id
         chance = (
-            0.05 if pair.evidence is None else 0.2 + 0.4 * same + 0.15 * (not pair.outcome) + willing[one.sitting_id]
+            0.05
+            if pair.evidence is None
+            else 0.2 + 0.4 * same + 0.15 * (not pair.outcome) + willing[assignment.sitting_id]
         )
         step = int(rng.choice([3, 7, 12])) * (1 if pair.outcome else -1)
         posterior = prior + step if rng.random() < chance else prior
         given_beliefs = [("prior", prior, None), ("posterior", posterior, None)]
         if pair.evidence_2_id is not None:  # Two evidence questions: as many people see either one first.
-            first = 1 + one.slot.number % 2
+            first = 1 + assignment.slot.number % 2
             given_beliefs = [("prior", prior, None), ("step_1", posterior, first)]
             given_beliefs += [("posterior", int(np.clip(posterior + rng.integers(-9, 10), 0, 100)), 3 - first)]
         for number, (screen, value, place) in enumerate(given_beliefs, start=1):
             responses.append(
                 Response(
-                    assignment=one, number=number, screen=screen, screen_sha256="0" * 64, answered_at=now, server_ms=900
+                    assignment=assignment,
+                    number=number,
+                    screen=screen,
+                    screen_sha256="0" * 64,
+                    answered_at=now,
+                    server_ms=900,
                 )
             )
             beliefs.append((screen, value, place))

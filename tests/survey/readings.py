@@ -59,8 +59,8 @@ def read_of(position: int, person: int) -> float:
 
 
 def answers_of(assignments: Sequence[Assignment]) -> Iterator[tuple[int, int]]:
-    for one in assignments:
-        yield int(one.slot.item.key), one.sitting.respondent_id
+    for assignment in assignments:
+        yield int(assignment.slot.item.key), assignment.sitting.respondent_id
 
 
 class ReadingOptions(Options):
@@ -80,8 +80,8 @@ class ReadingLearning(Learning):
         return [self._features(questions[row["question"]].position) for row in rows]
 
     def examples(self, assignments: Sequence[Assignment]) -> tuple[Sequence[Features], np.ndarray]:
-        given = list(answers_of(assignments))
-        return [self._features(item) for item, _who in given], np.array([read_of(*one) for one in given])
+        answers = list(answers_of(assignments))
+        return [self._features(item) for item, _who in answers], np.array([read_of(*answer) for answer in answers])
 
     def evaluate(self, assignments: Sequence[Assignment], scores: np.ndarray, **how: Any) -> dict[str, Any]:
         return {"n": len(assignments), "brier": self._brier(assignments, scores)}
@@ -89,10 +89,10 @@ class ReadingLearning(Learning):
     def compare(
         self, assignments: Sequence[Assignment], scores: np.ndarray, others: np.ndarray, **how: Any
     ) -> dict[str, Any]:
-        one, other = self._brier(assignments, scores), self._brier(assignments, others)
+        first, other = self._brier(assignments, scores), self._brier(assignments, others)
         cells = {
-            part: {"difference": None if one[part] is None else one[part] - other[part], "interval": None}
-            for part in one
+            part: {"difference": None if first[part] is None else first[part] - other[part], "interval": None}
+            for part in first
         }
         return {"brier": cells}
 
@@ -112,12 +112,15 @@ class ReadingEstimates(Estimates):
         self.ratio = ratio
 
     def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
-        return {"read": np.array([read_of(*one) for one in answers_of(assignments)])}
+        return {"read": np.array([read_of(*answer) for answer in answers_of(assignments)])}
 
     def estimands(self, assignments: Sequence[Assignment], *, thresholds: Sequence[int] = ()) -> Estimands:
-        given = list(answers_of(assignments))
-        right, tries = np.array([right_of(*one) for one in given]), np.array([tries_of(*one) for one in given])
-        read = Measure("read", "share read", "share", np.array([read_of(*one) for one in given]))
+        answers = list(answers_of(assignments))
+        right, tries = (
+            np.array([right_of(*answer) for answer in answers]),
+            np.array([tries_of(*answer) for answer in answers]),
+        )
+        read = Measure("read", "share read", "share", np.array([read_of(*answer) for answer in answers]))
         accuracy = Measure("accuracy", "right tries", "share", right, per=tries)
         return Estimands(measures=[accuracy, read] if self.ratio else [read, accuracy])
 
@@ -146,7 +149,7 @@ class ByDoubt(Priority):
     def of(
         self, *, rows: np.ndarray, questions: Sequence[Question], chances: Any, answers: Any, rng: Any
     ) -> np.ndarray:
-        asked = {int(one.slot.item.key) for one in answers}
+        asked = {int(answer.slot.item.key) for answer in answers}
         known = np.array([questions[row["question"]].position in asked for row in rows])
         return np.asarray(-np.abs(chances - 0.5) - known)
 

@@ -131,8 +131,8 @@ def other_machine(settings: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 def restore(path: Path, listed: Path | None = None, **options: Any) -> restoring.Restored:
-    found = erasures.read_list(listed) if listed else []
-    return restoring.restore(path, PASSPHRASE, listed=found, **options)
+    entries = erasures.read_list(listed) if listed else []
+    return restoring.restore(path, PASSPHRASE, listed=entries, **options)
 
 
 def verified(slug: str) -> list[Any]:
@@ -185,9 +185,9 @@ def test_files_of_a_bucket_are_in_a_backup_and_restored_to_a_folder_or_a_bucket(
     bucket: TestBucket, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, other_machine: Any
 ) -> None:
     filled.run_study()
-    kept = files.names_stored()
+    names = files.names_stored()
     made = making.make(tmp_path / "a.backup", PASSPHRASE)
-    assert set(made.files) == kept and len(kept) > 1 and not made.missing_files
+    assert set(made.files) == names and len(names) > 1 and not made.missing_files
     lost, changed = made.files[:2]
     content = {
         sha256: bucket.client.get_object(Bucket=bucket.name, Key=key)["Body"].read()
@@ -203,8 +203,8 @@ def test_files_of_a_bucket_are_in_a_backup_and_restored_to_a_folder_or_a_bucket(
         url = bucket.url if place == "bucket" else (tmp_path / "shared").as_uri()
         use(url, settings, monkeypatch, Path(settings.HUNCH_VAR))
         restore(tmp_path / "a.backup")
-        assert files.names_stored() == kept
-        for sha256 in kept:
+        assert files.names_stored() == names
+        for sha256 in names:
             with files.opened(sha256) as (file, size):
                 assert file.read() == content[sha256] and size == len(content[sha256])
         assert list(Stage.objects.exclude(plan_sha256="").order_by("pk").values_list("plan_sha256", flat=True)) == plans
@@ -368,7 +368,7 @@ def test_a_restore_says_whom_it_lets_in_again(tmp_path: Path, settings: Any, oth
     said = call("restore", tmp_path / "a.backup", "--erasures", listed)
     assert "2 accounts may log in" in said and "2 members of studies" in said and "1 invitations" in said
     assert f"API tokens that hold: {tokens[2].prefix} of leaver:" in said
-    assert all(tokens[one].prefix not in said for one in (0, 1))
+    assert all(tokens[index].prefix not in said for index in (0, 1))
     assert all(command in said for command in ("members SLUG remove", "revoke_token", "unlock USER --remove-codes"))
 
 
@@ -399,8 +399,8 @@ def test_a_backup_is_of_one_moment_and_keeps_nobody_waiting(tmp_path: Path, monk
             connection.close()
 
     def tables_of(apps: Any) -> Any:
-        found = plain(apps)
-        for table, model in found.items():
+        tables = plain(apps)
+        for table, model in tables.items():
             if table == "survey_response":
                 other = threading.Thread(target=meanwhile)
                 other.start()

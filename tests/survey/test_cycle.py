@@ -141,7 +141,9 @@ def test_a_stage_is_frozen_trained_scored_and_planned_by_workers_though_one_is_k
             cast.fill(second)
             lifecycle.close_stage(second)
             wait_for("the evaluation", Evaluation.objects.exists, logs=tmp_path)
-    judged = {found.predictor_run.name: found.metrics["naive"]["n"] for found in Evaluation.objects.all()}
+    judged = {
+        evaluation.predictor_run.name: evaluation.metrics["naive"]["n"] for evaluation in Evaluation.objects.all()
+    }
     assert judged == {"bert": 24, "previous_correct": 24, "same_task": 24}
     assert state_of(stage, 2) == "frozen"
 
@@ -233,15 +235,15 @@ def test_two_workers_score_and_one_is_killed_with_the_same_hashes_as_one_alone(
             return survivor
 
         first = disturbed(worker("first"), "second", dies="who helps")
-        found = [hashes()]
+        all_hashes = [hashes()]
         assert JobStep.objects.get(pk=step.pk).attempt == 1
         score_again()
         disturbed(first, "third", dies="who has the step")
-        found.append(hashes())
+        all_hashes.append(hashes())
         assert JobStep.objects.get(pk=step.pk).attempt == 2
         score_again()
-        found.append(hashes())
-        assert len(set(found)) == 1
+        all_hashes.append(hashes())
+        assert len(set(all_hashes)) == 1
 
 
 @pytest.mark.any_database

@@ -86,7 +86,7 @@ def test_rules_that_hold_are_taken() -> None:
 
 def test_a_refusal_names_the_line_of_its_table() -> None:
     text = cast.study_text(flags={"same_answers": {"items": 100}})
-    line = next(n for n, one in enumerate(text.splitlines(), start=1) if one == "items = 100")
+    line = next(n for n, text_line in enumerate(text.splitlines(), start=1) if text_line == "items = 100")
     with pytest.raises(StudyFileError) as caught:
         study_file.parse(text)
     assert caught.value.problems[0].line == line

@@ -110,9 +110,9 @@ def measure(unit: str = "share", **more: Any) -> Measure:
 def test_a_figure_lies_where_its_values_do() -> None:
     share, ratio = measure(), measure(per=np.array([1.0, 1.0]))
     points, unknown = measure("points", span=(-100.0, 50.0)), measure("points")
-    assert [one.range for one in (share, ratio, points, unknown)] == [(0, 1), None, (-100, 50), None]
-    assert [one.scale for one in (share, ratio, points)] == ["logit", "plain", "plain"]
-    assert [one.range_of_difference for one in (share, ratio, points)] == [(-1, 1), None, (-150, 150)]
+    assert [figure.range for figure in (share, ratio, points, unknown)] == [(0, 1), None, (-100, 50), None]
+    assert [figure.scale for figure in (share, ratio, points)] == ["logit", "plain", "plain"]
+    assert [figure.range_of_difference for figure in (share, ratio, points)] == [(-1, 1), None, (-150, 150)]
 
 
 def test_a_columns_type_follows_from_its_words() -> None:
@@ -124,9 +124,9 @@ def test_a_columns_type_follows_from_its_words() -> None:
 
 def test_each_status_of_a_submission_means_one_thing_for_money() -> None:
     status = SubmissionStatus
-    assert [one for one in status if one.is_paid] == [status.APPROVED, status.PARTIALLY_APPROVED]
-    assert [one for one in status if one.is_under_way] == [status.RESERVED, status.UNDER_WAY]
-    assert [one for one in status if one.ended_unpaid] == [status.RETURNED, status.TIMED_OUT]
+    assert [state for state in status if state.is_paid] == [status.APPROVED, status.PARTIALLY_APPROVED]
+    assert [state for state in status if state.is_under_way] == [status.RESERVED, status.UNDER_WAY]
+    assert [state for state in status if state.ended_unpaid] == [status.RETURNED, status.TIMED_OUT]
     assert PostingCost(rewards=100, bonuses=20, fees=3, currency="USD").total == 123
 
 
@@ -135,8 +135,8 @@ def test_what_a_panel_calls_its_people_is_not_printed() -> None:
     row = SubmissionAtPanel(
         "SUBMISSION", "PERSON", "posting", "APPROVED", completed_at=datetime(2026, 1, 1, tzinfo=UTC)
     )
-    for one in (ids, row, panels.Bonus("SUBMISSION", "PERSON", 5), panels.Demographics("SUBMISSION", "PERSON")):
-        assert "PERSON" not in repr(one) and "SUBMISSION" not in repr(one)
+    for record in (ids, row, panels.Bonus("SUBMISSION", "PERSON", 5), panels.Demographics("SUBMISSION", "PERSON")):
+        assert "PERSON" not in repr(record) and "SUBMISSION" not in repr(record)
     event = panels.Event("e", "kind", "SUBMISSION", person="PERSON")
     assert "PERSON" not in repr(event) and "SUBMISSION" not in repr(event)
     assert "LINK" not in repr(panels.InviteLink(1, 2, "LINK", *(datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))))

@@ -444,7 +444,7 @@ def test_a_panels_keys_say_where_people_go_and_what_they_cost() -> None:
     assert (personal, with_code) == (["study_full"], ["completed"])
     assert panel.address_after("completed", "A&B") == "https://panel.example/done?cc=A%26B"
     assert panel.address_after("study_full", "A") == "" and panel.address_after("no_consent", "A") == own["no_consent"]
-    assert [one.is_weighted for one in panel.filters] == [True] and panel.filters[0].depth == 1
+    assert [panel_filter.is_weighted for panel_filter in panel.filters] == [True] and panel.filters[0].depth == 1
     assert panel.given_keys == [
         *("reward", "screen_out_pay", "screen_out_places", "filters", "completion_urls"),
     ]

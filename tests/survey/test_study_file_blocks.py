@@ -76,8 +76,8 @@ def test_a_nonsense_item_needs_no_instruction() -> None:
     ],
 )
 def test_it_refuses_attention_checks_that_do_not_fit_the_sitting(checks: Any, field: str, expected: str) -> None:
-    found = dict(refusals(file(sitting={"items": 3, "attention_checks": checks})))
-    assert expected in found[field]
+    messages = dict(refusals(file(sitting={"items": 3, "attention_checks": checks})))
+    assert expected in messages[field]
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_a_ready_form_speaks_every_language_of_the_file_and_stores_the_same_valu
     )
     english, german = (both.in_language(code).blocks[-2] for code in ("en", "de"))
     assert (english.title, german.title) == ("About you", "Zu Ihrer Person")
-    for one, other in zip(english.fields, german.fields, strict=True):
-        assert one.codes == other.codes and one.options != other.options and one.label != other.label
+    for field, other in zip(english.fields, german.fields, strict=True):
+        assert field.codes == other.codes and field.options != other.options and field.label != other.label
 
 
 def test_a_ready_form_may_have_another_title_and_text() -> None:

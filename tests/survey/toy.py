@@ -43,8 +43,8 @@ def run_stage(stage: Stage, *, guessing: Guessing = some_words) -> Stage:
 def answer_all(visitor: cast.Visitor, guessing: Guessing = some_words) -> None:
     step, person = visitor.step, visitor.sitting.booklet.number
     while step.kind == "item":
-        given = Assignment.objects.get(sitting=visitor.sitting, position=step.position)
-        question = given.slot.item.passage.question
+        assignment = Assignment.objects.get(sitting=visitor.sitting, position=step.position)
+        question = assignment.slot.item.passage.question
         data = {}
         if step.screen.form is not None:
             data["guess"] = guessing(question, person)[int(step.screen.name[-1]) - 1]

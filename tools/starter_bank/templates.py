@@ -584,13 +584,13 @@ def _clock_times(rng: Random, hard: bool) -> Iterator[Draft]:
         _wrong_numbers(rng, gap, gap - 60, gap + 60, gap + 40),
     )
     gain, hours = (_between(rng, 6, 14), _between(rng, 5, 9)) if hard else (2, _between(rng, 2, 5))
-    shown = 60 * (12 + hours) + gain * hours
+    shown_minutes = 60 * (12 + hours) + gain * hours
     yield Draft(
         f"A clock gains {gain} minutes every hour and is set right at 12:00. What does it show when it is "
         f"really {_time(60 * (12 + hours))}?",
-        _time(shown),
+        _time(shown_minutes),
         f"It gains {hours} * {gain} = {gain * hours} minutes.",
-        wrong_times(shown, -2 * gain * hours),
+        wrong_times(shown_minutes, -2 * gain * hours),
     )
     here, there = (_between(rng, 5, 9), _between(rng, 3, 8)) if hard else (_between(rng, 2, 3), 0)
     now = 60 * (_between(rng, 6, 9) if hard else _between(rng, 12, 20)) + 15

@@ -42,14 +42,14 @@ class Similar:
         places = defaultdict(list)
         for place, own in enumerate(self.words):
             places[own].append(place)
-        object.__setattr__(self, "_same", {own: np.array(found) for own, found in places.items()})
+        object.__setattr__(self, "_same", {own: np.array(indices) for own, indices in places.items()})
         if self.vectors is None:
             object.__setattr__(self, "_index", _word_index(self.words))
 
     def same_as(self, place: int) -> np.ndarray:
         """The places of the questions with the same words as this one, its own included."""
-        found: np.ndarray = self._same[self.words[place]]  # type: ignore[attr-defined]
-        return found
+        same: np.ndarray = self._same[self.words[place]]  # type: ignore[attr-defined]
+        return same
 
     @property
     def most_alike(self) -> int:
@@ -59,14 +59,14 @@ class Similar:
     def to(self, place: int) -> np.ndarray:
         """(N,) how alike each question is to the one at this place, from 0 (or -1 for vectors) to 1."""
         if self.vectors is not None:
-            found: np.ndarray = np.round(self.vectors @ self.vectors[place], DIGITS)
-            return found
+            similarity: np.ndarray = np.round(self.vectors @ self.vectors[place], DIGITS)
+            return similarity
         by_word, weights = self._index  # type: ignore[attr-defined]
-        found = np.zeros(len(self.words))
+        similarity = np.zeros(len(self.words))
         for word, weight in weights[place]:
             holding, theirs = by_word[word]
-            found[holding] += weight * theirs
-        return np.round(found, DIGITS)
+            similarity[holding] += weight * theirs
+        return np.round(similarity, DIGITS)
 
     def nearest(self, target: int, *, without: Sequence[int], count: int) -> np.ndarray:
         """The places of the `count` questions most like `target`, the most similar first, equals in the bank's order.
@@ -88,16 +88,16 @@ class Similar:
 
     def of_pairs(self, targets: Sequence[int], evidence: Sequence[int], count: int) -> list[np.ndarray]:
         """`nearest` of each target without its evidence (-1 for none), in order. Each target is compared once."""
-        found: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(targets)
+        similar: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(targets)
         by_target = defaultdict(list)
         for index, target in enumerate(targets):
             by_target[target].append(index)
         for target, indexes in by_target.items():
             alike = self.to(target)
             for index in indexes:
-                shown = [evidence[index]] if evidence[index] >= 0 else []
-                found[index] = self._nearest(alike, [target, *shown], count)
-        return found
+                own_evidence = [evidence[index]] if evidence[index] >= 0 else []
+                similar[index] = self._nearest(alike, [target, *own_evidence], count)
+        return similar
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ def _word_index(
 
 def is_wanted(config: StudyConfig) -> bool:
     """Whether a study file shows an aid to anybody."""
-    given = [config.instrument.options, *(one for by in config.conditions for one in by.options.values())]
-    return any(options.get("aid", "none") != "none" for options in given)
+    all_options = [config.instrument.options, *(option for by in config.conditions for option in by.options.values())]
+    return any(options.get("aid", "none") != "none" for options in all_options)
 
 
 def similar_of(questions: Sequence[Question], *, by: str) -> Similar:
@@ -236,8 +236,8 @@ def create_aids(
     right = real.outcome_of(questions)
     targets = [place[pair.target_id] for pair in pairs]
     evidence = [-1 if pair.evidence_id is None else place[pair.evidence_id] for pair in pairs]
-    found = similar.of_pairs(targets, evidence, options.aid_questions)
-    fewest = min((len(chosen) for chosen in found), default=options.aid_questions)
+    neighbours = similar.of_pairs(targets, evidence, options.aid_questions)
+    fewest = min((len(chosen) for chosen in neighbours), default=options.aid_questions)
     if fewest < options.aid_questions:
         raise PlanRefused(
             f"aid_questions: {options.aid_questions} similar questions are wanted, and {fewest} are left for an item "
@@ -251,9 +251,9 @@ def create_aids(
                 right=int(right[chosen].sum()),
                 language_model=real.language_model,
                 similarity=options.aid_similarity,
-                questions=[questions[one].external_id for one in chosen.tolist()],
+                questions=[questions[index].external_id for index in chosen.tolist()],
             )
-            for pair, chosen in zip(pairs, found, strict=True)
+            for pair, chosen in zip(pairs, neighbours, strict=True)
         ],
         batch_size=AT_ONCE,
     )

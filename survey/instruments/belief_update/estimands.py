@@ -124,11 +124,11 @@ def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:
         "outcome": [NO_EVIDENCE if pair.outcome is None else OUTCOMES[pair.outcome] for pair in pairs],
         "evidence_task": [task for task, _domain in evidence],
         "target_task": [task for task, _domain in target],
-        "task_pair": [f"{one[0]} > {other[0]}" for one, other in zip(evidence, target, strict=True)],
+        "task_pair": [f"{first[0]} > {other[0]}" for first, other in zip(evidence, target, strict=True)],
         "evidence_domain": [domain for _task, domain in evidence],
         "target_domain": [domain for _task, domain in target],
         "same_task": [
-            "same task" if one == other else "other task" for one, other in zip(evidence, target, strict=True)
+            "same task" if first == other else "other task" for first, other in zip(evidence, target, strict=True)
         ],
     }
     return {name: np.array(part, dtype=str) for name, part in parts.items()}
@@ -140,7 +140,7 @@ def _divisions_of_steps(pairs: "Sequence[Pair]") -> dict[str, np.ndarray]:
     target = [_task(pair.target.task) for pair in pairs]
     parts = {
         "outcome": [
-            f"{sum(one.correct for one in own)} of {len(own)} correct" if own else NO_EVIDENCE for own in steps
+            f"{sum(step.correct for step in own)} of {len(own)} correct" if own else NO_EVIDENCE for own in steps
         ],
         "target_task": [task for task, _domain in target],
         "target_domain": [domain for _task, domain in target],
@@ -154,8 +154,8 @@ def item_features(items: Sequence["Item"]) -> np.ndarray:
     parts = [(_task(pair.evidence.task) if pair.evidence else None, _task(pair.target.task)) for pair in pairs]
     features = np.zeros((len(pairs), 3))
     features[:, 0] = [bool(pair.outcome) for pair in pairs]
-    features[:, 1] = [one == other for one, other in parts]
-    features[:, 2] = [one is not None and one[1] == other[1] for one, other in parts]
+    features[:, 1] = [first == other for first, other in parts]
+    features[:, 2] = [first is not None and first[1] == other[1] for first, other in parts]
     return features
 
 

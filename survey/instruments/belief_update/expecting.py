@@ -149,11 +149,11 @@ def _reader(model: LanguageModel, study: Study, pairs: Sequence[Pair], targets: 
 
 def _shows(right: Mapping[int, float], pair: Pair) -> float:
     """The chance that the model shows all outcomes that a person saw; 0 where it has not answered a question."""
-    found = 1.0 if pair.evidence_id is not None else 0.0
+    probability = 1.0 if pair.evidence_id is not None else 0.0
     for step in pair.steps:
         chance = right.get(step.question_id, np.nan)
-        found *= float(np.nan_to_num(chance if step.correct else 1 - chance))
-    return found
+        probability *= float(np.nan_to_num(chance if step.correct else 1 - chance))
+    return probability
 
 
 def _people(answers: Sequence[Assignment]) -> np.ndarray:
@@ -165,11 +165,11 @@ def _outcome(right: bool | None) -> str:
 
 
 def _questions(targets: np.ndarray) -> Items:
-    found: dict[int, Question] = {}
+    by_key: dict[int, Question] = {}
     for start in range(0, len(targets), AT_ONCE):
         rows = Question.objects.filter(pk__in=targets[start : start + AT_ONCE].tolist()).select_related("task")
-        found |= {question.pk: question for question in rows.order_by()}
-    questions = [found[int(key)] for key in targets]
+        by_key |= {question.pk: question for question in rows.order_by()}
+    questions = [by_key[int(key)] for key in targets]
     texts = [question.plain for question in questions]
     return Items(
         labels=[question.external_id for question in questions],

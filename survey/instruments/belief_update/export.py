@@ -140,11 +140,11 @@ def _aid(assignment: "Assignment", setting: Setting) -> Sequence[Any]:
 
 def _how(assignment: "Assignment", setting: Setting) -> list[Any]:
     """How the answers were asked for and given, and further answers of the item."""
-    given = {response.screen: response for response in assignment.responses.all()}
-    prior, posterior = (getattr(given.get(kind), "belief", None) for kind in (PRIOR, POSTERIOR))
+    responses = {response.screen: response for response in assignment.responses.all()}
+    prior, posterior = (getattr(responses.get(kind), "belief", None) for kind in (PRIOR, POSTERIOR))
     last: Belief | None = posterior or prior
-    reasons = getattr(given.get(EXPLANATION), "explanation", None)
-    own = getattr(given.get(OWN_ANSWER), "target_answer", None)
+    reasons = getattr(responses.get(EXPLANATION), "explanation", None)
+    own = getattr(responses.get(OWN_ANSWER), "target_answer", None)
     direction = posterior.direction if posterior else ""
     return [
         setting.options.answer_mode if posterior else None,

@@ -46,9 +46,9 @@ def _rows(assignments: "Iterable[Assignment]") -> "Iterator[list[Any]]":
     for assignment in assignments:
         slot, beliefs = assignment.slot, beliefs_of(assignment)
         pair, before = slot.item.pair, beliefs.prior
-        shown = {step.place: step for step in pair.steps}
+        steps = {step.place: step for step in pair.steps}
         for number, (place, after) in enumerate(beliefs.steps, 1):
-            step = shown[place]
+            step = steps[place]
             answer = step.answer
             yield [
                 *(slot.stage.index, slot.number, assignment.sitting.respondent.pseudonym, slot.item.key, slot.role),

@@ -106,22 +106,22 @@ class BeliefForm(forms.Form):
     value = PercentField(label=gettext_lazy("Your answer in percent, from 0 to 100"), widget=NumberInput())
 
     def clean(self) -> dict[str, Any]:
-        given = {"direction": "", **(super().clean() or {})}
+        cleaned = {"direction": "", **(super().clean() or {})}
         facts = {fact: str(self.data.get(f"value_{fact}", "")) for fact in FACTS}
-        given["entered_by"] = facts["by"] if facts["by"] in TYPED else ""
-        given["first_value"] = _whole(facts["first"], most=100)
-        given["value_changes"] = _whole(facts["changes"], most=MOST_CHANGES)
-        self.settle(given)
-        return given
+        cleaned["entered_by"] = facts["by"] if facts["by"] in TYPED else ""
+        cleaned["first_value"] = _whole(facts["first"], most=100)
+        cleaned["value_changes"] = _whole(facts["changes"], most=MOST_CHANGES)
+        self.settle(cleaned)
+        return cleaned
 
-    def settle(self, given: dict[str, Any]) -> None:
+    def settle(self, cleaned: dict[str, Any]) -> None:
         """Combine what was given into one value, or say what contradicts it."""
 
-    def keeps(self, given: dict[str, Any], contradiction: str) -> None:
+    def keeps(self, cleaned: dict[str, Any], contradiction: str) -> None:
         """The earlier number stays, unless another one was entered."""
-        if given.get("value") not in (None, self.earlier):
+        if cleaned.get("value") not in (None, self.earlier):
             self.add_error("value", contradiction)
-        given |= {"value": self.earlier, "entered_by": str(Belief.Entry.BUTTON)}
+        cleaned |= {"value": self.earlier, "entered_by": str(Belief.Entry.BUTTON)}
 
 
 class DirectionForm(BeliefForm):
@@ -129,13 +129,13 @@ class DirectionForm(BeliefForm):
 
     field_order = ("direction", "value")
 
-    def settle(self, given: dict[str, Any]) -> None:
-        direction, value = given.get("direction"), given.get("value")
+    def settle(self, cleaned: dict[str, Any]) -> None:
+        direction, value = cleaned.get("direction"), cleaned.get("value")
         if not direction:
             return
         if direction == "same":
             self.keeps(
-                given,
+                cleaned,
                 _("You chose “the same”, and this is another number. Choose lower or higher, or empty this field."),
             )
         elif value is None:
@@ -153,13 +153,13 @@ class DirectionForm(BeliefForm):
 class KeepForm(BeliefForm):
     """A number, or the button that keeps the earlier one."""
 
-    def settle(self, given: dict[str, Any]) -> None:
-        if given.get("keep"):
+    def settle(self, cleaned: dict[str, Any]) -> None:
+        if cleaned.get("keep"):
             self.keeps(
-                given,
+                cleaned,
                 _("You entered another number and chose that your answer stays. Empty this field, or press Continue."),
             )
-        elif given.get("value") is None and "value" not in self.errors:
+        elif cleaned.get("value") is None and "value" not in self.errors:
             self.add_error("value", _("Enter a number from 0 to 100, or choose that your answer stays."))
 
 

@@ -60,8 +60,8 @@ class GapPriority(Priority):
         asked, stated = _answered(answers, place)
         expected = expected_belief(rows, asked, stated, right=right, tasks=tasks, lengths=lengths)
         doing = models_share(rows, right)
-        found: Floats = np.where(np.isfinite(doing), np.abs(expected - np.nan_to_num(doing)), 0.0)
-        return found
+        gaps: Floats = np.where(np.isfinite(doing), np.abs(expected - np.nan_to_num(doing)), 0.0)
+        return gaps
 
 
 def missing(study: Study, only: str) -> str:
@@ -77,13 +77,13 @@ def rights_of(study: Study, questions: "Sequence[Question]", *, only: str = "") 
     place = {question.pk: index for index, question in enumerate(questions)}
     known = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
     models = [model for model in known if not only or model.name == only]
-    found = np.full((len(models), len(questions)), np.nan)
+    rights = np.full((len(models), len(questions)), np.nan)
     for row, model in enumerate(models):
         answers = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id)
         for key, share in answers.by_question().items():
             if key in place:
-                found[row, place[key]] = share
-    return found
+                rights[row, place[key]] = share
+    return rights
 
 
 def models_share(rows: np.ndarray, right: Floats) -> Floats:
@@ -116,21 +116,21 @@ def expected_belief(
     if not len(asked):
         return np.full(len(rows), ANY)
     hard = _mean_right(right)
-    own, all_of = (_columns(one, hard, tasks, lengths) for one in (asked, rows))
+    own, all_of = (_columns(part, hard, tasks, lengths) for part in (asked, rows))
     middle, sd = own.mean(axis=0), own.std(axis=0)
     sd = np.where(sd > 0, sd, 1.0)
     own, all_of = (own - middle) / sd, (all_of - middle) / sd
     mean = float(stated.mean())
     slopes = np.linalg.solve(own.T @ own + PENALTY * np.eye(own.shape[1]), own.T @ (stated - mean))
     residual = stated - mean - own @ slopes
-    found = mean + all_of @ slopes
+    belief = mean + all_of @ slopes
     for group in (tasks, np.arange(len(tasks))):
         k = int(group.max()) + 1
         count = np.bincount(group[asked["target"]], minlength=k)
         effect = np.bincount(group[asked["target"]], weights=residual, minlength=k) / (count + DRAWN_IN)
         residual = residual - effect[group[asked["target"]]]
-        found += effect[group[rows["target"]]]
-    return np.clip(found, 0.0, 1.0)
+        belief += effect[group[rows["target"]]]
+    return np.clip(belief, 0.0, 1.0)
 
 
 def _answered(answers: "Sequence[Assignment]", place: dict[int, int]) -> tuple[np.ndarray, Floats]:
@@ -157,10 +157,10 @@ def _mean_right(right: Floats) -> Floats:
 
 
 def _columns(rows: np.ndarray, hard: Floats, tasks: Ints, lengths: Floats) -> Floats:
-    shown = rows["evidence"] >= 0
-    seen = np.where(shown, np.where(rows["outcome"] == 1, 1.0, -1.0), 0.0)
-    evidence = np.where(shown, hard[rows["evidence"]] - 0.5, 0.0)
-    alike = shown & (tasks[rows["evidence"]] == tasks[rows["target"]])
+    has_evidence = rows["evidence"] >= 0
+    seen = np.where(has_evidence, np.where(rows["outcome"] == 1, 1.0, -1.0), 0.0)
+    evidence = np.where(has_evidence, hard[rows["evidence"]] - 0.5, 0.0)
+    alike = has_evidence & (tasks[rows["evidence"]] == tasks[rows["target"]])
     columns = (
         seen,
         hard[rows["target"]],

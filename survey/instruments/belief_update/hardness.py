@@ -28,15 +28,15 @@ def columns_and_sources(
     """`columns_of`, and which answers of language models `models` was made of: all graded ones of the bank, as they are
     in the same moment. Priors are frozen with the answers that they belong to, so that `people` needs no such note."""
     sources: dict[str, AnswersRead] = {}
-    found: dict[str, np.ndarray] = {}
+    columns: dict[str, np.ndarray] = {}
     if PEOPLE in names:
         priors = [beliefs_of(answer).prior for answer in answers]
-        found[PEOPLE] = np.array([np.nan if prior is None else prior / 100 for prior in priors], dtype=np.float64)
+        columns[PEOPLE] = np.array([np.nan if prior is None else prior / 100 for prior in priors], dtype=np.float64)
     if MODELS in names:
         targets = [answer.slot.item.pair.target for answer in answers]
         shares, sources[MODELS] = _shares_right({target.bank_id for target in targets})
-        found[MODELS] = np.array([shares.get(target.pk, np.nan) for target in targets], dtype=np.float64)
-    return found, sources
+        columns[MODELS] = np.array([shares.get(target.pk, np.nan) for target in targets], dtype=np.float64)
+    return columns, sources
 
 
 def _shares_right(banks: Collection[int]) -> tuple[dict[int, float], AnswersRead]:

@@ -220,7 +220,7 @@ class BeliefUpdate(Instrument):
 
     def reports(self) -> Sequence[ReportEntry]:
         if self.sequences is not None:
-            return [*(one for one in REPORTS if one.name in OF_STEPS), COMPOSITION, COMPOSITION_LIVE]
+            return [*(report for report in REPORTS if report.name in OF_STEPS), COMPOSITION, COMPOSITION_LIVE]
         return [*REPORTS, COMPOSITION, COMPOSITION_LIVE] if self._study is None else REPORTS
 
     def problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -237,8 +237,8 @@ class BeliefUpdate(Instrument):
             yield from steps_in_file.problems(self.study, self.options)
         yield from self._gap_problems()
         filtered = filtered_questions(self.study)
-        found = list(real_evidence.problems(self.study, self.options, filtered))
-        yield from found or aids.problems(self.study, self.options, self.usable(filtered))
+        problems = list(real_evidence.problems(self.study, self.options, filtered))
+        yield from problems or aids.problems(self.study, self.options, self.usable(filtered))
 
     def _gap_problems(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         if self.options.priority != "gap":
@@ -253,17 +253,17 @@ class BeliefUpdate(Instrument):
             yield place, gap_priority.missing(self.study, self.evidence_model)
 
     def remarks(self) -> list[Note]:
-        found = [] if self.sequences is None else steps_in_file.remarks(self.study, self.options)
+        notes = [] if self.sequences is None else steps_in_file.remarks(self.study, self.options)
         if not self.evidence_model:
-            return found
-        return found + real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
+            return notes
+        return notes + real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
 
     def larger_pools(self, questions: Sequence[Question]) -> Sequence[PoolOutlook]:
         if self.sequences is not None:
             return []  # Nobody simulates these.
         # By name, as the reports are: they know the instrument, and it loads them where they are asked for.
-        found: Sequence[PoolOutlook] = import_module(POOLS).larger_pools(self.study.config, questions)
-        return found
+        outlooks: Sequence[PoolOutlook] = import_module(POOLS).larger_pools(self.study.config, questions)
+        return outlooks
 
     def usable(self, questions: list[Question]) -> list[Question]:
         return questions if self.real is None else self.real.usable(questions)
@@ -350,15 +350,15 @@ class BeliefUpdate(Instrument):
 
     def _further(self, row: np.void, questions: Sequence[Question]) -> dict[str, Any]:
         """What a pair has of the second and the third evidence question."""
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for step in range(2, 1 if self.sequences is None else self.sequences.steps + 1):
             evidence, outcome = f"evidence_{step}", f"outcome_{step}"
             if row[evidence] >= 0:
                 question = questions[row[evidence]]
-                found |= {evidence: question, outcome: bool(row[outcome])}
+                columns |= {evidence: question, outcome: bool(row[outcome])}
                 if self.real is not None:
-                    found[f"answer_{step}_id"] = self.real.known[question.pk][0]
-        return found
+                    columns[f"answer_{step}_id"] = self.real.known[question.pk][0]
+        return columns
 
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
@@ -388,10 +388,10 @@ class BeliefUpdate(Instrument):
             insert(Explanation(response=response, text=cleaned["explanation"]))
         elif response.screen == screens.OWN_ANSWER:
             target = response.assignment.slot.item.pair.target
-            given = TargetAnswer(response=response, text=cleaned["answer"], confidence=cleaned.get("confidence"))
-            given.correct = check_answer(given.text, target.answer, question=target.text).correct
-            given.rules_version = RULES_VERSION
-            insert(given)
+            answer = TargetAnswer(response=response, text=cleaned["answer"], confidence=cleaned.get("confidence"))
+            answer.correct = check_answer(answer.text, target.answer, question=target.text).correct
+            answer.rules_version = RULES_VERSION
+            insert(answer)
         else:
             facts = ("value", "direction", "entered_by", "first_value", "value_changes")
             belief = Belief(response=response, kind=response.screen, **{fact: cleaned[fact] for fact in facts})

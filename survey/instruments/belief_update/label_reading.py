@@ -43,11 +43,11 @@ def read_pairs(items: Sequence[Item]) -> None:
 
 def _questions(keys: Collection[int]) -> dict[int, Question]:
     wanted = list(keys)
-    found: dict[int, Question] = {}
+    by_key: dict[int, Question] = {}
     for start in range(0, len(wanted), AT_ONCE):
         rows = Question.objects.filter(pk__in=wanted[start : start + AT_ONCE]).select_related("task")
-        found |= {row.pk: row for row in rows.only("task__name", "task__domain").order_by()}
-    return found
+        by_key |= {row.pk: row for row in rows.only("task__name", "task__domain").order_by()}
+    return by_key
 
 
 def read_beliefs(answers: Sequence[Assignment]) -> None:
@@ -58,8 +58,8 @@ def read_beliefs(answers: Sequence[Assignment]) -> None:
         stated = Belief.objects.filter(response__assignment__in=[*values]).order_by()
         for answer, *belief in stated.values_list("response__assignment", "kind", "value", "place"):
             values[answer].append(tuple(belief))
-        for one in part:
-            one.__dict__[KNOWN] = beliefs_from(values[one.pk])
+        for assignment in part:
+            assignment.__dict__[KNOWN] = beliefs_from(values[assignment.pk])
 
 
 def changes(answers: QuerySet[Assignment], *, threshold: int) -> Iterator[OutcomeRow]:

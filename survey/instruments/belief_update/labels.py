@@ -64,11 +64,11 @@ def beliefs_from(stated: "Iterable[tuple[str, int, int | None]]") -> Beliefs:
 
 def further_values(assignment: "Assignment") -> list[Any]:
     """What was given besides the beliefs, for the snapshot's hash; empty if the study asks for nothing else."""
-    found: list[Any] = [["step", place, value] for place, value in beliefs_of(assignment).steps]
+    values: list[Any] = [["step", place, value] for place, value in beliefs_of(assignment).steps]
     for response in assignment.responses.all():
         if hasattr(response, "explanation"):
-            found.append(["explanation", response.explanation.text])
+            values.append(["explanation", response.explanation.text])
         if hasattr(response, "target_answer"):
             answer = response.target_answer
-            found.append(["own_answer", answer.text, answer.correct, answer.confidence])
-    return found
+            values.append(["own_answer", answer.text, answer.correct, answer.confidence])
+    return values

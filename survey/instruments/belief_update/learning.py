@@ -101,10 +101,10 @@ class BeliefLearning(Learning):
     ) -> dict[str, Any]:
         pairs, labels = self.examples(assignments)
         parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-        found = evaluation.paired_difference(
+        differences = evaluation.paired_difference(
             labels, scores, others, parts, sample_weight=weights, cluster=tuple(clusters), rng=rng
         )
-        return {metric: dict(cells) for metric, cells in found.items()}
+        return {metric: dict(cells) for metric, cells in differences.items()}
 
     def evaluate_majorities(
         self, assignments: Sequence[Assignment], labels: np.ndarray, scores: np.ndarray, *, rng: np.random.Generator
@@ -125,8 +125,10 @@ class BeliefLearning(Learning):
     ) -> dict[str, Any]:
         pairs, _labels = self.examples(assignments)
         parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-        found = evaluation.paired_difference(labels, scores, others, parts, cluster=np.arange(len(labels)), rng=rng)
-        return {metric: dict(cells) for metric, cells in found.items()}
+        differences = evaluation.paired_difference(
+            labels, scores, others, parts, cluster=np.arange(len(labels)), rng=rng
+        )
+        return {metric: dict(cells) for metric, cells in differences.items()}
 
     def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
         """Index, pair and label of every complete assignment that showed evidence. Re-asking controls show none."""

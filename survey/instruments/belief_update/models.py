@@ -92,13 +92,13 @@ class EvidenceStep:
 
     @property
     def question(self) -> Question:
-        found: Question = getattr(self.pair, f"evidence{self.suffix}")
-        return found
+        question: Question = getattr(self.pair, f"evidence{self.suffix}")
+        return question
 
     @property
     def answer(self) -> ModelAnswer | None:
-        found: ModelAnswer | None = getattr(self.pair, f"answer{self.suffix}")
-        return found
+        answer: ModelAnswer | None = getattr(self.pair, f"answer{self.suffix}")
+        return answer
 
 
 class Aid(models.Model):

@@ -99,11 +99,11 @@ class BeliefUpdateOptions(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def real_answers_are_those_of_one_model(cls, given: Any) -> Any:
+    def real_answers_are_those_of_one_model(cls, value: Any) -> Any:
         """The default if the file says nothing; pages must not say that one model's answers come from many."""
-        if isinstance(given, dict) and given.get("evidence") == "real" and "models" not in given:
-            return {**given, "models": "one"}
-        return given
+        if isinstance(value, dict) and value.get("evidence") == "real" and "models" not in value:
+            return {**value, "models": "one"}
+        return value
 
     @field_validator("explanation", mode="before")
     @classmethod

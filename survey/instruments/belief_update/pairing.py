@@ -33,12 +33,12 @@ class BeliefPairs(QuestionPairs):
 
     def pairs_of_keys(self, keys: Collection[str], questions: Sequence[Question]) -> Pairs:
         index = {question.position: place for place, question in enumerate(questions)}
-        found = []
+        pairs = []
         for match in filter(None, map(KEY.match, keys)):
             evidence, outcome, target = map(int, match.groups())
             if evidence in index and target in index:
-                found.append((index[evidence], index[target], outcome))
-        columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
+                pairs.append((index[evidence], index[target], outcome))
+        columns = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
         return Pairs(evidence=columns[0], target=columns[1], outcome=columns[2])
 
     def outcome_of_evidence(self, questions: Sequence[Question]) -> np.ndarray | None:

@@ -162,9 +162,9 @@ class BeliefPerson(SimulatedPerson):
         target = readable(parts["target"])
         if "before_1" not in parts:
             self._start = float(log_odds(int(parts["prior"]), clip=0.5))
-        shown = [(parts[f"before_{number}"], parts[f"before_{number}_outcome"]) for number in self._before(parts)]
-        shown.append((parts["evidence"], parts["outcome"]))
-        changes = [self._change(target, readable(text), outcome == "correct") for text, outcome in shown]
+        seen = [(parts[f"before_{number}"], parts[f"before_{number}_outcome"]) for number in self._before(parts)]
+        seen.append((parts["evidence"], parts["outcome"]))
+        changes = [self._change(target, readable(text), outcome == "correct") for text, outcome in seen]
         felt = float(after_each(self.kind, self._start, changes)[-1]) + self._chance.gauss(0, NOISE)
         return min(100, max(0, 5 * round(float(points(felt)) / 5)))
 
@@ -175,11 +175,11 @@ class BeliefPerson(SimulatedPerson):
     def _change(self, target: str, evidence: str, correct: bool) -> float:
         """What one evidence question changes alone, in log-odds."""
         sign = 1 if correct else -1
-        about, shown = self.world.by_text.get(target), self.world.by_text.get(evidence)
-        if about is None or shown is None:
+        about, shown_question = self.world.by_text.get(target), self.world.by_text.get(evidence)
+        if about is None or shown_question is None:
             return sign * 0.5
         chance = self.world.truth.probability(
-            shown.index, about.index, int(correct), shown.external_id, about.external_id
+            shown_question.index, about.index, int(correct), shown_question.external_id, about.external_id
         )
         return sign * MOST_LOGITS * chance * exp(READINESS_SD * self.person.readiness / self.person.respondent_sd)
 

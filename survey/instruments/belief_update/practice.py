@@ -52,33 +52,33 @@ def problems(example: Mapping[str, str], *, steps: int = 1) -> Iterator[tuple[st
 def next_screen(setting: Setting, *, example: Mapping[str, str], given: Sequence[Mapping[str, Any]]) -> Screen | None:
     answers = {answer["screen"]: answer for answer in given}
     target = example["target"]
-    found = AID_TEXT.match(example.get(AID, ""))
-    if found and setting.options.aid != "none":
-        setting = replace(setting, aid=ShownAid(right=int(found[1]), asked=int(found[2])))
+    match = AID_TEXT.match(example.get(AID, ""))
+    if match and setting.options.aid != "none":
+        setting = replace(setting, aid=ShownAid(right=int(match[1]), asked=int(match[2])))
     if PRIOR not in answers:
         return prior_screen(setting, target=target)
     earlier = answers[PRIOR]["value"]
-    shown = _shown(example, steps=len(setting.evidence_order) or 1)
-    for screen, evidence in zip(screens_after(len(shown)), shown, strict=True):
+    evidences = _shown(example, steps=len(setting.evidence_order) or 1)
+    for screen, evidence in zip(screens_after(len(evidences)), evidences, strict=True):
         if screen not in answers:
             return posterior_screen(setting, target=target, prior=earlier, evidence=evidence, name=screen)
         earlier = answers[screen]["value"]
     if setting.explained and EXPLANATION not in answers:
         prior = answers[PRIOR]["value"]
-        return explanation_screen(setting, target=target, prior=prior, posterior=earlier, evidence=shown[-1])
+        return explanation_screen(setting, target=target, prior=prior, posterior=earlier, evidence=evidences[-1])
     if setting.options.own_answer and OWN_ANSWER not in answers:
         return own_answer_screen(setting, target=target)
     return None
 
 
 def _shown(example: Mapping[str, str], *, steps: int) -> list[Evidence]:
-    found: list[Evidence] = []
+    evidences: list[Evidence] = []
     for ending in ("", *(f"_{step}" for step in range(2, steps + 1))):
         text = example.get(f"evidence{ending}")
         if text is not None:  # A study of an older file may lack them.
-            one = Evidence(question=text, correct=example.get(f"outcome{ending}") == "correct")
-            found.append(replace(one, before=tuple(replace(before, before=()) for before in found)))
-    return found
+            evidence = Evidence(question=text, correct=example.get(f"outcome{ending}") == "correct")
+            evidences.append(replace(evidence, before=tuple(replace(before, before=()) for before in evidences)))
+    return evidences
 
 
 def summary(given: Sequence[Mapping[str, Any]]) -> list[str]:

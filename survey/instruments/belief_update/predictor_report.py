@@ -32,45 +32,47 @@ PREDICTION_COLUMNS = ("q1", "q2", "source1", "source2", "previous_correct", "bel
 
 
 def sections(
-    found: PredictorComparison,
+    comparison: PredictorComparison,
     seconds: Mapping[str, float],
     failures: Mapping[str, str] | None = None,
     beside: Collection[str] = (),
 ) -> Iterator[str]:
     """The parts of the report, one by one. `failures`: why a predictor has no figures, by its name. `beside`: the
     predictors that read columns beside the texts, which have a table of their own."""
-    metrics = found["metrics"]
+    metrics = comparison["metrics"]
     yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
-    yield f"{found['n']} rows; below each value its 95 % interval"
-    alone = {name: one for name, one in metrics.items() if name not in beside}
+    yield f"{comparison['n']} rows; below each value its 95 % interval"
+    alone = {name: figures for name, figures in metrics.items() if name not in beside}
     yield table_1(alone, [name for name in failures or () if name not in beside])
     if beside:
         yield "\nWith columns beside the texts: how hard the target is for people (priors of training rows) or models"
         yield "The paper's task is text alone, so that these are not ranked with the rows above"
-        with_columns = {name: one for name, one in metrics.items() if name in beside}
+        with_columns = {name: figures for name, figures in metrics.items() if name in beside}
         yield table_1(with_columns, [name for name in failures or () if name in beside])
     for reason in (failures or {}).values():
         yield f"not measured: {reason}"
     yield "\nThe same log scores in bits (nats / ln 2; a coin toss has 1)"
-    yield _bits_table(found["metrics"])
-    if found["differences"]:
-        yield f"\nDifference from {found['reference']}, on the same resamples (NLL: negative is better)"
-        yield _differences(found)
-    if (fresh := found["question_disjoint"]) is not None:
+    yield _bits_table(comparison["metrics"])
+    if comparison["differences"]:
+        yield f"\nDifference from {comparison['reference']}, on the same resamples (NLL: negative is better)"
+        yield _differences(comparison)
+    if (fresh := comparison["question_disjoint"]) is not None:
         n = next(iter(fresh.values()))["n"]
         yield f"\nQuestion-disjoint: the {n} test rows none of whose questions is in a training row"
         yield table_1(fresh)
-    if "counts" in found:
+    if "counts" in comparison:
         yield "\nLikelihood of the counts: NLL per single answer"
-        rows = [[name, str(one["answers"]), number(one["nll_per_answer"], 3)] for name, one in found["counts"].items()]
+        rows = [
+            [name, str(one["answers"]), number(one["nll_per_answer"], 3)] for name, one in comparison["counts"].items()
+        ]
         yield aligned(["predictor", "answers", "NLL"], rows)
     yield "\nExpected calibration error (10 bins of equal weight), and seconds to train and predict"
-    errors = {name: one["calibration"]["expected_calibration_error"] for name, one in found["curves"].items()}
+    errors = {name: curve["calibration"]["expected_calibration_error"] for name, curve in comparison["curves"].items()}
     yield aligned(
         ["predictor", "ECE", "seconds"], [[n, number(e, 3), number(seconds[n], 1)] for n, e in errors.items()]
     )
     for grouping in GROUPINGS:
-        yield from _groups(found, grouping)
+        yield from _groups(comparison, grouping)
 
 
 def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[str] = ()) -> str:
@@ -87,9 +89,9 @@ def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[s
     return aligned(header, rows)
 
 
-def _bits(one: PartMetricsWithIntervals) -> dict[str, float | None]:
+def _bits(figures: PartMetricsWithIntervals) -> dict[str, float | None]:
     """The log score of each part in bits."""
-    return {part: None if one["nll"][part] is None else in_bits(one["nll"][part] or 0.0) for part in PARTS}
+    return {part: None if figures["nll"][part] is None else in_bits(figures["nll"][part] or 0.0) for part in PARTS}
 
 
 def _bits_table(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
@@ -100,34 +102,34 @@ def _bits_table(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
 
 
 def writers_of(
-    found: PredictorComparison,
+    comparison: PredictorComparison,
     test: PairTable,
     predictions: Mapping[str, NDArray[np.float64]],
     facts: Mapping[str, Any],
 ) -> list[tuple[str, Callable[[Path], None]]]:
     """Every file of tables and figures by name, with the function that writes it."""
     metrics = {
-        name: {"nll": one["nll"], "auc": one["auc"], "intervals": one["intervals"]}
-        for name, one in found["metrics"].items()
+        name: {"nll": figures["nll"], "auc": figures["auc"], "intervals": figures["intervals"]}
+        for name, figures in comparison["metrics"].items()
     }
-    curves = found["curves"]
+    curves = comparison["curves"]
     rest = {
         **facts,
-        "n": found["n"],
-        "reference": found["reference"],
-        "differences": found["differences"],
-        "question_disjoint": found["question_disjoint"],
-        "counts": found.get("counts"),
-        "bits": {name: _bits(one) for name, one in found["metrics"].items()},
-        "calibration": {name: one["calibration"] for name, one in curves.items()},
-        "rank_curve": {name: one["rank"] for name, one in curves.items()},
+        "n": comparison["n"],
+        "reference": comparison["reference"],
+        "differences": comparison["differences"],
+        "question_disjoint": comparison["question_disjoint"],
+        "counts": comparison.get("counts"),
+        "bits": {name: _bits(figures) for name, figures in comparison["metrics"].items()},
+        "calibration": {name: curve["calibration"] for name, curve in curves.items()},
+        "rank_curve": {name: curve["rank"] for name, curve in curves.items()},
     }
     return [
         ("metrics.json", lambda path: _write_json(path, metrics)),
         ("comparison.json", lambda path: _write_json(path, rest)),
         ("predictions.csv", lambda path: _write_rows(path, _prediction_rows(test, predictions))),
-        ("auc_by_group.csv", lambda path: _write_rows(path, _group_rows(found))),
-        *((f"{name}.svg", partial(chart.write, name=name)) for name, chart in charts(found).items()),
+        ("auc_by_group.csv", lambda path: _write_rows(path, _group_rows(comparison))),
+        *((f"{name}.svg", partial(chart.write, name=name)) for name, chart in charts(comparison).items()),
     ]
 
 
@@ -194,27 +196,27 @@ def _interval(bounds: Interval) -> str:
     return NOTHING if bounds is None else f"[{number(bounds[0], 3)}, {number(bounds[1], 3)}]"
 
 
-def _differences(found: PredictorComparison) -> str:
+def _differences(comparison: PredictorComparison) -> str:
     rows = []
-    for name, one in found["differences"].items():
+    for name, difference in comparison["differences"].items():
         row = [name]
         for metric in METRICS:
-            cell = one[metric]["overall"]
+            cell = difference[metric]["overall"]
             signed = number(cell["difference"], 3, signed=True)
             row += [signed, _interval(cell["interval"]), p_value(cell["p"])]
         rows.append(row)
     return aligned(["predictor", "NLL", "interval", "p", "AUC", "interval", "p"], rows)
 
 
-def _groups(found: PredictorComparison, grouping: str) -> Iterator[str]:
+def _groups(comparison: PredictorComparison, grouping: str) -> Iterator[str]:
     """The areas by group of the reference predictor: tables 3 and 4."""
-    areas = found["groups"][found["reference"]][grouping]
-    yield f"\nAUC of {found['reference']} {TITLES[grouping]} (tables 3 and 4)"
-    shown = list(areas["groups"].items())
-    if shown:
-        rows = [[_group_name(group), str(one["n"]), number(one["auc"], 3)] for group, one in shown[:GROUPS_SHOWN]]
+    areas = comparison["groups"][comparison["reference"]][grouping]
+    yield f"\nAUC of {comparison['reference']} {TITLES[grouping]} (tables 3 and 4)"
+    groups = list(areas["groups"].items())
+    if groups:
+        rows = [[_group_name(group), str(one["n"]), number(one["auc"], 3)] for group, one in groups[:GROUPS_SHOWN]]
         yield aligned(["group", "rows", "AUC"], rows)
-    more = f"{len(shown) - GROUPS_SHOWN} more in auc_by_group.csv; " if len(shown) > GROUPS_SHOWN else ""
+    more = f"{len(groups) - GROUPS_SHOWN} more in auc_by_group.csv; " if len(groups) > GROUPS_SHOWN else ""
     yield f"{more}left out: {areas['too_small']} groups of under five rows, {areas['one_class']} of one class"
 
 
@@ -228,17 +230,17 @@ def _prediction_rows(test: PairTable, predictions: Mapping[str, NDArray[np.float
     for index, (pair, questions, label) in enumerate(
         zip(test.pairs, test.questions, test.labels.tolist(), strict=True)
     ):
-        shown = f"{label:.12g}"
+        label_text = f"{label:.12g}"
         tasks = (pair.evidence_task, pair.target_task)
-        yield [*questions, *tasks, pair.outcome, shown, *[repr(column[index]) for column in columns]]
+        yield [*questions, *tasks, pair.outcome, label_text, *[repr(column[index]) for column in columns]]
 
 
-def _group_rows(found: PredictorComparison) -> Iterator[list[Any]]:
+def _group_rows(comparison: PredictorComparison) -> Iterator[list[Any]]:
     yield ["predictor", "grouping", "evidence_task", "target_task", "rows", "auc"]
-    for name, groupings in found["groups"].items():
+    for name, groupings in comparison["groups"].items():
         for grouping, areas in groupings.items():
-            for group, one in areas["groups"].items():
-                yield [name, grouping, *_tasks(grouping, group), one["n"], repr(one["auc"])]
+            for group, area in areas["groups"].items():
+                yield [name, grouping, *_tasks(grouping, group), area["n"], repr(area["auc"])]
 
 
 def _tasks(grouping: str, group: Any) -> tuple[str, str]:

@@ -59,13 +59,13 @@ class StepPriority(Priority):
 
 def answered(answers: "Sequence[Assignment]", steps: int) -> expected.AnsweredSteps:
     """The whole answers with steps, as arrays."""
-    found = []
+    rows = []
     for answer in answers:
-        beliefs, shown = beliefs_of(answer), answer.slot.item.pair.steps
+        beliefs, pair_steps = beliefs_of(answer), answer.slot.item.pair.steps
         if beliefs.prior is not None and len(beliefs.steps) == steps:
-            correct = [shown[place - 1].correct for place, _after in beliefs.steps]
-            found.append(([beliefs.prior, *(after for _place, after in beliefs.steps)], correct))
+            correct = [pair_steps[place - 1].correct for place, _after in beliefs.steps]
+            rows.append(([beliefs.prior, *(after for _place, after in beliefs.steps)], correct))
     return expected.AnsweredSteps(
-        belief=np.array([belief for belief, _correct in found], dtype=np.float64).reshape(-1, steps + 1),
-        correct=np.array([correct for _belief, correct in found], dtype=bool).reshape(-1, steps),
+        belief=np.array([belief for belief, _correct in rows], dtype=np.float64).reshape(-1, steps + 1),
+        correct=np.array([correct for _belief, correct in rows], dtype=bool).reshape(-1, steps),
     )

@@ -50,16 +50,16 @@ class BeliefQuickExport(QuickExport):
             *("answer__language_model__name", "answer__response", "answer__stated"),
             *("aid__asked", "aid__right", "aid__questions", "aid__similarity"),
         )
-        found = {}
+        items = {}
         for key, shown, asked, shown_task, asked_task, *more in rows:
             *texts, outcome, model, written, stated, counted, right, ids, similarity = more
             aid = NO_AID if counted is None else (counted, right, ids_in_words(ids), similarity)
-            found[key] = (
+            items[key] = (
                 *(shown, asked, shown_task, asked_task, *map(self._once, texts)),
                 *(None if outcome is None else int(outcome), model, None if model is None else written or stated),
                 aid,
             )
-        return found
+        return items
 
     def _once(self, text: str | None) -> str | None:
         """One copy of each question's text: many items have the same."""
@@ -114,8 +114,8 @@ class BeliefQuickExport(QuickExport):
     def _paper_rows(self, answers: Iterable[QuickAnswer]) -> Iterator[Sequence[Any]]:
         """As `export.paper_file` has them."""
         for (shown_id, _asked, shown_task, task, shown_text, text, outcome, *_of_model), responses, _place in answers:
-            given = {response[1]: response[2] for response in responses}
-            changed = Beliefs(given.get(PRIOR), given.get(POSTERIOR)).changed(self._thresholds[0])
+            beliefs = {response[1]: response[2] for response in responses}
+            changed = Beliefs(beliefs.get(PRIOR), beliefs.get(POSTERIOR)).changed(self._thresholds[0])
             if shown_id is not None and changed is not None:
                 yield shown_text, text, shown_task, task, outcome or 0, int(changed)
 

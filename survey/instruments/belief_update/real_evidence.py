@@ -135,22 +135,22 @@ def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Que
     usable = outcomes.usable(list(filtered))
     unanswered = [question.external_id for question in filtered if question.pk not in outcomes.known]
     right = int(outcomes.outcome_of(usable).sum())
-    found = [
+    notes = [
         Note("", f"evidence is what {options.language_model} really answered: {right} of {len(usable)} questions right")
     ]
     if unanswered:
         message = f"{len(unanswered)} questions that {options.language_model} has not answered are left out: "
-        found.append(Note("", message + ", ".join(unanswered[:NAMED])))
+        notes.append(Note("", message + ", ".join(unanswered[:NAMED])))
     left_out = [question for question in filtered if question.pk in outcomes.left_out]
     if left_out:
         message = f"{len(left_out)} questions with replies of {options.language_model} that could not be read are left "
-        found.append(Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:NAMED])))
+        notes.append(Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:NAMED])))
         planned = outcomes.in_items()
         before = [question.external_id for question in left_out if question.pk in planned]
         if before:
             message = f"{len(before)} of them are evidence in stages that were planned before, as incorrect answers: "
-            found.append(Note("", message + ", ".join(before[:NAMED])))
-    return found
+            notes.append(Note("", message + ", ".join(before[:NAMED])))
+    return notes
 
 
 def in_words(*, language_model: str, universe_size: int, n_questions: int) -> str:

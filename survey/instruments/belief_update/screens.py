@@ -115,25 +115,25 @@ class Evidence:
 
 def next_screen(assignment: "Assignment", setting: Setting) -> Screen | None:
     """The screen that follows the stored responses."""
-    given = {response.screen: response for response in assignment.responses.all()}
+    responses = {response.screen: response for response in assignment.responses.all()}
     pair = assignment.slot.item.pair
-    if PRIOR not in given:
+    if PRIOR not in responses:
         return prior_screen(setting, target=pair.target.text)
-    shown = _shown(pair, setting)
-    earlier = given[PRIOR].belief.value
-    for screen, evidence in zip(screens_after(len(shown)), shown, strict=True):
-        if screen not in given:
+    evidences = _shown(pair, setting)
+    earlier = responses[PRIOR].belief.value
+    for screen, evidence in zip(screens_after(len(evidences)), evidences, strict=True):
+        if screen not in responses:
             return posterior_screen(setting, target=pair.target.text, prior=earlier, evidence=evidence, name=screen)
-        earlier = given[screen].belief.value
-    if setting.explained and EXPLANATION not in given:
+        earlier = responses[screen].belief.value
+    if setting.explained and EXPLANATION not in responses:
         return explanation_screen(
             setting,
             target=pair.target.text,
-            prior=given[PRIOR].belief.value,
+            prior=responses[PRIOR].belief.value,
             posterior=earlier,
-            evidence=shown[-1],
+            evidence=evidences[-1],
         )
-    if setting.options.own_answer and OWN_ANSWER not in given:
+    if setting.options.own_answer and OWN_ANSWER not in responses:
         return own_answer_screen(setting, target=pair.target.text)
     return None
 
@@ -154,14 +154,14 @@ def _shown(pair: "Pair", setting: Setting) -> list[Evidence | None]:
     steps = pair.steps
     if not steps:
         return [None]
-    found: list[Evidence | None] = []
+    evidences: list[Evidence | None] = []
     before: tuple[Evidence, ...] = ()
     for place in setting.evidence_order or (1,):
         step = steps[place - 1]
-        one = Evidence(step.question.text, step.correct, _written(step.answer, setting))
-        found.append(replace(one, before=before))
-        before = (*before, one)
-    return found
+        evidence = Evidence(step.question.text, step.correct, _written(step.answer, setting))
+        evidences.append(replace(evidence, before=before))
+        before = (*before, evidence)
+    return evidences
 
 
 def _written(answer: "ModelAnswer | None", setting: Setting) -> str | None:
@@ -247,9 +247,9 @@ def _evidence_parts(evidence: Evidence | None) -> Parts:
     }
     if evidence.answer is not None:
         parts["given_answer"] = {"kind": "text", "value": evidence.answer}
-    for number, one in enumerate(evidence.before, 1):
-        parts[f"before_{number}"] = {"kind": "question", "value": one.question}
-        parts[f"before_{number}_outcome"] = {"kind": "text", "value": "correct" if one.correct else "incorrect"}
-        if one.answer is not None:
-            parts[f"before_{number}_answer"] = {"kind": "text", "value": one.answer}
+    for number, earlier in enumerate(evidence.before, 1):
+        parts[f"before_{number}"] = {"kind": "question", "value": earlier.question}
+        parts[f"before_{number}_outcome"] = {"kind": "text", "value": "correct" if earlier.correct else "incorrect"}
+        if earlier.answer is not None:
+            parts[f"before_{number}_answer"] = {"kind": "text", "value": earlier.answer}
     return parts

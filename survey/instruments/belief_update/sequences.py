@@ -55,10 +55,10 @@ class BeliefSequences:
 
     def step_rows(self, rows: np.ndarray, step: int) -> np.ndarray:
         """The same rows with the evidence question at this place as their first, as a single pair would have it."""
-        found = rows.copy()
+        step_rows = rows.copy()
         evidence, outcome = self.names(step)
-        found["evidence"], found["outcome"] = rows[evidence], rows[outcome]
-        return found
+        step_rows["evidence"], step_rows["outcome"] = rows[evidence], rows[outcome]
+        return step_rows
 
     def universe_size(self, n_questions: int) -> int:
         return sequence_universe(n_questions, self.steps, outcomes=2 if self.real is None else 1)
@@ -79,23 +79,23 @@ class BeliefSequences:
         )
 
     def key(self, row: np.void, questions: Sequence[Question]) -> str:
-        shown = [
+        parts = [
             f"{questions[row[evidence]].position}:{int(row[outcome])}"
             for evidence, outcome in map(self.names, range(1, self.steps + 1))
         ]
-        return f"{','.join(shown)}>{questions[row['target']].position}"
+        return f"{','.join(parts)}>{questions[row['target']].position}"
 
     def of_keys(self, keys: Collection[str], questions: Sequence[Question]) -> Sequences:
         """The items over these questions that the keys name, in any order. Keys of other items are passed over."""
         index = {question.position: place for place, question in enumerate(questions)}
         targets, evidence, outcomes = [], [], []
         for match in filter(None, map(KEY.match, keys)):
-            shown = [tuple(map(int, one.split(":"))) for one in match[1].split(",")]
-            named = [int(match[2]), *(position for position, _outcome in shown)]
-            if len(shown) == self.steps and all(position in index for position in named):
+            steps = [tuple(map(int, part.split(":"))) for part in match[1].split(",")]
+            named = [int(match[2]), *(position for position, _outcome in steps)]
+            if len(steps) == self.steps and all(position in index for position in named):
                 targets.append(index[named[0]])
                 evidence.append([index[position] for position in named[1:]])
-                outcomes.append([outcome for _position, outcome in shown])
+                outcomes.append([outcome for _position, outcome in steps])
         return Sequences(
             target=np.array(targets, dtype=np.int64),
             evidence=np.array(evidence, dtype=np.int64).reshape(-1, self.steps),
@@ -112,7 +112,7 @@ class BeliefSequences:
         domains = [question.task.domain or question.task.name for question in questions]
         groups = domains if len(set(domains)) > 1 else [question.task.name for question in questions]
         group = np.unique(groups, return_inverse=True)[1]
-        found: dict[int, np.ndarray] = {}
+        unrelated_rows: dict[int, np.ndarray] = {}
         outcome = None if self.real is None else self.real.outcome_of(questions)
         for _try in range(TRIES):
             pool = uniform_sequences(
@@ -122,10 +122,11 @@ class BeliefSequences:
             fits = (group[drawn.evidence] != group[drawn.target][:, None]).all(axis=1)
             ranks, rows = rank_of_sequences(drawn, len(questions)), self.rows_of(drawn)
             for place in rng.permutation(np.flatnonzero(fits)):
-                found.setdefault(int(ranks[place]), rows[place])
-            if len(found) >= count:
-                return np.array(list(found.values())[:count], dtype=self.row)
+                unrelated_rows.setdefault(int(ranks[place]), rows[place])
+            if len(unrelated_rows) >= count:
+                return np.array(list(unrelated_rows.values())[:count], dtype=self.row)
         raise DesignError(
             f"controls: {count} with unrelated evidence need as many items whose evidence is from other domains (or "
-            f"tasks) than the target, and {len(found)} were found; lower the share of controls or leave this kind out"
+            f"tasks) than the target, and {len(unrelated_rows)} were found; lower the share of controls or "
+            "leave this kind out"
         )

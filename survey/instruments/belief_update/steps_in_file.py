@@ -39,11 +39,11 @@ def remarks(study: Study, options: "BeliefUpdateOptions") -> list[Note]:
     orders = {options.evidence_order}
     for condition in study.config.conditions:
         orders |= {changes["evidence_order"] for changes in condition.options.values() if "evidence_order" in changes}
-    found = []
+    notes = []
     firsts = {order.split("-")[0] for order in orders}
     steps = options.evidence_questions
-    if "shuffled" not in orders and len({"1" if one == "drawn" else one for one in firsts}) < steps:
-        found.append(
+    if "shuffled" not in orders and len({"1" if first == "drawn" else first for first in firsts}) < steps:
+        notes.append(
             Note(
                 "",
                 "some evidence questions never come first, so that nobody shows what they change alone, and the report "
@@ -53,11 +53,11 @@ def remarks(study: Study, options: "BeliefUpdateOptions") -> list[Note]:
         )
     few = [stage for stage in study.config.stages if stage.responses_per_item < FEW and not stage.pilot]
     if few:
-        found.append(
+        notes.append(
             Note(
                 "",
                 f"the report composition needs several people for each item: with responses_per_item = {FEW} or more "
                 "every evidence question comes first for two of them or more, most of the time",
             )
         )
-    return found
+    return notes

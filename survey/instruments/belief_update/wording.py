@@ -101,8 +101,8 @@ def evidence_words(setting: "Setting", evidence: "Evidence | None") -> Mapping[s
     }
     if evidence.before:
         words["before"] = _("This is what you have seen before:")
-        for number, one in enumerate(evidence.before, 1):
-            words[f"before_{number}"] = _outcome_words(said, name, correct=one.correct)
+        for number, earlier in enumerate(evidence.before, 1):
+            words[f"before_{number}"] = _outcome_words(said, name, correct=earlier.correct)
     return {**words, "answer": _("The answer was:")} if evidence.answer is not None else words
 
 

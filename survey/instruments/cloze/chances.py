@@ -72,8 +72,8 @@ def _not_drawn(stage: Stage) -> dict[str, float]:
         return {"": mean}
     chances = _same_for_ties(chances, scores) * stored.probability
     instrument = instruments.of_study(stage.study)
-    found = {instrument.item_key(row, questions): float(one) for row, one in zip(rows, chances, strict=True)}
-    return {**found, "": mean}
+    by_key = {instrument.item_key(row, questions): float(chance) for row, chance in zip(rows, chances, strict=True)}
+    return {**by_key, "": mean}
 
 
 def _same_for_ties(chances: np.ndarray, scores: np.ndarray | None) -> np.ndarray:

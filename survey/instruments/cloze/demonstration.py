@@ -48,13 +48,14 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     norms = [norm for norm in norms_of(labelled_answers(study)) if norm.n >= 5]
     human = [float(surprisal(norm.k_lenient, norm.n, len(norm.lenient), 1.0)) for norm in norms]
     truth = [-np.log(chance_of(norm.asked.fragment, stripped(norm.asked.target))) for norm in norms]
-    found = float(np.corrcoef(human, truth)[0, 1]) if len(norms) > 2 else 0.0
+    correlation = float(np.corrcoef(human, truth)[0, 1]) if len(norms) > 2 else 0.0
     answers = sum(norm.n for norm in norms)
     drawn_again = study.items.annotate(stages=Count("slots__stage", distinct=True)).filter(stages__gt=1).count()
-    passed = abs(found) <= NULL if null else found >= LEAST
+    passed = abs(correlation) <= NULL if null else correlation >= LEAST
     wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
     sentence = (
         f"people's surprisal at {len(norms)} positions goes with what simulated people were made of: r = "
-        f"{number(found)}, where {wanted}; {drawn_again} positions were drawn in both stages and are pooled by count"
+        f"{number(correlation)}, where {wanted}; {drawn_again} positions were drawn in both stages and are "
+        "pooled by count"
     )
-    return DemonstrationVerdict(passed, sentence, {"r": found, "positions": len(norms), "answers": answers})
+    return DemonstrationVerdict(passed, sentence, {"r": correlation, "positions": len(norms), "answers": answers})

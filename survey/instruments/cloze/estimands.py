@@ -26,8 +26,8 @@ class ClozeEstimates(Estimates):
     def outcomes(self, assignments: Sequence["Assignment"]) -> dict[str, np.ndarray]:
         """1 where the word is the sentence's own, by the study's normalisation; float64 (n,)."""
         scores = [judged_word_of(assignment) for assignment in assignments]
-        found = [score is not None and (score.lenient if self._lenient else score.exact) for score in scores]
-        return {"match": np.array(found, dtype=np.float64)}
+        matches = [score is not None and (score.lenient if self._lenient else score.exact) for score in scores]
+        return {"match": np.array(matches, dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
         return f"all {integer(universe_size)} positions in the bank's {integer(n_questions)} sentences"

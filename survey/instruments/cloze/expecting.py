@@ -40,7 +40,7 @@ class ClozeExpecting(Expecting):
         lenient = self._options.normalisation == "lenient"
         asked = {answer.slot.item_id: answer.slot.item.asked_word for answer in answers}
         place = {key: index for index, key in enumerate(asked)}
-        own_words = {key: normalised(one.target) for key, one in asked.items()}
+        own_words = {key: normalised(word.target) for key, word in asked.items()}
         item = np.array([place[answer.slot.item_id] for answer in answers], dtype=np.int64)
         value, said = [], []
         for answer in answers:
@@ -50,8 +50,12 @@ class ClozeExpecting(Expecting):
             value.append(float(hit))
             said.append(own if hit else "" if score is None else score.normalised)
         words = list(asked.values())
-        questions = {one.question_id: one.question for one in words}
-        models = [one for one in words_of_models(self._study, list(questions.values())) if one.values]
+        questions = {word.question_id: word.question for word in words}
+        models = [
+            words_of_model
+            for words_of_model in words_of_models(self._study, list(questions.values()))
+            if words_of_model.values
+        ]
         if not models:
             raise StateRefused(
                 f"{self._study.slug}: no language model has read its sentences; name one in [[models]], then run "
@@ -63,22 +67,22 @@ class ClozeExpecting(Expecting):
         readers, notes = [], []
         for model in models:
             reader = _reader(model, words)
-            given = _given(model, texts, keys, own_words, reader.chance[item])
-            if given is None:
+            own_chances = _given(model, texts, keys, own_words, reader.chance[item])
+            if own_chances is None:
                 notes.append(
                     f"{model.config.name}: not every word that people wrote has a chance by it, so that it is scored "
                     f"by the sentence’s own word alone; hunch cloze {self._study.slug} --read lets models on this "
                     "machine read them"
                 )
-            readers.append(replace(reader, given=given))
+            readers.append(replace(reader, given=own_chances))
         return Expectations(
             event=WORD,
             items=Items(
-                labels=[f"{one.question.external_id}@{one.position}" for one in words],
-                texts=[_shown(one.fragment) for one in words],
+                labels=[f"{word.question.external_id}@{word.position}" for word in words],
+                texts=[_shown(word.fragment) for word in words],
                 groups={
-                    "source": np.array([one.question.task.name for one in words], dtype=str),
-                    "position": np.array([position_part(one.position) for one in words], dtype=str),
+                    "source": np.array([word.question.task.name for word in words], dtype=str),
+                    "position": np.array([position_part(word.position) for word in words], dtype=str),
                 },
             ),
             item=item,
@@ -95,7 +99,7 @@ class ClozeExpecting(Expecting):
 
 
 def _reader(model: ModelWords, words: Sequence) -> ItemReader:
-    keys, places = [one.question_id for one in words], [one.position for one in words]
+    keys, places = [word.question_id for word in words], [word.position for word in words]
     chance = np.exp(-np.maximum(model.of("surprisal", keys, places), 0.0))
     return ItemReader(model.config.name, "model", chance, trained=model.config.trained)
 
@@ -110,13 +114,13 @@ def _given(
     """The chance of what each person wrote (n,). None where one of them is not known: those that are known are not
     like the others, and a score of them alone would say little."""
     known = chances_of_written(model.config, texts)
-    found = np.array(
+    chances = np.array(
         [
             chance if word == own_words[item] else known.get((item, word), np.nan)
             for (item, word), chance in zip(keys, own_chance.tolist(), strict=True)
         ]
     )
-    return found if np.isfinite(found).all() else None
+    return chances if np.isfinite(chances).all() else None
 
 
 def _of_others(item: np.ndarray, said: Sequence[str], smoothing: float) -> np.ndarray:
@@ -124,12 +128,12 @@ def _of_others(item: np.ndarray, said: Sequence[str], smoothing: float) -> np.nd
     counts: dict[int, Counter[str]] = {}
     for index, word in zip(item.tolist(), said, strict=True):
         counts.setdefault(index, Counter())[word] += 1
-    found = np.empty(len(said))
+    chances = np.empty(len(said))
     for row, (index, word) in enumerate(zip(item.tolist(), said, strict=True)):
         own = counts[index]
         distinct = len(own) - (own[word] == 1)
-        found[row] = (own[word] - 1 + smoothing) / (own.total() - 1 + smoothing * (distinct + 1))
-    return found
+        chances[row] = (own[word] - 1 + smoothing) / (own.total() - 1 + smoothing * (distinct + 1))
+    return chances
 
 
 def _shown(fragment: str) -> str:

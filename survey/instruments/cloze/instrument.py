@@ -201,7 +201,7 @@ class Cloze(ListedInstrument):
         return {"skip_first": self.options.skip_first, "skip_last": self.options.skip_last}
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:
-        places = [(index, place) for index, one in enumerate(questions) for place in self.positions_of(one)]
+        places = [(index, place) for index, question in enumerate(questions) for place in self.positions_of(question)]
         return np.array(places, dtype=ROW)
 
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:

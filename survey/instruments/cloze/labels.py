@@ -65,11 +65,11 @@ def read_words(answers: "Sequence[Assignment]") -> None:
             .order_by("response__number", "scores__rule")
             .values_list("response__assignment", "scores__normalised", "scores__exact", "scores__lenient")
         )
-        found = {
+        words = {
             answer: None if word is None else JudgedWord(word, exact, lenient) for answer, word, exact, lenient in rows
         }
-        for one in part:
-            one.__dict__[KNOWN] = found.get(one.pk)
+        for assignment in part:
+            assignment.__dict__[KNOWN] = words.get(assignment.pk)
 
 
 def judged(text: str, question: "Question", target: str, rule: int) -> tuple[str, Match]:
@@ -77,9 +77,9 @@ def judged(text: str, question: "Question", target: str, rule: int) -> tuple[str
     from .vocabulary import stands_in_bank
 
     typed = first_word(text)
-    one = normalised(typed)
+    word = normalised(typed)
     match = RULES[str(rule)](typed, target, known=())
     # The bank's words are looked up only where they decide: a word of the bank is no slip.
-    if match.lenient and not match.exact and stands_in_bank(one, question.bank_id):
+    if match.lenient and not match.exact and stands_in_bank(word, question.bank_id):
         match = Match(exact=False, lenient=False)
-    return one, match
+    return word, match

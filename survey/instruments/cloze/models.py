@@ -96,5 +96,5 @@ class SentenceReading(models.Model):
     @property
     def word_array(self) -> np.ndarray:
         """(words,) of `WORD`."""
-        found: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
-        return found
+        words: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
+        return words

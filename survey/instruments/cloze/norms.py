@@ -73,15 +73,15 @@ class Norm:
 
 def norms_of(assignments: "Iterable[Assignment]") -> list[Norm]:
     """One of each position that has an answer, by sentence and position."""
-    found: dict[int, Norm] = {}
+    norms: dict[int, Norm] = {}
     for assignment in assignments:
         score = judged_word_of(assignment)
         if score is None or not assignment.is_complete:
             continue
         asked = assignment.slot.item.asked_word
-        norm = found.setdefault(asked.pk, Norm(asked))
+        norm = norms.setdefault(asked.pk, Norm(asked))
         norm.add(score.normalised, exact=score.exact, lenient=score.lenient)
-    return sorted(found.values(), key=lambda norm: (norm.asked.question.position, norm.asked.position))
+    return sorted(norms.values(), key=lambda norm: (norm.asked.question.position, norm.asked.position))
 
 
 def rows_of(norms: Sequence[Norm], *, lenient: bool, smoothing: float) -> Iterator[Sequence[Any]]:
@@ -107,5 +107,5 @@ def rows_of(norms: Sequence[Norm], *, lenient: bool, smoothing: float) -> Iterat
 
 def answers_json(counts: Mapping[str, int]) -> str:
     """Every answer with its count, the most frequent first."""
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return json.dumps(dict(ordered), ensure_ascii=False)

@@ -32,12 +32,12 @@ def _sentences(study_id: int) -> dict[str, tuple[str, ...]]:
     from survey.models import Study
     from survey.services.banks.eligibility import eligible_questions
 
-    found: dict[str, list[str]] = {}
+    sentences: dict[str, list[str]] = {}
     for question in eligible_questions(Study.objects.get(pk=study_id)):
         words = question.plain.split()
         for place, word in enumerate(words):
-            found.setdefault(" ".join(words[:place]), []).append(word)
-    return {fragment: tuple(words) for fragment, words in found.items()}
+            sentences.setdefault(" ".join(words[:place]), []).append(word)
+    return {fragment: tuple(words) for fragment, words in sentences.items()}
 
 
 def _normal(*name: str) -> float:

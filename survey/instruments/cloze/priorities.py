@@ -77,13 +77,13 @@ class ClozePriority(Priority):
         if wanted:
             read_models(self._study, everything=True, only=wanted, quick=True)
         models = words_of_models(self._study, questions, likeliest=False)
-        found = next((one for one in models if one.config.name == wanted), None)
-        if self._options.priority == "gap" and (found is None or not found.values):
+        chosen_model = next((model for model in models if model.config.name == wanted), None)
+        if self._options.priority == "gap" and (chosen_model is None or not chosen_model.values):
             raise StateRefused(
                 f"{self._study.slug}: {wanted} has not read the sentences, and the priority is the distance to it; run "
                 f"hunch cloze {self._study.slug} --read"
             )
-        return found if found is not None and found.values else None
+        return chosen_model if chosen_model is not None and chosen_model.values else None
 
     def _features(
         self, rows: np.ndarray, questions: "Sequence[Question]", keys: np.ndarray, model: ModelWords | None

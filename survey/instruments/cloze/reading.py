@@ -63,7 +63,7 @@ def read_models(
     Raises:
         HunchError: a model cannot be used, or stopped in the middle; what it had read is stored.
     """
-    texts = {text_hash(one.plain): one.plain for one in sentences_to_read(study, everything=everything)}
+    texts = {text_hash(sentence.plain): sentence.plain for sentence in sentences_to_read(study, everything=everything)}
     read = {}
     for model in study.config.models:
         source = source_of(model)
@@ -79,7 +79,7 @@ def read_models(
 
 def _read_written(study: Study, model: LanguageModelConfig, source: Source) -> None:
     """What people wrote, each word after its fragment: never by a server, which need not know it."""
-    texts = {text_hash(one.text): one for one in written_texts(study).values()}
+    texts = {text_hash(written_text.text): written_text for written_text in written_texts(study).values()}
     stored = set(_hashes(model, list(texts)))
     wanted = [(sha256, one) for sha256, one in texts.items() if sha256 not in stored]
     if not wanted:
@@ -89,10 +89,10 @@ def _read_written(study: Study, model: LanguageModelConfig, source: Source) -> N
     pending: list[SentenceReading] = []
     try:
         for place, reading in reader.each([Text(sha256, one.text) for sha256, one in wanted]):
-            sha256, one = wanted[place]
-            values = np.full(one.position + 1, np.nan, dtype=VALUES)
+            sha256, written = wanted[place]
+            values = np.full(written.position + 1, np.nan, dtype=VALUES)
             tokens = reading.of_text
-            values["surprisal"][-1] = -float(tokens["logprob"][tokens["end"] > one.before].sum())
+            values["surprisal"][-1] = -float(tokens["logprob"][tokens["end"] > written.before].sum())
             pending.append(
                 SentenceReading(
                     language_model=language_model,
@@ -125,21 +125,21 @@ def written_texts(study: Study) -> dict[tuple[int, str], WrittenText]:
     """By item and by the word as it was compared: what a model has to read to say how likely the word was. A word
     stands there as it was written most often."""
     rows = WrittenWord.objects.filter(response__assignment__slot__item__study=study)
-    found: dict[int, tuple[int, str, str]] = {}
+    newest: dict[int, tuple[int, str, str]] = {}
     of_newest_rule = rows.order_by("pk", "scores__rule").values_list(
         "pk", "response__assignment__slot__item", "text", "scores__normalised"
     )
     for key, item, text, word in of_newest_rule.iterator(chunk_size=2000):
-        found[key] = (item, text, word)
+        newest[key] = (item, text, word)
     forms: dict[tuple[int, str], Counter[str]] = {}
-    for item, text, word in found.values():
+    for item, text, word in newest.values():
         if word is not None:
             forms.setdefault((item, word), Counter())[stripped(first_word(text))] += 1
     asked = AskedWord.objects.select_related("question").in_bulk({item for item, _word in forms})
     texts = {}
     for (item, word), counts in forms.items():
         fragment, position = asked[item].fragment, asked[item].position
-        form = min(counts, key=lambda one: (-counts[one], one))
+        form = min(counts, key=lambda spelling: (-counts[spelling], spelling))
         texts[item, word] = WrittenText(f"{fragment} {form}".strip(), position, len(fragment))
     return texts
 
@@ -147,16 +147,16 @@ def written_texts(study: Study) -> dict[tuple[int, str], WrittenText]:
 def chances_of_written(model: LanguageModelConfig, texts: Mapping[tuple[int, str], WrittenText]) -> dict[Any, float]:
     """The chance that a model gave to each word, of those that it has read."""
     places: dict[str, list[tuple[int, str]]] = {}
-    for key, one in texts.items():
-        places.setdefault(text_hash(one.text), []).append(key)
-    found: dict[Any, float] = {}
+    for key, text in texts.items():
+        places.setdefault(text_hash(text.text), []).append(key)
+    chances: dict[Any, float] = {}
     for row in _rows(model, list(places)):
         values = row.word_array
         for key in places[row.text_sha256]:
             if texts[key].position < len(values):
                 value = float(values["surprisal"][texts[key].position])
-                found[key] = float(np.exp(-max(value, 0.0)))
-    return found
+                chances[key] = float(np.exp(-max(value, 0.0)))
+    return chances
 
 
 def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress | None) -> int:
@@ -166,7 +166,7 @@ def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress 
     detail = NO_DETAIL
     if source.scheme == LOCAL:
         detail = Detail(top=4 * LIKELIEST, boundary=True)
-    elif whole and sum(len(one.text.split()) for one in texts) * (reader.vocabulary_size or 0) <= MOST_EXPECTED:
+    elif whole and sum(len(text.text.split()) for text in texts) * (reader.vocabulary_size or 0) <= MOST_EXPECTED:
         detail = Detail(top=2 * LIKELIEST)
     language_model = LanguageModel.named(source.name)
     pending: list[SentenceReading] = []
@@ -242,12 +242,12 @@ class ModelWords:
 
     def of(self, name: str, questions: Collection[int], positions: Collection[int]) -> np.ndarray:
         """A value at each of n positions (n,); NaN where it is not known."""
-        found = np.full(len(questions), np.nan)
+        surprisals = np.full(len(questions), np.nan)
         for row, (question, position) in enumerate(zip(questions, positions, strict=True)):
             words = self.values.get(int(question))
             if words is not None and position < len(words):
-                found[row] = words[name][position]
-        return found
+                surprisals[row] = words[name][position]
+        return surprisals
 
     def words(self, question: int, position: int) -> Sequence[tuple[str, float]]:
         """The likeliest words at a position; empty where they are not known."""
@@ -260,7 +260,7 @@ def words_of_models(study: Study, questions: Sequence[Question], *, likeliest: b
     of_text: dict[str, list[int]] = {}
     for question in questions:
         of_text.setdefault(text_hash(question.plain), []).append(question.pk)
-    found = []
+    model_words = []
     for model in study.config.models:
         values: dict[int, np.ndarray] = {}
         words: dict[int, Sequence[Sequence[tuple[str, float]]]] = {}
@@ -269,9 +269,9 @@ def words_of_models(study: Study, questions: Sequence[Question], *, likeliest: b
             for key in of_text[row.text_sha256]:
                 values[key] = array
                 if likeliest:
-                    words[key] = [[(word, chance) for word, chance in one] for one in row.likeliest]
-        found.append(ModelWords(model, values, words))
-    return found
+                    words[key] = [[(word, chance) for word, chance in likeliest] for likeliest in row.likeliest]
+        model_words.append(ModelWords(model, values, words))
+    return model_words
 
 
 def unknown_words(
@@ -282,6 +282,6 @@ def unknown_words(
     source = source_of(model)
     if source.scheme != NGRAM or not NgramModel.objects.filter(name=source.target, unit="word").exists():
         return 0
-    texts = [Text(str(key), one.plain) for key, one in questions.items()]
+    texts = [Text(str(key), question.plain) for key, question in questions.items()]
     marks = dict(zip(questions, ngrams.load(source.target).unknown_tokens(texts), strict=True))
     return sum(bool(marks[key][place]) for key, place in zip(keys, places, strict=True) if place < len(marks[key]))

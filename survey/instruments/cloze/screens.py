@@ -16,10 +16,10 @@ WORD, AGAIN = "word", "word_again"
 
 def next_screen(assignment: "Assignment") -> Screen | None:
     """The field; once more where several words were typed; then nothing."""
-    given = [response.written_word for response in assignment.responses.all() if hasattr(response, "written_word")]
-    if len(given) > 1 or (given and not given[0].several):
+    words = [response.written_word for response in assignment.responses.all() if hasattr(response, "written_word")]
+    if len(words) > 1 or (words and not words[0].several):
         return None
-    return screen_of(assignment.slot.item.asked_word.fragment, again=bool(given))
+    return screen_of(assignment.slot.item.asked_word.fragment, again=bool(words))
 
 
 def screen_of(fragment: str, *, again: bool) -> Screen:

@@ -20,9 +20,9 @@ def stands_in_bank(word: str, bank_id: int) -> bool:
 def words_of(bank_id: int) -> frozenset[str]:
     """The bank's words, normalised; what has no letter is no word. Known by the hash of the bank's rows."""
     sha256 = Bank.objects.values_list("sha256", flat=True).get(pk=bank_id)
-    found = _KNOWN.get(sha256)
-    if found is not None:
-        return found
+    words = _KNOWN.get(sha256)
+    if words is not None:
+        return words
     with _LOCK:  # Whoever comes meanwhile waits, and reads the bank no second time.
         if sha256 not in _KNOWN:
             read = _read(bank_id)

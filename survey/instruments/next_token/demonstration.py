@@ -41,30 +41,30 @@ def load_bank() -> Bank:
 
 def _texts_of_instruments() -> list[Text]:
     """Every text that comes with the instruments: prose, of which the starter questions have little."""
-    found = []
+    texts = []
     for path in sorted(Path(__file__).parents[1].glob("*/*.csv")):
         with path.open(newline="", encoding="utf-8") as file:
             for number, row in enumerate(csv.DictReader(file)):
-                found += [Text(f"{path.name}:{number}", row[name]) for name in TEXT_COLUMNS if row.get(name)]
-    return found
+                texts += [Text(f"{path.name}:{number}", row[name]) for name in TEXT_COLUMNS if row.get(name)]
+    return texts
 
 
 def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     """Whether people's share right by position goes with the chances by which the simulated people guessed."""
-    found: dict[tuple[int, int], list[bool]] = {}
+    rights: dict[tuple[int, int], list[bool]] = {}
     truth: dict[tuple[int, int], float] = {}
     for answer in study_answers(study):
         run = answer.slot.item.token_run
         for guess in guesses_of(answer):
             token = run.run_tokens[guess.place]
             key = (run.question_id, guess.position)
-            found.setdefault(key, []).append(guess.right)
+            rights.setdefault(key, []).append(guess.right)
             truth[key] = chance_of(run.question.plain[: token.start], run.text_of(token))
-    kept = [key for key, right in found.items() if len(right) >= 3]
-    shares = [float(np.mean(found[key])) for key in kept]
-    r = float(np.corrcoef(shares, [truth[key] for key in kept])[0, 1]) if len(kept) > 2 else 0.0
-    guesses = sum(len(right) for right in found.values())
-    share = sum(sum(right) for right in found.values()) / guesses if guesses else 0.0
+    answered = [key for key, right in rights.items() if len(right) >= 3]
+    shares = [float(np.mean(rights[key])) for key in answered]
+    r = float(np.corrcoef(shares, [truth[key] for key in answered])[0, 1]) if len(answered) > 2 else 0.0
+    guesses = sum(len(right) for right in rights.values())
+    share = sum(sum(right) for right in rights.values()) / guesses if guesses else 0.0
     figures = reports.make(study, "next_token", {}).data["figures"]
     named = [model.name for model in study.config.models]
     beside = {row["who"]: row["share"] for row in figures if row["who"] in named and row["share"] is not None}
@@ -73,9 +73,9 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     wanted = f"{NULL} at most is expected, since they were made alike" if null else f"{LEAST} is needed"
     sentence = (
         f"{percent(share)} of {integer(guesses)} guesses are right, of models at the same positions {models}; "
-        f"the share right at {len(kept)} positions goes with "
+        f"the share right at {len(answered)} positions goes with "
         f"what simulated people were made of: r = {number(r)}, where {wanted}"
     )
     return DemonstrationVerdict(
-        passed, sentence, {"r": r, "positions": len(kept), "guesses": guesses, "share": share, "models": beside}
+        passed, sentence, {"r": r, "positions": len(answered), "guesses": guesses, "share": share, "models": beside}
     )

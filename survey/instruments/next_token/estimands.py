@@ -24,7 +24,7 @@ class NextTokenEstimates(Estimates):
     def outcomes(self, assignments: Sequence["Assignment"]) -> dict[str, np.ndarray]:
         """The share of a run's guesses that are right; float64 (n,)."""
         shares = [[guess.right for guess in guesses_of(assignment)] for assignment in assignments]
-        return {"right": np.array([np.mean(one) if one else 0.0 for one in shares], dtype=np.float64)}
+        return {"right": np.array([np.mean(share) if share else 0.0 for share in shares], dtype=np.float64)}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
         return f"all {integer(universe_size)} runs in the bank's {integer(n_questions)} passages"

@@ -81,7 +81,7 @@ class NextTokenExpecting(Expecting):
 
     def _readers(self, texts: Sequence[passages.Text], where: Sequence[tuple[str, int]]) -> list[ItemReader]:
         instrument = self._instrument
-        found = []
+        readers = []
         for model in instrument.study.config.models:
             expected = passages.expectations_of(passages.source_of(model), instrument.tokenizer, texts)
             chance = np.full(len(where), np.nan)
@@ -90,10 +90,10 @@ class NextTokenExpecting(Expecting):
                 if said is not None and position < len(said):
                     chance[row] = min(1.0, float(np.exp(said[position]["logprob"])))
             if np.isfinite(chance).any():
-                found.append(ItemReader(model.name, "model", chance, trained=model.trained))
-        if not found:
+                readers.append(ItemReader(model.name, "model", chance, trained=model.trained))
+        if not readers:
             raise StateRefused(
                 f"{instrument.study.slug}: no language model has read its passages; name one in [[models]], then run "
                 f"prepare_passages {instrument.study.slug}"
             )
-        return found
+        return readers

@@ -43,7 +43,7 @@ def values(assignment: "Assignment") -> list[Any]:
     made = guesses_of(assignment)
     asked = len(run.asked_places)
     facts = [run.question.external_id, run.question.task.name, run.start, run.length, run.length - asked]
-    return [*facts, *((len(made), sum(one.right for one in made)) if made else (None, None))]
+    return [*facts, *((len(made), sum(guess.right for guess in made)) if made else (None, None))]
 
 
 def guesses_file(assignments: "Iterable[Assignment]") -> ExtraFile:

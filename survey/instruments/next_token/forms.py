@@ -64,16 +64,16 @@ class GuessForm(forms.Form):
             self.fields["choice"] = forms.ChoiceField(
                 label=_("Tokens that begin so"),
                 required=False,
-                choices=[(str(self.vocabulary.id_of(one)), shown_token(one)) for one in listed],
+                choices=[(str(self.vocabulary.id_of(token)), shown_token(token)) for token in listed],
                 widget=forms.RadioSelect,
             )
             self.fields["choice"].needed_at_times = True  # type: ignore[attr-defined]
             self.order_fields(["guess", "choice", "look"])
 
     def _attributes(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"autofocus": True, "aria-describedby": TOLD_BY} if self.goes_on else {}
+        attributes: dict[str, Any] = {"autofocus": True, "aria-describedby": TOLD_BY} if self.goes_on else {}
         if self.listed_at:
-            found |= {
+            attributes |= {
                 "data-tokens": reverse("tokens", args=[self.listed_at]),
                 "data-most": LISTED,
                 "data-list": _("Tokens that begin so"),
@@ -83,7 +83,7 @@ class GuessForm(forms.Form):
                 ),
                 "data-none": _("No token begins so. Type less."),
             }
-        return found
+        return attributes
 
     def _typed(self) -> str:
         return typed_token(str(self.data.get("guess", "")))

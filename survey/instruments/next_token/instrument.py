@@ -124,7 +124,7 @@ class NextToken(ListedInstrument):
     def token_counts(self, questions: Sequence[Question]) -> list[int]:
         """Tokens of each passage; 0 where it was not cut yet."""
         hashes = [text_hash(question.plain) for question in questions]
-        unknown = [one for one, sha256 in zip(questions, hashes, strict=True) if sha256 not in self._counts]
+        unknown = [passage for passage, sha256 in zip(questions, hashes, strict=True) if sha256 not in self._counts]
         if unknown:
             self._counts.update(passages.token_counts(self.tokenizer, passages.texts_of(unknown)))
         return [self._counts.get(sha256, 0) for sha256 in hashes]
@@ -186,11 +186,11 @@ class NextToken(ListedInstrument):
         except HunchError as exc:
             yield at, exc.message.removeprefix("tokenizer: ")
             return
-        if unknown := [one.external_id for one, n in zip(questions, counts, strict=True) if not n]:
+        if unknown := [passage.external_id for passage, n in zip(questions, counts, strict=True) if not n]:
             yield at, f"{len(unknown)} passages were not cut by {self.source} yet ({_some(unknown)}): {prepare}"
             return
         least = options.run + MORE_THAN_RUN
-        if short := [one.external_id for one, n in zip(questions, counts, strict=True) if n < least]:
+        if short := [passage.external_id for passage, n in zip(questions, counts, strict=True) if n < least]:
             yield (
                 ("instrument", "options", "run"),
                 (
@@ -212,7 +212,8 @@ class NextToken(ListedInstrument):
             elif unread:
                 yield (
                     ("models", index, "name"),
-                    f"{model.name} has not read {len(unread)} passages yet ({_some([one.id for one in unread])}): "
+                    f"{model.name} has not read {len(unread)} passages yet "
+                    f"({_some([passage.id for passage in unread])}): "
                     f"{prepare} --model {model.name}={model.source}",
                 )
 
@@ -266,15 +267,15 @@ class NextToken(ListedInstrument):
         return (questions[row["question"]].task_id,)
 
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
-        wanted = [questions[one] for one in sorted({int(row["question"]) for row in rows})]
+        wanted = [questions[index] for index in sorted({int(row["question"]) for row in rows})]
         cut = passages.tokens_of(self.tokenizer, passages.texts_of(wanted))
         words = passages.vocabulary_of(self.tokenizer)
         made = []
         for item, row in zip(items, rows, strict=True):
             question, start = questions[row["question"]], int(row["start"])
             tokens = cut[text_hash(question.plain)][start : start + self.options.run]
-            shown = [question.plain[token["start"] : token["end"]] for token in tokens]
-            asked = [words.id_of(text) == token["id"] for text, token in zip(shown, tokens, strict=True)]
+            texts = [question.plain[token["start"] : token["end"]] for token in tokens]
+            asked = [words.id_of(text) == token["id"] for text, token in zip(texts, tokens, strict=True)]
             facts = [
                 [int(token["id"]), int(token["start"]), int(token["end"]), int(typed)]
                 for token, typed in zip(tokens, asked, strict=True)

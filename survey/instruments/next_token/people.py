@@ -35,13 +35,15 @@ def _next_tokens(study_id: int, source: str) -> dict[str, tuple[str, ...]]:
     row = registered(source)
     cut = tokens_of(row, texts_of(questions))
     words = vocabulary_of(row)
-    found: dict[str, list[str]] = {}
+    next_tokens: dict[str, list[str]] = {}
     for question in questions:
         text = question.plain
         for token in cut.get(text_hash(text), ()):
             if words.id_of(text[token["start"] : token["end"]]) is not None:
-                found.setdefault(_as_shown(text[: token["start"]]), []).append(text[token["start"] : token["end"]])
-    return {before: tuple(tokens) for before, tokens in found.items()}
+                next_tokens.setdefault(_as_shown(text[: token["start"]]), []).append(
+                    text[token["start"] : token["end"]]
+                )
+    return {before: tuple(tokens) for before, tokens in next_tokens.items()}
 
 
 def _as_shown(text: str) -> str:
@@ -79,7 +81,7 @@ class NextTokenPerson(SimulatedPerson):
         if truth and self.random.random() < chance:
             return {"guess": truth}
         # At each place people have the same few other tokens in mind.
-        others = [one for one in self._others(before) if one != truth]
+        others = [other for other in self._others(before) if other != truth]
         return {"guess": self.random.choices(others, weights=[0.6**place for place in range(len(others))])[0]}
 
     def _others(self, before: str) -> list[str]:

@@ -52,13 +52,13 @@ class NextTokenPractice(Practice):
         pieces = [ShownToken(token, asked=True) for token in _tokens(example)]
         if len(given) > len(pieces):
             return None
-        answers = [one["text"] for one in given if "text" in one]
+        answers = [entry["text"] for entry in given if "text" in entry]
         made = [GuessMade(text, piece.text, text == piece.text) for text, piece in zip(answers, pieces, strict=False)]
         form = form_of(registered(self._tokenizer or ""), goes_on=bool(made))
         return screen_of(example["text"], pieces, made, form=form, reveal=self._reveal)
 
     def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        return [_("You made %(number)s guesses.") % {"number": sum("text" in one for one in given)}]
+        return [_("You made %(number)s guesses.") % {"number": sum("text" in entry for entry in given)}]
 
 
 def _tokens(example: Mapping[str, str]) -> list[str]:

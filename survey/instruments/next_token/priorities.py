@@ -46,8 +46,8 @@ class NextTokenPriority(Priority):
         """
         instrument = self._instrument
         options, tokenizer = instrument.options, instrument.tokenizer
-        used = sorted({int(one) for one in rows["question"]})
-        texts = passages.texts_of([questions[one] for one in used])
+        used = sorted({int(row) for row in rows["question"]})
+        texts = passages.texts_of([questions[index] for index in used])
         cut = passages.tokens_of(tokenizer, texts)
         expected = self._expected(texts)
         words = passages.vocabulary_of(tokenizer)
@@ -62,12 +62,12 @@ class NextTokenPriority(Priority):
             tokens = cut[sha256][start : start + options.run]
             said = expected.get(sha256)
             for place, token in enumerate(tokens):
-                shown = question.plain[token["start"] : token["end"]]
-                if words.id_of(shown) != token["id"]:
+                token_text = question.plain[token["start"] : token["end"]]
+                if words.id_of(token_text) != token["id"]:
                     continue
                 position = start + place
-                kind = kind_of(shown, first=position == 0)
-                facts = [np.log1p(position), *(float(kind == one) for one in KINDS)]
+                kind = kind_of(token_text, first=position == 0)
+                facts = [np.log1p(position), *(float(kind == known_kind) for known_kind in KINDS)]
                 own = None if said is None else said[position]
                 facts += [np.nan] * 2 if own is None else [_finite(-own["logprob"]), _finite(own["entropy"])]
                 places[question.pk, position] = len(features)
@@ -100,16 +100,16 @@ class NextTokenPriority(Priority):
         instrument = self._instrument
         models = instrument.study.config.models
         wanted = instrument.options.priority_model or (models[0].name if models else "")
-        model = next((one for one in models if one.name == wanted), None)
-        found = (
+        model = next((model for model in models if model.name == wanted), None)
+        expectations = (
             {} if model is None else passages.expectations_of(passages.source_of(model), instrument.tokenizer, texts)
         )
-        if instrument.options.priority == "gap" and not found:
+        if instrument.options.priority == "gap" and not expectations:
             raise StateRefused(
                 f"{instrument.study.slug}: {wanted} has not read the passages, and the priority is the distance to "
                 f"it; run prepare_passages {instrument.study.slug}"
             )
-        return found
+        return expectations
 
 
 def _finite(value: float) -> float:

@@ -75,7 +75,7 @@ def screen_of(
     words = {"count": _("Guess %(number)s of %(all)s") % {"number": done + 1, "all": len(places)}}
     if done and reveal:
         last = made[-1]
-        right = sum(one.right for one in made)
+        right = sum(guess.right for guess in made)
         words["verdict"] = (
             _("Right: %(token)s") % {"token": shown_token(last.truth)}
             if last.right

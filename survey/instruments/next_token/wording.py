@@ -13,7 +13,7 @@ def shown_token(token: str) -> str:
 
 def typed_token(text: str) -> str:
     """What was typed, as a token: a raised dot at the beginning, and other blanks, mean a space."""
-    for one in HARD_BLANKS:
-        text = text.replace(one, " ")
+    for hard_blank in HARD_BLANKS:
+        text = text.replace(hard_blank, " ")
     rest = text.lstrip(DOT)
     return " " * (len(text) - len(rest)) + rest

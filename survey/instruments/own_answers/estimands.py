@@ -25,9 +25,9 @@ def correct_of(assignments: Sequence["Assignment"]) -> np.ndarray:
 def of_answers(assignments: Sequence["Assignment"]) -> Estimands:
     """Share correct; and, over the answers with a confidence, confidence and how much too high it is."""
     correct = correct_of(assignments)
-    given = [answer and answer.confidence for answer in map(answer_of, assignments)]
-    said = np.array([one is not None for one in given], dtype=bool)
-    confidence = np.array([0 if one is None else one for one in given], dtype=np.float64)
+    confidences = [answer and answer.confidence for answer in map(answer_of, assignments)]
+    said = np.array([value is not None for value in confidences], dtype=bool)
+    confidence = np.array([0 if value is None else value for value in confidences], dtype=np.float64)
     measures = [
         Measure("correct", "share correct", "share", correct),
         Measure("confidence", "mean confidence", "points", confidence, said),

@@ -30,12 +30,12 @@ COLUMNS = (
 def values(assignment: "Assignment") -> list[Any]:
     question = assignment.slot.item.asked_question.question
     answer = answer_of(assignment)
-    given = (
+    cells = (
         [None] * 5
         if answer is None
         else [answer.text, answer.stated, int(answer.correct), answer.reason, answer.confidence]
     )
-    text, stated, correct, reason, confidence = given
+    text, stated, correct, reason, confidence = cells
     return [
         question.external_id,
         question.task.name,

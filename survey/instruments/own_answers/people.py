@@ -31,10 +31,10 @@ def _questions(study_id: int) -> "dict[str, Question]":
     from survey.models import Study
     from survey.services.banks.eligibility import eligible_questions
 
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for question in eligible_questions(Study.objects.get(pk=study_id)):
-        found.setdefault(readable(question.plain), question)
-    return found
+        questions.setdefault(readable(question.plain), question)
+    return questions
 
 
 def ease_of(text: str) -> float:
@@ -55,10 +55,10 @@ class Solver(SimulatedPerson):
         question = self.questions[text]
         chance = 1 / (1 + math.exp(-(self.ability + ease_of(text))))
         right = self.random.random() < chance
-        given = {"answer": self._key(question) if right else self._mistake(question)}
+        fields = {"answer": self._key(question) if right else self._mistake(question)}
         if self.confidence:
-            given["confidence"] = str(min(100, max(0, round(100 * chance + self.random.gauss(5, 10)))))
-        return given
+            fields["confidence"] = str(min(100, max(0, round(100 * chance + self.random.gauss(5, 10)))))
+        return fields
 
     @staticmethod
     def _key(question: "Question") -> str:

@@ -19,8 +19,8 @@ class OwnAnswersQuickExport(QuickExport):
 
     def values(self, item: Any, responses: Sequence[Sequence[Any]], place: QuickPlace) -> Sequence[Any]:
         question, task, question_text, key = item
-        given = next((response[1:] for response in responses if response[1] is not None), None)
-        if given is None:
+        answered = next((response[1:] for response in responses if response[1] is not None), None)
+        if answered is None:
             return (question, task, question_text, None, None, key, None, None, None)
-        text, stated, correct, reason, confidence = given
+        text, stated, correct, reason, confidence = answered
         return (question, task, question_text, text, stated, key, int(correct), reason, confidence)

@@ -21,6 +21,8 @@ class AnswerRows:
 def answer_rows(assignments: Sequence[Assignment]) -> AnswerRows:
     """Who answered which question, and whether rightly, for n complete answers in order."""
     return AnswerRows(
-        question=np.array([one.slot.item.asked_question.question_id for one in assignments], dtype=np.int64),
+        question=np.array(
+            [assignment.slot.item.asked_question.question_id for assignment in assignments], dtype=np.int64
+        ),
         correct=correct_of(assignments).astype(np.int8),
     )

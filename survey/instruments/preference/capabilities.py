@@ -45,13 +45,13 @@ class PreferenceControls(Controls):
 class PreferenceSignals(Signals):
     def word_counts(self, items: Collection[int]) -> dict[int, int]:
         """Of the prompt and both replies."""
-        found = {}
+        counts = {}
         asked = ReplyComparison.objects.filter(pk__in=items).values_list(
             "pk", "question__plain", "a__response", "b__response"
         )
         for item, *texts in asked.iterator(2000):
-            found[item] = sum(len(text.split()) for text in texts)
-        return found
+            counts[item] = sum(len(text.split()) for text in texts)
+        return counts
 
     def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, Hashable]]:
         """The places as given: a person who always takes the same one may not be reading."""
@@ -95,8 +95,8 @@ def replies_of(bank: int, models: Sequence[str]) -> dict[int, dict[int, int]]:
     """Of each prompt, the replies of these models: prompt to place in `models` to reply, by primary key. An empty reply
     is none."""
     place = {model: index for index, model in enumerate(models)}
-    found: dict[int, dict[int, int]] = {}
+    replies: dict[int, dict[int, int]] = {}
     rows = ModelAnswer.objects.filter(question__bank=bank, language_model__name__in=list(models)).exclude(response="")
     for pk, question, model in rows.values_list("pk", "question", "language_model__name").iterator(5000):
-        found.setdefault(question, {})[place[model]] = pk
-    return found
+        replies.setdefault(question, {})[place[model]] = pk
+    return replies

@@ -21,7 +21,7 @@ def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
     truth = truth_of(judged.models, null=null)
     theta = np.array([truth.theta[model] for model in judged.models])
     side = ranking.side
-    pairs = [(ranking.difference(one, one + 1), theta[one] - theta[one + 1]) for one in range(len(theta) - 1)]
+    pairs = [(ranking.difference(model, model + 1), theta[model] - theta[model + 1]) for model in range(len(theta) - 1)]
     pairs.append((side, truth.gamma))
     distances = [abs((figure.value or 0.0) - true) / (figure.standard_error or np.inf) for figure, true in pairs]
     missed = sum(
@@ -43,7 +43,7 @@ def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
         passed=passed,
         sentence=sentence,
         figures={
-            "theta": {judged.models[one]: round(float(ranking.theta[one]), 4) for one in ranking.order},
+            "theta": {judged.models[model]: round(float(ranking.theta[model]), 4) for model in ranking.order},
             "gamma": side.value,
             "farthest": max(distances),
         },

@@ -18,17 +18,21 @@ class PreferenceEstimates(Estimates):
 
     def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
         """`a_better`: 1 where the reply of the model that the study file names first is better."""
-        ratings = [rating_of(one) for one in assignments]
-        return {"a_better": np.array([float(one is not None and one > 0) for one in ratings])}
+        ratings = [rating_of(assignment) for assignment in assignments]
+        return {"a_better": np.array([float(rating is not None and rating > 0) for rating in ratings])}
 
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
         return f"all {integer(universe_size)} pairs of replies to the bank's {integer(n_questions)} prompts"
 
     def estimands(self, assignments: Sequence[Assignment], *, thresholds: Sequence[int] = ()) -> Estimands:
-        judgements = [judgement_of(one) for one in assignments]
-        judged = np.array([one is not None and one.place is not None for one in judgements], dtype=bool)
-        places = np.array([MIDDLE if one is None or one.place is None else one.place for one in judgements])
-        ratings = np.array([rating_of(one) or 0.0 for one in assignments])
+        judgements = [judgement_of(assignment) for assignment in assignments]
+        judged = np.array(
+            [judgement is not None and judgement.place is not None for judgement in judgements], dtype=bool
+        )
+        places = np.array(
+            [MIDDLE if judgement is None or judgement.place is None else judgement.place for judgement in judgements]
+        )
+        ratings = np.array([rating_of(assignment) or 0.0 for assignment in assignments])
         measures = [
             Measure(
                 "a_better",
@@ -53,6 +57,9 @@ class PreferenceEstimates(Estimates):
         """By category, and by pair of models, for which `a_better` is a win rate."""
         both = [item.comparison for item in items]
         return {
-            "category": np.array([one.question.task.name for one in both], dtype=str),
-            "pair": np.array([f"{one.a.language_model.name} : {one.b.language_model.name}" for one in both], dtype=str),
+            "category": np.array([comparison.question.task.name for comparison in both], dtype=str),
+            "pair": np.array(
+                [f"{comparison.a.language_model.name} : {comparison.b.language_model.name}" for comparison in both],
+                dtype=str,
+            ),
         }

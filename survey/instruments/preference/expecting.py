@@ -36,9 +36,11 @@ class PreferenceExpecting(Expecting):
         if self._study is None:
             raise RuntimeError("preference: expectations need a study")
         models = self._options.models
-        shown = {one.slot.item.comparison.question.external_id: one.slot.item.comparison.question for one in answers}
-        prompts = sorted(shown)
-        categories = [shown[prompt].task.name for prompt in prompts]
+        questions = {
+            answer.slot.item.comparison.question.external_id: answer.slot.item.comparison.question for answer in answers
+        }
+        prompts = sorted(questions)
+        categories = [questions[prompt].task.name for prompt in prompts]
         people = judgements_of(answers, models=models, prompts=prompts, weights=weights).with_ties(self._options.tie)
         if not people.n:
             raise StateRefused(f"{self._study.slug}: no judgement counts yet")
@@ -60,12 +62,12 @@ class PreferenceExpecting(Expecting):
             f"{models[a]} : {models[b]}"
             for a, b in zip(people.a[where].tolist(), people.b[where].tolist(), strict=True)
         ]
-        names = [prompts[one] for one in people.prompt[where].tolist()]
+        names = [prompts[place] for place in people.prompt[where].tolist()]
         return Expectations(
             event=PREFERRED,
             items=Items(
                 labels=[f"{prompt}, {pair}" for prompt, pair in zip(names, pairs, strict=True)],
-                texts=[shown[prompt].plain for prompt in names],
+                texts=[questions[prompt].plain for prompt in names],
                 groups={"category": people.category[where], "pair": np.array(pairs, dtype=str)},
             ),
             item=item.reshape(-1).astype(np.int64),

@@ -76,7 +76,7 @@ def values(assignment: "Assignment") -> list[Any]:
         place,
         None if place is None else judgement.towards_a(place),
         judgement.places or None,
-        {name: judgement.towards_a(one) for name, one in judgement.places.items()} or None,
+        {name: judgement.towards_a(place) for name, place in judgement.places.items()} or None,
         judgement.reason or None,
     ]
 

@@ -145,7 +145,7 @@ class Preference(ListedInstrument):
         most = self.options.max_reply_characters
         longer = self._shown().annotate(characters=Length("response")).filter(characters__gt=most)
         if count := longer.count():
-            ids = ", ".join(f"{one.question.external_id} by {one.language_model}" for one in longer[:NAMED])
+            ids = ", ".join(f"{reply.question.external_id} by {reply.language_model}" for reply in longer[:NAMED])
             yield (
                 ("instrument", "options", "max_reply_characters"),
                 f"{count} replies have more than {integer(most)} characters ({ids}{', ...' if count > NAMED else ''}): "
@@ -156,12 +156,12 @@ class Preference(ListedInstrument):
     def _shown(self) -> "QuerySet[ModelAnswer]":
         """The replies that items can show."""
         keys = {question.pk for question in filtered_questions(self.study)}
-        found = [reply for question, own in self.replies.items() if question in keys for reply in own.values()]
+        replies = [reply for question, own in self.replies.items() if question in keys for reply in own.values()]
         rows = ModelAnswer.objects.filter(
             question__bank=self.study.bank_id, language_model__name__in=self.options.models
         )
         rows = rows.select_related("question", "language_model").order_by("question__position", "language_model")
-        return rows.filter(pk__in=found) if len(found) < 500 else rows.exclude(response="")
+        return rows.filter(pk__in=replies) if len(replies) < 500 else rows.exclude(response="")
 
     def remarks(self) -> list[Note]:
         return [Note(".".join(map(str, place)), message) for place, message in self._remarks()]
@@ -195,18 +195,18 @@ class Preference(ListedInstrument):
         rows = ModelAnswer.objects.filter(
             question__bank=self.study.bank_id, language_model__name__in=self.options.models, response=""
         )
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for name in rows.values_list("language_model__name", flat=True):
-            found[name] = found.get(name, 0) + 1
-        return found
+            counts[name] = counts.get(name, 0) + 1
+        return counts
 
     def usable(self, questions: list[Question]) -> list[Question]:
         return [question for question in questions if len(self.replies.get(question.pk, ())) > 1]
 
     def drawn_by(self) -> Any:
         positions = dict(self.study.bank.questions.values_list("pk", "position"))
-        found = sorted([positions[question], sorted(replies)] for question, replies in self.replies.items())
-        return [list(self.options.models), found]
+        drawn = sorted([positions[question], sorted(replies)] for question, replies in self.replies.items())
+        return [list(self.options.models), drawn]
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:
         every = [
@@ -223,12 +223,14 @@ class Preference(ListedInstrument):
         return (int(row["question"]),)
 
     def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        found = dict(ReplyComparison.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "question"))
-        return [(found[item.pk],) for item in items]
+        questions = dict(
+            ReplyComparison.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "question")
+        )
+        return [(questions[item.pk],) for item in items]
 
     def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        found = ReplyComparison.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(found[item.pk].question,) for item in items]
+        comparisons = ReplyComparison.objects.select_related("question").in_bulk([item.pk for item in items])
+        return [(comparisons[item.pk].question,) for item in items]
 
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.comparison.question_id,) for item in items]

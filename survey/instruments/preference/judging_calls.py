@@ -81,8 +81,8 @@ class Template:
 
 
 TEMPLATES = {
-    one.name: one
-    for one in (
+    template.name: template
+    for template in (
         Template(
             "score_first",
             "1",
@@ -134,7 +134,7 @@ def calls_for(template: Template, *, question: str, prompt: str, first: str, sec
 
 def _filled(words: str, values: dict[str, str]) -> str:
     """Placeholders are replaced once: braces in a reply stay as they are."""
-    return re.sub(r"\{(\w+)\}", lambda found: values[found.group(1)], words)
+    return re.sub(r"\{(\w+)\}", lambda match: values[match.group(1)], words)
 
 
 def score_of(reply: str) -> int | None:

@@ -138,8 +138,8 @@ def judge_replies(
             result.tokens_out += reply.usage.completion_tokens
             replies.setdefault(place, {})[part] = reply
             if len(replies[place]) == each:
-                given = [one for _part, one in sorted(replies.pop(place).items())]
-                pending.append(_verdict(todo[place], judge, template, given, logprobs=run.logprobs))
+                part_replies = [part_reply for _part, part_reply in sorted(replies.pop(place).items())]
+                pending.append(_verdict(todo[place], judge, template, part_replies, logprobs=run.logprobs))
                 result.stored += 1
                 result.unreadable += pending[-1].towards_a is None
             if len(pending) >= PART:
@@ -196,20 +196,20 @@ def _calls(run: JudgeRun, template: Template, question: str) -> Iterator[_Call]:
     items = 0
     for prompt in instrument.usable(filtered_questions(run.study)):
         own = instrument.replies[prompt.pk]
-        for one, other in combinations(sorted(own), 2):
+        for reply, other in combinations(sorted(own), 2):
             if run.limit is not None and items >= run.limit:
                 return
             items += 1
-            a, b = sorted((by_key[own[one]], by_key[own[other]]), key=lambda answer: answer.pk)
+            a, b = sorted((by_key[own[reply]], by_key[own[other]]), key=lambda answer: answer.pk)
             for first in orders:
-                shown = (b, a) if first == "b" else (a, b)
+                ordered = (b, a) if first == "b" else (a, b)
                 texts = tuple(
                     calls_for(
                         template,
                         question=question,
                         prompt=prompt.plain,
-                        first=shown[0].response,
-                        second=shown[1].response,
+                        first=ordered[0].response,
+                        second=ordered[1].response,
                     )
                 )
                 facts = [template.name, template.version, run.model, bool(run.logprobs), *texts]
@@ -220,8 +220,8 @@ def _not_stored(
     calls: Sequence[_Call], judge: LanguageModel, template: Template, result: JudgeResult
 ) -> Iterator[_Call]:
     keys = {call.a.pk for call in calls}
-    found = JudgeVerdict.objects.filter(judge=judge, template=template.name)
-    rows = found.values_list("a", "b", "first", "request_sha256").iterator(5000)
+    verdicts = JudgeVerdict.objects.filter(judge=judge, template=template.name)
+    rows = verdicts.values_list("a", "b", "first", "request_sha256").iterator(5000)
     stored = {(a, b, first): request for a, b, first, request in rows if a in keys}
     for call in calls:
         request = stored.get((call.a.pk, call.b.pk, call.first))
@@ -274,7 +274,7 @@ def _verdict(
     chance = None
     listed = replies[0].top_logprobs if logprobs else None
     if listed:
-        read = next((found for tokens in listed[:3] if (found := by_probabilities(tokens)) is not None), None)
+        read = next((reading for tokens in listed[:3] if (reading := by_probabilities(tokens)) is not None), None)
         if read is not None:
             towards, chance = MIDDLE - read[0], 1 - read[1]  # Both towards the reply that stood first.
     turn = -1 if call.first == "b" else 1
@@ -367,14 +367,14 @@ def _imported(row: VerdictRow, a: int, b: int) -> JudgeVerdict:
 
 
 @transaction.atomic
-def _store_imported(found: Sequence[tuple[str, JudgeVerdict]], study: Study, *, by: Any) -> dict[str, int]:
+def _store_imported(imported: Sequence[tuple[str, JudgeVerdict]], study: Study, *, by: Any) -> dict[str, int]:
     new: dict[str, int] = {}
-    for name in dict.fromkeys(name for name, _verdict in found):
+    for name in dict.fromkeys(name for name, _verdict in imported):
         judge = LanguageModel.named(name)
-        own = [verdict for judged_by, verdict in found if judged_by == name]
+        own = [verdict for judged_by, verdict in imported if judged_by == name]
         stored = {
-            (one.template, one.a_id, one.b_id, one.first): one
-            for one in JudgeVerdict.objects.select_for_update().filter(judge=judge, a__question__bank=study.bank_id)
+            (verdict.template, verdict.a_id, verdict.b_id, verdict.first): verdict
+            for verdict in JudgeVerdict.objects.select_for_update().filter(judge=judge, a__question__bank=study.bank_id)
         }
         fresh = []
         for verdict in own:

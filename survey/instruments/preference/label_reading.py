@@ -19,7 +19,7 @@ def read_judgements(answers: Sequence[Assignment]) -> None:
             .order_by("-response__number")
             .values_list("response__assignment", "response", "a_first", "cannot_judge", "place", "places", "reason")
         )
-        found = {
+        judgements = {
             answer: ReplyJudgement(
                 response_id=response,
                 a_first=a_first,
@@ -30,5 +30,5 @@ def read_judgements(answers: Sequence[Assignment]) -> None:
             )
             for answer, response, a_first, cannot_judge, place, places, reason in rows
         }
-        for one in part:
-            one.__dict__[KNOWN] = found.get(one.pk)
+        for assignment in part:
+            assignment.__dict__[KNOWN] = judgements.get(assignment.pk)

@@ -16,8 +16,8 @@ def judgement_of(assignment: "Assignment") -> "ReplyJudgement | None":
     if KNOWN in assignment.__dict__:
         known: ReplyJudgement | None = assignment.__dict__[KNOWN]
         return known
-    given = (response.judgement for response in assignment.responses.all() if hasattr(response, "judgement"))
-    return next(given, None)
+    judgements = (response.judgement for response in assignment.responses.all() if hasattr(response, "judgement"))
+    return next(judgements, None)
 
 
 def rating_of(assignment: "Assignment", scale: str = "") -> float | None:

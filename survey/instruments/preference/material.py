@@ -24,8 +24,8 @@ TEXTS_AT_ONCE = 500
 
 def questions_of(study: Study) -> Sequence[str]:
     """What the study asks about two replies."""
-    found: tuple[str, ...] = preference_of(study).options.questions
-    return found
+    questions: tuple[str, ...] = preference_of(study).options.questions
+    return questions
 
 
 def preference_of(study: Study) -> Preference:
@@ -33,10 +33,10 @@ def preference_of(study: Study) -> Preference:
     Raises:
         HunchError: the study is of another instrument.
     """
-    found = instruments.of_study(study)
-    if not isinstance(found, Preference):
-        raise HunchError(f"{study.slug} is a study of {found.name}, and this report is about preferences")
-    return found
+    instrument = instruments.of_study(study)
+    if not isinstance(instrument, Preference):
+        raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about preferences")
+    return instrument
 
 
 def material_of(study: Study, *, question: str = "", levels: dict[str, str] | None = None) -> Material:
@@ -45,14 +45,16 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
     models = instrument.options.models
     answers = labelled_answers(study, levels=levels or {})
     asked = instrument.usable(filtered_questions(study))
-    prompts = [one.external_id for one in asked]
-    there = {one.slot.item.comparison.question.external_id: one.slot.item.comparison.question for one in answers}
-    asked += [one for name, one in there.items() if name not in set(prompts)]
-    prompts = [one.external_id for one in asked]
-    categories = [one.task.name for one in asked]
+    prompts = [prompt.external_id for prompt in asked]
+    there = {
+        answer.slot.item.comparison.question.external_id: answer.slot.item.comparison.question for answer in answers
+    }
+    asked += [prompt for name, prompt in there.items() if name not in set(prompts)]
+    prompts = [prompt.external_id for prompt in asked]
+    categories = [prompt.task.name for prompt in asked]
     people = judgements_of(answers, models=models, scale=question, prompts=prompts, weights=design_weights(answers))
     texts = _texts(study, models)
-    longs = [lengths("prompts", [one.plain for one in asked])]
+    longs = [lengths("prompts", [prompt.plain for prompt in asked])]
     for model in models:
         own = [text for (prompt, name), text in texts.items() if name == model]
         longs.append(lengths(f"replies of {model}", own))
@@ -61,7 +63,7 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
         people=people,
         judges=judges_of(study.bank_id, models, prompts, categories),
         styles=_styles(people, texts),
-        lengths=[one for one in longs if isinstance(one, Lengths)],
+        lengths=[long for long in longs if isinstance(long, Lengths)],
         accuracy=_accuracy(models),
         unreadable={model: count.replies for model, count in unreadable.items()},
         notes=notes_on_unreadable(unreadable),
@@ -71,19 +73,19 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
 def _texts(study: Study, models: Sequence[str]) -> dict[tuple[str, str], str]:
     """Every reply of these models by its prompt's id and its model."""
     rows = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models)
-    found = rows.exclude(response="").values_list("question__external_id", "language_model__name", "response")
-    return {(prompt, model): text for prompt, model, text in found.iterator(TEXTS_AT_ONCE)}
+    replies = rows.exclude(response="").values_list("question__external_id", "language_model__name", "response")
+    return {(prompt, model): text for prompt, model, text in replies.iterator(TEXTS_AT_ONCE)}
 
 
 def _styles(people: Judgements, texts: dict[tuple[str, str], str]) -> dict[int, tuple[float, float, float]]:
-    found = {}
+    styles = {}
     for key, prompt, a, b in zip(
         people.key.tolist(), people.prompt.tolist(), people.a.tolist(), people.b.tolist(), strict=True
     ):
-        pair = [texts.get((people.prompts[prompt], people.models[one])) for one in (a, b)]
-        if key not in found and pair[0] and pair[1]:
-            found[key] = style_of(pair[0], pair[1])
-    return found
+        pair = [texts.get((people.prompts[prompt], people.models[side])) for side in (a, b)]
+        if key not in styles and pair[0] and pair[1]:
+            styles[key] = style_of(pair[0], pair[1])
+    return styles
 
 
 def _keyed() -> "ModelAnswerQuerySet":
@@ -93,9 +95,9 @@ def _keyed() -> "ModelAnswerQuerySet":
 
 def _accuracy(models: Sequence[str]) -> dict[str, float]:
     """The share of questions with a key that each model answers rightly, over all banks."""
-    found = {}
+    accuracies = {}
     for model in models:
         grades = _keyed().filter(language_model__name=model).by_question()
         if grades:
-            found[model] = sum(grades.values()) / len(grades)
-    return found
+            accuracies[model] = sum(grades.values()) / len(grades)
+    return accuracies

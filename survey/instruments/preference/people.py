@@ -53,8 +53,8 @@ def _authors(bank: int, models: tuple[str, ...], characters: int, _study: str) -
     from .screens import cut
 
     rows = ModelAnswer.objects.filter(question__bank=bank, language_model__name__in=models)
-    found = rows.values_list("response", "language_model__name")
-    return {readable(cut(response, characters)): model for response, model in found}
+    replies = rows.values_list("response", "language_model__name")
+    return {readable(cut(response, characters)): model for response, model in replies}
 
 
 class Judge(SimulatedPerson):
@@ -72,10 +72,10 @@ class Judge(SimulatedPerson):
         )
         if self.random.random() < CANNOT:
             return {"cannot_judge": "on"}
-        given = {}
+        answers = {}
         for scale in self.scales:
             chance = min(max(self.random.random(), 1e-9), 1 - 1e-9)
             leaning = first - second + self.truth.gamma + math.log(chance / (1 - chance))
             far = sum(abs(leaning) > step for step in STEPS)
-            given[scale] = str(4 - far if leaning > 0 else 5 + far)
-        return {**given, "reason": REASON}
+            answers[scale] = str(4 - far if leaning > 0 else 5 + far)
+        return {**answers, "reason": REASON}

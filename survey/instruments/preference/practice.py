@@ -41,9 +41,9 @@ class PreferencePractice(Practice):
             reason=options.reason_share > 0,
         )
 
-    def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    def summary(self, answers: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         """What was chosen, without saying whether it was right."""
-        answer = given[0]
+        answer = answers[0]
         if answer.get("cannot_judge"):
             return [_("You said that you cannot judge this.")]
         return [

@@ -19,10 +19,10 @@ class PreferenceQuickExport(QuickExport):
         return {row[0]: row[1:] for row in rows}
 
     def values(self, item: Any, responses: Sequence[Sequence[Any]], place: QuickPlace) -> Sequence[Any]:
-        given = next((response[1:] for response in responses if response[1] is not None), None)
-        if given is None:
+        judgement = next((response[1:] for response in responses if response[1] is not None), None)
+        if judgement is None:
             return (*item, *[None] * 7)
-        a_first, cannot_judge, first, places, reason = given
+        a_first, cannot_judge, first, places, reason = judgement
         sign = 1 if a_first else -1
         return (
             *item,
@@ -31,6 +31,6 @@ class PreferenceQuickExport(QuickExport):
             first,
             None if first is None else sign * (MIDDLE - first),
             places or None,
-            {name: sign * (MIDDLE - one) for name, one in places.items()} or None,
+            {name: sign * (MIDDLE - place) for name, place in places.items()} or None,
             reason or None,
         )

@@ -33,15 +33,15 @@ def judgements_of(
         weights: the design weight of each answer (n,); without it 1.
     """
     place = {model: index for index, model in enumerate(models)}
-    kept, rows = [], []
+    numbers, rows = [], []
     for number, answer in enumerate(answers):
         judgement, comparison = judgement_of(answer), answer.slot.item.comparison
         if judgement is None or judgement.place is None or comparison.a_id == comparison.b_id:
             continue
-        given = judgement.places.get(scale) if scale else judgement.place
-        if given is None:
+        stated_place = judgement.places.get(scale) if scale else judgement.place
+        if stated_place is None:
             continue
-        kept.append(number)
+        numbers.append(number)
         rows.append(
             (
                 comparison.question.external_id,
@@ -49,14 +49,14 @@ def judgements_of(
                 place[comparison.a.language_model.name],
                 place[comparison.b.language_model.name],
                 answer.sitting.respondent_id,
-                judgement.towards_a(given),
+                judgement.towards_a(stated_place),
                 1 if judgement.a_first else -1,
             )
         )
     names = list(prompts) or sorted({row[0] for row in rows})
     of_prompt = {name: index for index, name in enumerate(names)}
     rating = np.array([row[5] for row in rows], dtype=np.float64)
-    weight = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)[kept]
+    weight = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)[numbers]
     return Judgements(
         models=tuple(models),
         prompts=tuple(names),
@@ -80,8 +80,8 @@ def judges_of(
     of_prompt = {name: index for index, name in enumerate(prompts)}
     verdicts = [one for one in verdicts_of(bank_id, models) if one.a.question.external_id in of_prompt]
     by_judge: dict[str, list[JudgeVerdict]] = {}
-    for name, one in zip(names_of(verdicts), verdicts, strict=True):
-        by_judge.setdefault(name, []).append(one)
+    for name, verdict in zip(names_of(verdicts), verdicts, strict=True):
+        by_judge.setdefault(name, []).append(verdict)
     return {name: _arrays(own, models, of_prompt, prompts, categories) for name, own in sorted(by_judge.items())}
 
 
@@ -93,13 +93,17 @@ def _arrays(
     categories: Sequence[str],
 ) -> Judgements:
     place = {model: index for index, model in enumerate(models)}
-    a = np.array([place[one.a.language_model.name] for one in verdicts], dtype=np.int64)
-    b = np.array([place[one.b.language_model.name] for one in verdicts], dtype=np.int64)
+    a = np.array([place[verdict.a.language_model.name] for verdict in verdicts], dtype=np.int64)
+    b = np.array([place[verdict.b.language_model.name] for verdict in verdicts], dtype=np.int64)
     turn = np.where(a < b, 1, -1)  # As items have it: A is the one that the study file names first.
-    towards = np.array([np.nan if one.towards_a is None else one.towards_a for one in verdicts], dtype=np.float64)
-    chance = np.array([np.nan if one.chance_a is None else one.chance_a for one in verdicts], dtype=np.float64)
+    towards = np.array(
+        [np.nan if verdict.towards_a is None else verdict.towards_a for verdict in verdicts], dtype=np.float64
+    )
+    chance = np.array(
+        [np.nan if verdict.chance_a is None else verdict.chance_a for verdict in verdicts], dtype=np.float64
+    )
     rating = np.nan_to_num(towards) * turn
-    prompt = np.array([of_prompt[one.a.question.external_id] for one in verdicts], dtype=np.int64)
+    prompt = np.array([of_prompt[verdict.a.question.external_id] for verdict in verdicts], dtype=np.int64)
     outcome = np.where(rating > 0, A, np.where(rating < 0, B, TIE))
     return Judgements(
         models=tuple(models),
@@ -111,7 +115,7 @@ def _arrays(
         person=np.arange(len(verdicts)),
         outcome=np.where(np.isnan(towards), UNREADABLE, outcome).astype(np.int64),
         value=rating,
-        first=np.array([FIRST[one.first] for one in verdicts], dtype=np.int64) * turn,
+        first=np.array([FIRST[verdict.first] for verdict in verdicts], dtype=np.int64) * turn,
         probability=np.ones(len(verdicts)),
         chance=np.where(turn > 0, chance, 1 - chance),
     )

@@ -45,9 +45,9 @@ def screen_of(*, prompt: str, replies: list[str], options: PreferenceOptions, re
     parts = {"prompt": {"kind": "prompt", "value": prompt}}
     words = {"prompt": _("The prompt"), "reply_1": _("Reply 1"), "reply_2": _("Reply 2")}
     for number, reply in enumerate(replies, start=1):
-        shown = cut(reply, options.max_reply_characters)
-        parts[f"reply_{number}"] = {"kind": "reply", "value": shown}
-        if shown != reply:
+        cut_reply = cut(reply, options.max_reply_characters)
+        parts[f"reply_{number}"] = {"kind": "reply", "value": cut_reply}
+        if cut_reply != reply:
             words[f"cut_{number}"] = _("This reply was longer. It is cut here.")
     return Screen(
         name=JUDGEMENT,

@@ -33,8 +33,8 @@ def names_of(verdicts: Sequence[JudgeVerdict]) -> list[str]:
     """The name of each verdict's judge: the model's, with how it was asked where it was asked in several ways. What was
     asked under one version of a template is never mixed with another's."""
     ways: dict[int, set[tuple[str, str]]] = {}
-    for one in verdicts:
-        ways.setdefault(one.judge_id, set()).add((one.template, one.template_version))
+    for verdict in verdicts:
+        ways.setdefault(verdict.judge_id, set()).add((verdict.template, verdict.template_version))
 
     def name(one: JudgeVerdict) -> str:
         own = ways[one.judge_id]

@@ -37,7 +37,7 @@ def load_bank() -> Bank:
         if not NgramModel.objects.filter(name=name).exists():
             other = other or text_files.texts_of_bank(load_starter_bank())
             ngrams.train(other, name=name, order=order, unit="word", smoothing="kneser_ney")
-    passages = [Text(one.external_id, one.plain) for one in bank.questions.order_by("position")]
+    passages = [Text(question.external_id, question.plain) for question in bank.questions.order_by("position")]
     for name, _order in MODELS:
         readings.read(Source(NGRAM, name, name.removeprefix("reading-")), passages)
     return bank
@@ -45,8 +45,8 @@ def load_bank() -> Bank:
 
 def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     """Whether the slopes of surprisal lie near those by which the simulated people read."""
-    found = reports.make(study, "reading", {}).data
-    own = found["models"][READER]
+    report = reports.make(study, "reading", {}).data
+    own = report["models"][READER]
     wanted = [0.0, 0.0, 0.0] if null else [SLOPE, SPILL, 0.0]
     distances, missed = [], 0
     for slope, true in zip(own["slopes"], wanted, strict=True):
@@ -61,7 +61,7 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
         f"before it, where the simulated people were made with {', '.join(map(short, wanted))}"
         f"{f' ({missed} of {len(wanted)} intervals miss it: run it with another --seed)' if missed else ''}; surprisal "
         f"adds {number(own['delta_log_likelihood'], 0)} nats to the log-likelihood of {integer(own['rows'])} times; "
-        f"{integer(found['times'] - found['counted'])} of {integer(found['times'])} times were left out by the rules"
+        f"{integer(report['times'] - report['counted'])} of {integer(report['times'])} times were left out by the rules"
     )
     return DemonstrationVerdict(
         near,

@@ -50,8 +50,8 @@ class TimesForm(forms.Form):
         return [int(part) for part in parts]
 
     def clean_marks(self) -> list[str]:
-        given = set(self.cleaned_data["marks"].split())
-        return [name for name in OF_BROWSER if name in given]
+        marks = set(self.cleaned_data["marks"].split())
+        return [name for name in OF_BROWSER if name in marks]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -128,7 +128,9 @@ class SelfPacedReading(ListedInstrument):
 
     def usable(self, questions: list[Question]) -> list[Question]:
         """Passages of two words or more with a question."""
-        return [one for one in questions if one.extra.get("question") and len(one.plain.split()) > 1]
+        return [
+            question for question in questions if question.extra.get("question") and len(question.plain.split()) > 1
+        ]
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:
         return np.array([(index,) for index in range(len(questions))], dtype=ROW)

@@ -15,11 +15,16 @@ FASTER_MS, SLOWER_MS = 2_000, 10_000
 
 
 def times_of(assignment: "Assignment") -> "WordTimes | None":
-    return next((one.word_times for one in assignment.responses.all() if hasattr(one, "word_times")), None)
+    return next(
+        (response.word_times for response in assignment.responses.all() if hasattr(response, "word_times")), None
+    )
 
 
 def answer_of(assignment: "Assignment") -> "PassageAnswer | None":
-    return next((one.passage_answer for one in assignment.responses.all() if hasattr(one, "passage_answer")), None)
+    return next(
+        (response.passage_answer for response in assignment.responses.all() if hasattr(response, "passage_answer")),
+        None,
+    )
 
 
 def server_marks(response: "Response", *, nonce: str, spent_ms: int) -> "tuple[int | None, Sequence[str]]":
@@ -30,7 +35,7 @@ def server_marks(response: "Response", *, nonce: str, spent_ms: int) -> "tuple[i
         spent_ms: how long the person took by the browser's clock, from the dashes to the last word.
     """
     openings = list(response.assignment.passage_openings.all())
-    own = [one for one in openings if one.nonce == nonce]
+    own = [opening for opening in openings if opening.nonce == nonce]
     marks = []
     if len(openings) > 1:
         marks.append("opened_again")

@@ -35,7 +35,9 @@ def read_models(study: Study, *, progress: Progress | None = None) -> dict[str, 
     Raises:
         HunchError: a model cannot be used, or stopped in the middle; what it had read is stored.
     """
-    texts = [Text(one.external_id, one.plain) for one in eligible_questions(study)]
+    texts = [
+        Text(eligible_question.external_id, eligible_question.plain) for eligible_question in eligible_questions(study)
+    ]
     read = {}
     for model in study.config.models:
 
@@ -43,8 +45,8 @@ def read_models(study: Study, *, progress: Progress | None = None) -> dict[str, 
             if progress is not None:
                 progress(name, done, total)
 
-        found = readings.read(source_of(model), texts, progress=shown)
-        read[model.name] = len(texts) - found.stored
+        result = readings.read(source_of(model), texts, progress=shown)
+        read[model.name] = len(texts) - result.stored
     return read
 
 
@@ -58,9 +60,9 @@ def read_quickly(model: LanguageModelConfig, questions: Sequence[Question]) -> N
     source = source_of(model)
     if source.scheme != NGRAM or len(questions) > QUICK:
         return
-    hashes = {text_hash(one.plain) for one in questions}
+    hashes = {text_hash(question.plain) for question in questions}
     if len(set(_newest_of(model).filter(text_sha256__in=hashes).values_list("text_sha256", flat=True))) < len(hashes):
-        readings.read(source, [Text(one.external_id, one.plain) for one in questions])
+        readings.read(source, [Text(question.external_id, question.plain) for question in questions])
 
 
 def surprisals(study: Study, questions: Sequence[Question]) -> dict[str, dict[int, np.ndarray]]:
@@ -83,10 +85,10 @@ def _newest_of(model: LanguageModelConfig) -> QuerySet[Reading]:
 
 def _of_model(model: LanguageModelConfig, questions: Sequence[Question]) -> dict[int, np.ndarray]:
     source = source_of(model)
-    hashes = {text_hash(one.plain) for one in questions}
+    hashes = {text_hash(question.plain) for question in questions}
     stored = {row.text_sha256: row for row in _newest_of(model).filter(text_sha256__in=hashes)}
     whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
-    found = {}
+    surprisals = {}
     for question in questions:
         row = stored.get(text_hash(question.plain))
         if row is None:
@@ -96,5 +98,5 @@ def _of_model(model: LanguageModelConfig, questions: Sequence[Question]) -> dict
             values, _likeliest = word_values(question.plain, reading, words_are_tokens=whole)
         except PredictorError as exc:
             raise HunchError(f"models: {model.name}: passage {question.external_id}: {exc}") from exc
-        found[question.pk] = values["surprisal"].astype(np.float64)
-    return found
+        surprisals[question.pk] = values["surprisal"].astype(np.float64)
+    return surprisals

@@ -31,10 +31,12 @@ def _answers(study_id: int) -> dict[str, str]:
     from survey.models import Study
     from survey.services.banks.eligibility import eligible_questions
 
-    found = {}
-    for one in eligible_questions(Study.objects.get(pk=study_id)):
-        found[" ".join(str(one.extra.get("question", "")).split())] = str(one.extra.get("answer", ""))
-    return found
+    answers = {}
+    for eligible_question in eligible_questions(Study.objects.get(pk=study_id)):
+        answers[" ".join(str(eligible_question.extra.get("question", "")).split())] = str(
+            eligible_question.extra.get("answer", "")
+        )
+    return answers
 
 
 @lru_cache(maxsize=4)
@@ -47,8 +49,12 @@ def _read_by_model(study_id: int) -> dict[str, np.ndarray]:
 
     study = Study.objects.get(pk=study_id)
     questions = eligible_questions(study)
-    found = next(iter(surprisals(study, questions).values()), {})
-    return {" ".join(one.plain.split()): found[one.pk] for one in questions if one.pk in found}
+    model_surprisals = next(iter(surprisals(study, questions).values()), {})
+    return {
+        " ".join(question.plain.split()): model_surprisals[question.pk]
+        for question in questions
+        if question.pk in model_surprisals
+    }
 
 
 def made_up_surprisal(passage: str, words: int) -> np.ndarray:
@@ -95,10 +101,10 @@ class ReadingPerson(SimulatedPerson):
         known = self.read.get(passage)
         surprisal = made_up_surprisal(passage, len(words)) if known is None else np.nan_to_num(known, posinf=0.0)
         level = LEVEL + self.pace + PASSAGE_SD * random.Random(passage).gauss(0, 1)  # noqa: S311
-        found = []
+        times = []
         for place, word in enumerate(words):
             time = level + LETTER * len(word) + self.random.gauss(0, NOISE_SD)
             if not self.null:
                 time += SLOPE * surprisal[place] + (SPILL * surprisal[place - 1] if place else 0.0)
-            found.append(round(min(max(time, LEAST), MOST)))
-        return found
+            times.append(round(min(max(time, LEAST), MOST)))
+        return times

@@ -32,7 +32,7 @@ class ReadingPractice(Practice):
             return question_screen(example["question"])
         return None
 
-    def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        times = given[0]["times"]
+    def summary(self, answers: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        times = answers[0]["times"]
         count = len(times) if isinstance(times, list) else len(str(times).split())
         return [_("You have read %(words)s words.") % {"words": count}]

@@ -17,11 +17,11 @@ SCRIPT = "self_paced_reading/reading.js"
 
 def next_screen(assignment: "Assignment") -> Screen | None:
     """The passage, its question, nothing."""
-    given = {response.screen for response in assignment.responses.all()}
+    screens = {response.screen for response in assignment.responses.all()}
     passage = assignment.slot.item.read_passage
-    if PASSAGE not in given:
+    if PASSAGE not in screens:
         return passage_screen(passage.words)
-    return None if QUESTION in given else question_screen(passage.asks)
+    return None if QUESTION in screens else question_screen(passage.asks)
 
 
 def passage_screen(words: list[str]) -> Screen:

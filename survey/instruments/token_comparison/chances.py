@@ -29,6 +29,6 @@ def chance_of_any(universe: int, drawn: Sequence[int], own: np.ndarray) -> np.nd
     for place, count in enumerate(own.tolist()):
         for n in drawn:
             left = universe - n
-            for one in range(count):
-                missed[place] *= max(left - one, 0) / (universe - one)
+            for number in range(count):
+                missed[place] *= max(left - number, 0) / (universe - number)
     return 1 - missed

@@ -43,22 +43,24 @@ def load_bank() -> Bank:
 def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     """Whether people's figure is the one that the same draws give for what the simulated people hold."""
     table = StudyTable(study, instruments.of_study(study).options, study_answers(study))
-    found = estimate(table.comparisons, table.answers())
+    study_estimate = estimate(table.comparisons, table.answers())
     held = _held(table, null)
-    one = check(table.comparisons, table.answers(), held, ratios=instruments.of_study(study).options.ratios)
-    if found is None or one.rounded is None:
+    model_check = check(table.comparisons, table.answers(), held, ratios=instruments.of_study(study).options.ratios)
+    if study_estimate is None or model_check.rounded is None:
         return DemonstrationVerdict(False, "no context has an answer", {})
-    away = abs(found.difference - one.rounded.difference)
-    allowed = NEAR + 4 * found.error_draws
+    away = abs(study_estimate.difference - model_check.rounded.difference)
+    allowed = NEAR + 4 * study_estimate.error_draws
     sentence = (
-        f"L - L_G of people is {number(found.difference)} nats a token at {found.contexts} contexts, and what "
-        f"simulated people hold gives {number(one.rounded.difference)} on the same draws: {number(away)} apart, where "
+        f"L - L_G of people is {number(study_estimate.difference)} nats a token at {study_estimate.contexts} "
+        "contexts, and what "
+        f"simulated people hold gives {number(model_check.rounded.difference)} on the same draws: "
+        f"{number(away)} apart, where "
         f"{number(allowed)} at most is expected"
     )
     figures = {
-        "difference": found.difference,
-        "expected": one.rounded.difference,
-        "contexts": found.contexts,
+        "difference": study_estimate.difference,
+        "expected": model_check.rounded.difference,
+        "contexts": study_estimate.contexts,
         "answers": len(table.people),
     }
     return DemonstrationVerdict(bool(away <= allowed), sentence, figures)
@@ -69,10 +71,13 @@ def _held(table: StudyTable, null: bool) -> CheckModel:
     c = table.comparisons
     if null:
         return CheckModel("held", np.zeros(c.contexts), np.zeros(len(c)))
-    true = [log_held(text, one.true_text, one.log_g_true) for text, one in zip(table.shown, table.chosen, strict=True)]
+    true = [
+        log_held(text, context.true_text, context.log_g_true)
+        for text, context in zip(table.shown, table.chosen, strict=True)
+    ]
     others = [
         log_held(text, other.text, other.log_g)
-        for text, one in zip(table.shown, table.chosen, strict=True)
-        for other in one.others
+        for text, context in zip(table.shown, table.chosen, strict=True)
+        for other in context.others
     ]
     return CheckModel("held", np.array(true), np.array(others))

@@ -51,14 +51,14 @@ class ComparisonEstimates(Estimates):
 
 
 def _percent(assignments: Sequence["Assignment"]) -> np.ndarray:
-    found = [stated_of(assignment) for assignment in assignments]
-    return np.array([np.nan if one is None else one.percent_true for one in found], dtype=np.float64)
+    stated_chances = [stated_of(assignment) for assignment in assignments]
+    return np.array([np.nan if chance is None else chance.percent_true for chance in stated_chances], dtype=np.float64)
 
 
 def _kind(token: str) -> str:
     own = token.strip()
     if own.isdigit():
         return "digits"
-    if not any(one.isalpha() for one in own):
+    if not any(character.isalpha() for character in own):
         return "punctuation"
     return "begins a word" if token[:1].isspace() else "goes on"

@@ -23,7 +23,7 @@ def form_for(ratios: Sequence[int]) -> type[forms.Form]:
     }
     chance = forms.ChoiceField(
         label=_("How likely is it that the left one is the true one, in percent?"),
-        choices=[(str(one), words.get(one, str(one))) for one in ratios],
+        choices=[(str(ratio), words.get(ratio, str(ratio))) for ratio in ratios],
         widget=ChancesInRow,
         error_messages={
             "required": _("Choose one of the percentages. If you do not know, choose 50."),

@@ -105,7 +105,7 @@ class TokenComparison(ListedInstrument):
             if left and preparing.is_quick(options.generator, len(left)):
                 preparing.prepare(questions, options)
                 left = []
-            quick = [one for one in config.models if preparing.is_quick(one.source, len(questions))]
+            quick = [model for model in config.models if preparing.is_quick(model.source, len(questions))]
             if not left and quick:
                 preparing.prepare(questions, options, quick)
         except HunchError as exc:
@@ -115,28 +115,29 @@ class TokenComparison(ListedInstrument):
             yield GENERATOR, preparing.not_prepared("the bank", len(left)).message
 
     def remarks(self) -> Sequence[Note]:
-        found = []
+        remarks = []
         if not self.study.config.models:
-            found.append(
+            remarks.append(
                 Note("models", "no language model is named: without one to check, the report shows no perplexity")
             )
-        shown = sum(len(block.all_examples) for block in self.study.config.blocks if block.kind == "practice")
-        if shown < PRACTISED:
-            found.append(
+        practised = sum(len(block.all_examples) for block in self.study.config.blocks if block.kind == "practice")
+        if practised < PRACTISED:
+            remarks.append(
                 Note(
                     "blocks",
-                    f"people see {shown} comparisons for practice: with {PRACTISED} and their rewards they learn what "
+                    f"people see {practised} comparisons for practice: with {PRACTISED} and their rewards "
+                    "they learn what "
                     "the scoring rule pays",
                 )
             )
         if self.options.contexts_together:
-            found.append(
+            remarks.append(
                 Note(
                     "instrument.options.contexts_together",
                     "who meets a context again has seen its true token: only first answers then say what people expect",
                 )
             )
-        return found
+        return remarks
 
     # Items
 
@@ -147,7 +148,7 @@ class TokenComparison(ListedInstrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         """Texts with something to compare. Where all draws are the true token nothing is asked."""
         there = self.contexts(questions) if self.options.generator else {}
-        return [question for question in questions if any(one.drawn for one in there.get(question.pk, ()))]
+        return [question for question in questions if any(context.drawn for context in there.get(question.pk, ()))]
 
     def drawn_by(self) -> Any:
         return {"preparation": preparing.preparation_of(self.options)}
@@ -173,10 +174,10 @@ class TokenComparison(ListedInstrument):
 
     def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[Any, ...]]:
         pairs = TokenPair.objects.select_related("context").in_bulk([item.pk for item in items])
-        found = [pairs[item.pk] for item in items]
+        item_pairs = [pairs[item.pk] for item in items]
         if self._together:
-            return [(pair.question_id, pair.context.position, pair.other_id) for pair in found]
-        return [(pair.question_id,) for pair in found]
+            return [(pair.question_id, pair.context.position, pair.other_id) for pair in item_pairs]
+        return [(pair.question_id,) for pair in item_pairs]
 
     @property
     def _together(self) -> bool:

@@ -12,6 +12,6 @@ def stated_of(assignment: "Assignment") -> "StatedChance | None":
     """What the person said; None if nothing (yet)."""
     for response in assignment.responses.all():
         if hasattr(response, "stated_chance"):
-            found: StatedChance = response.stated_chance
-            return found
+            stated_chance: StatedChance = response.stated_chance
+            return stated_chance
     return None

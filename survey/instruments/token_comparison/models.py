@@ -52,7 +52,9 @@ class PreparedContext(models.Model):
     @property
     def others(self) -> list[DrawnToken]:
         """The other tokens that were drawn, in the order of their ids."""
-        return [DrawnToken(int(one), str(text), int(times), float(log)) for one, text, times, log in self.drawn]
+        return [
+            DrawnToken(int(token_id), str(text), int(times), float(log)) for token_id, text, times, log in self.drawn
+        ]
 
 
 class ContextReading(models.Model):

@@ -33,11 +33,11 @@ class ComparisonOptions(Options):
     @field_validator("ratios")
     @classmethod
     def _ratios_fit(cls, ratios: tuple[int, ...]) -> tuple[int, ...]:
-        if any(not 0 < one < 100 for one in ratios):
+        if any(not 0 < ratio < 100 for ratio in ratios):
             raise ValueError("every ratio lies between 1 and 99: with 0 or 100 a reward could be infinite")
         if list(ratios) != sorted(set(ratios)):
             raise ValueError("write the ratios in rising order, each once")
-        if UNSURE not in ratios or [100 - one for one in reversed(ratios)] != list(ratios):
+        if UNSURE not in ratios or [100 - ratio for ratio in reversed(ratios)] != list(ratios):
             raise ValueError("ratios are symmetric about 50, and 50 is one of them: for each p also 100 - p")
         if not 3 <= len(ratios) <= 21:
             raise ValueError("name 3 to 21 ratios")

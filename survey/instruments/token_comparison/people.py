@@ -35,15 +35,18 @@ def _contexts(study_id: int) -> dict[str, dict[str, float]]:
     study = Study.objects.get(pk=study_id)
     options: ComparisonOptions = instruments.of_study(study).options
     questions = eligible_questions(study)
-    found: dict[str, dict[str, float]] = {}
+    held: dict[str, dict[str, float]] = {}
     text_of = {question.pk: question.plain for question in questions}
     for key, contexts in contexts_of(options, questions).items():
-        for one in contexts:
-            context = text_of[key][: one.end]
-            own = found.setdefault(" ".join(context.split()), {})
-            for text, log_g in ((one.true_text, one.log_g_true), *((other.text, other.log_g) for other in one.others)):
+        for prepared in contexts:
+            context = text_of[key][: prepared.end]
+            own = held.setdefault(" ".join(context.split()), {})
+            for text, log_g in (
+                (prepared.true_text, prepared.log_g_true),
+                *((other.text, other.log_g) for other in prepared.others),
+            ):
                 own[shown_token(text)] = log_held(context, text, log_g)
-    return found
+    return held
 
 
 def log_held(context: str, token: str, log_g: float) -> float:
@@ -70,4 +73,4 @@ class ComparingPerson(SimulatedPerson):
             return {"percent_left": str(UNSURE)}
         odds = left - right + self.ability + self.random.gauss(0, ANSWER_SD)
         chance = 100 / (1 + math.exp(-odds))
-        return {"percent_left": str(min(self.ratios, key=lambda one: abs(one - chance)))}
+        return {"percent_left": str(min(self.ratios, key=lambda ratio: abs(ratio - chance)))}

@@ -54,8 +54,8 @@ class ComparisonPractice(Practice):
             practice=True,
         )
 
-    def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        return [_("You gave %(percent)s %% to the left one.") % {"percent": given[0]["percent_left"]}]
+    def summary(self, answers: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        return [_("You gave %(percent)s %% to the left one.") % {"percent": answers[0]["percent_left"]}]
 
 
 def chance_of(example: Mapping[str, str]) -> float | None:

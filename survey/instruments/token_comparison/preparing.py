@@ -78,11 +78,11 @@ def contexts_of(options: ComparisonOptions, questions: Sequence[Question]) -> di
     of_text: dict[str, list[int]] = {}
     for question in questions:
         of_text.setdefault(text_hash(question.plain), []).append(question.pk)
-    found: dict[int, list[PreparedContext]] = {}
+    contexts: dict[int, list[PreparedContext]] = {}
     for row in _stored(preparation_of(options), list(of_text)):
         for key in of_text[row.text_sha256]:
-            found.setdefault(key, []).append(row)
-    return found
+            contexts.setdefault(key, []).append(row)
+    return contexts
 
 
 def _stored(preparation: str, hashes: Sequence[str]) -> Iterator[PreparedContext]:
@@ -124,7 +124,7 @@ def prepare(
             contexts is written then.
     """
     source, preparation = generator_of(options), preparation_of(options)
-    texts = {text_hash(one.plain): Text(one.external_id, one.plain) for one in questions}
+    texts = {text_hash(question.plain): Text(question.external_id, question.plain) for question in questions}
     stored = {row.text_sha256 for row in _stored(preparation, list(texts))}
     wanted = [(sha256, text) for sha256, text in texts.items() if sha256 not in stored]
     made: list[PreparedContext] = []
@@ -200,20 +200,20 @@ class _Maker:
         seed = derive(options.draw_seed, "draws", sha256)
         said = _said(self._reader, text, Detail(samples=options.draws, seed=seed, among=self._readable))
         logs = log_probabilities(self._reader, text, cut["id"][chosen], chosen)
-        found = []
+        contexts = []
         for place in chosen.tolist():
             true = int(cut["id"][place])
             mass = _mass(said, place)
-            given = logs[place].get(true, -math.inf) - mass
-            if not math.isfinite(given):
+            log_given = logs[place].get(true, -math.inf) - mass
+            if not math.isfinite(log_given):
                 self._problems.append(
                     f"{text.id}: the generator gives its token {place + 1}, "
                     f"{self._vocabulary.text_of(true)!r}, the probability 0; take one that is smoothed, or that knows "
                     "this token"
                 )
                 continue
-            found.append(self._context(sha256, place, seed, cut, given, said.drawn[place], mass))
-        return found
+            contexts.append(self._context(sha256, place, seed, cut, log_given, said.drawn[place], mass))
+        return contexts
 
     def _context(
         self,
@@ -226,8 +226,8 @@ class _Maker:
         mass: float,
     ) -> PreparedContext:
         true = int(cut["id"][place])
-        times = Counter(int(one) for one, _log in drawn)
-        logs = {int(one): float(log) - mass for one, log in drawn}
+        times = Counter(int(token) for token, _log in drawn)
+        logs = {int(token): float(log) - mass for token, log in drawn}
         text_of = self._vocabulary.text_of
         return PreparedContext(
             preparation=self._preparation,
@@ -244,7 +244,9 @@ class _Maker:
             true_text=text_of(true),
             log_g_true=min(log_true, 0.0),
             drawn=[
-                [one, text_of(one), count, min(logs[one], 0.0)] for one, count in sorted(times.items()) if one != true
+                [token, text_of(token), count, min(logs[token], 0.0)]
+                for token, count in sorted(times.items())
+                if token != true
             ],
         )
 
@@ -279,16 +281,16 @@ def log_probabilities(
     the model cannot give. At its other places nothing need stand."""
     looked_at = frozenset(map(int, places))
     wanted = np.unique(np.asarray(tokens, dtype=np.int64))
-    found: list[dict[int, float]] = []
+    logs: list[dict[int, float]] = []
     for start in range(0, len(wanted), TOKENS_AT_ONCE):
         part = wanted[start : start + TOKENS_AT_ONCE]
         said = _said(reader, text, Detail(top=len(part), among=part, places=looked_at))
-        found = found or [{} for _place in said.top]
-        for known, ids, top in zip(found, said.top_ids, said.top, strict=True):
+        logs = logs or [{} for _place in said.top]
+        for known, ids, top in zip(logs, said.top_ids, said.top, strict=True):
             known.update(
-                {int(one): float(log) for one, (_text, log) in zip(ids, top, strict=True) if math.isfinite(log)}
+                {int(token): float(log) for token, (_text, log) in zip(ids, top, strict=True) if math.isfinite(log)}
             )
-    return found
+    return logs
 
 
 def _read(
@@ -303,9 +305,9 @@ def _read(
     reader = _reader(source, row)
     known = _readings(model, contexts, reader.source)
     wanted: dict[str, list[PreparedContext]] = {}
-    for one in contexts:
-        if one.pk not in known:
-            wanted.setdefault(one.text_sha256, []).append(one)
+    for context in contexts:
+        if context.pk not in known:
+            wanted.setdefault(context.text_sha256, []).append(context)
     if not wanted:
         return 0
     language_model = LanguageModel.named(model.name)
@@ -318,13 +320,13 @@ def _read(
             ids_of = {one.pk: [one.true_id, *(other.id for other in one.others)] for one in own}
             # All contexts of a text in one reading: a model on disk takes a second for each.
             logs_at = log_probabilities(reader, texts[sha256], np.concatenate(list(ids_of.values())), places)
-            for one in own:
-                ids, logs = ids_of[one.pk], logs_at[one.position]
-                whole = _mass(mass, one.position)
+            for context in own:
+                ids, logs = ids_of[context.pk], logs_at[context.position]
+                whole = _mass(mass, context.position)
                 values = [logs[token] - whole if token in logs else None for token in ids]
                 pending.append(
                     ContextReading(
-                        context=one,
+                        context=context,
                         language_model=language_model,
                         source=str(source),
                         source_sha256=reader.source,
@@ -358,22 +360,22 @@ def readings_of(
     )
     if newest is None:
         return {}
-    found = {}
+    readings = {}
     rows = _readings(model, contexts, newest)
-    for one in contexts:
-        row = rows.get(one.pk)
+    for context in contexts:
+        row = rows.get(context.pk)
         if row is not None:
             logs = [math.nan if log is None else float(log) for log in row.log_others]
             true = math.nan if row.log_true is None else row.log_true
-            found[one.pk] = (true, {other.id: log for other, log in zip(one.others, logs, strict=True)})
-    return found
+            readings[context.pk] = (true, {other.id: log for other, log in zip(context.others, logs, strict=True)})
+    return readings
 
 
 def _readings(
     model: LanguageModelConfig, contexts: Sequence[PreparedContext], source_sha256: str
 ) -> dict[int, ContextReading]:
-    keys = [one.pk for one in contexts]
-    found: dict[int, ContextReading] = {}
+    keys = [context.pk for context in contexts]
+    readings: dict[int, ContextReading] = {}
     for start in range(0, len(keys), ASKED_AT_ONCE):
         rows = ContextReading.objects.filter(
             language_model__name=model.name,
@@ -381,5 +383,5 @@ def _readings(
             source_sha256=source_sha256,
             context__in=keys[start : start + ASKED_AT_ONCE],
         )
-        found.update({row.context_id: row for row in rows})
-    return found
+        readings.update({row.context_id: row for row in rows})
+    return readings

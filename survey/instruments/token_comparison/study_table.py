@@ -35,13 +35,13 @@ class StudyTable:
         self.people: list[int] = []
         self._names: dict[int, str] = {}
         of_answer: list[tuple[int, int, int]] = []
-        given: list[tuple[tuple[int, int], int, int]] = []
+        stated_answers: list[tuple[tuple[int, int], int, int]] = []
         for answer in answers:
             stated = stated_of(answer)
             if stated is None:
                 continue
             pair = answer.slot.item.token_pair
-            given.append(((pair.context_id, pair.other_id), answer.sitting.respondent_id, stated.percent_true))
+            stated_answers.append(((pair.context_id, pair.other_id), answer.sitting.respondent_id, stated.percent_true))
             self._names[answer.sitting.respondent_id] = answer.sitting.respondent.pseudonym
         question_of = {
             context.pk: question for question in _with_all(study, questions) for context in there.get(question.pk, ())
@@ -49,31 +49,31 @@ class StudyTable:
         contexts = {context.pk: context for own in there.values() for context in own}
         universe = sum(len(context.drawn) for context in contexts.values())
         drawn = drawn_of(study)
-        asked = {key[0] for key, _person, _percent in given}
-        chosen = [one for one in contexts.values() if one.pk in asked or not one.drawn]
+        asked = {key[0] for key, _person, _percent in stated_answers}
+        chosen = [context for context in contexts.values() if context.pk in asked or not context.drawn]
         self.chosen = chosen
-        self.shown = [question_of[one.pk].plain[: one.end] for one in chosen]
-        place = {one.pk: number for number, one in enumerate(chosen)}
-        items = [(place[one.pk], other) for one in chosen for other in one.others]
+        self.shown = [question_of[context.pk].plain[: context.end] for context in chosen]
+        place = {context.pk: number for number, context in enumerate(chosen)}
+        items = [(place[context.pk], other) for context in chosen for other in context.others]
         number_of = {(chosen[at].pk, other.id): number for number, (at, other) in enumerate(items)}
-        for key, person, percent in given:
+        for key, person, percent in stated_answers:
             of_answer.append((number_of[key], person, percent))
             self.people.append(person)
-        texts = list(dict.fromkeys(question_of[one.pk].external_id for one in chosen))
+        texts = list(dict.fromkeys(question_of[context.pk].external_id for context in chosen))
         text_number = {name: number for number, name in enumerate(texts)}
-        own = np.array([len(one.drawn) for one in chosen], dtype=np.int64)
+        own = np.array([len(context.drawn) for context in chosen], dtype=np.int64)
         weight = np.ones(len(chosen))
         if universe and drawn:
             chance = np.where(own > 0, chance_of_any(universe, drawn, own), 1.0)
             weight = 1 / np.maximum(chance, 1e-12)
         item_chance = chance_of_one(universe, drawn) if universe and drawn else 1.0
         self.texts = texts
-        self.names = [f"{question_of[one.pk].external_id}@{one.position}" for one in chosen]
+        self.names = [f"{question_of[context.pk].external_id}@{context.position}" for context in chosen]
         self.comparisons = Comparisons(
-            text=np.array([text_number[question_of[one.pk].external_id] for one in chosen], dtype=np.int64),
-            log_g_true=np.array([one.log_g_true for one in chosen], dtype=np.float64),
-            draws=np.array([one.draws for one in chosen], dtype=np.float64),
-            same=np.array([one.same for one in chosen], dtype=np.float64),
+            text=np.array([text_number[question_of[context.pk].external_id] for context in chosen], dtype=np.int64),
+            log_g_true=np.array([context.log_g_true for context in chosen], dtype=np.float64),
+            draws=np.array([context.draws for context in chosen], dtype=np.float64),
+            same=np.array([context.same for context in chosen], dtype=np.float64),
             weight=weight,
             context=np.array([at for at, _other in items], dtype=np.int64),
             multiplicity=np.array([other.times for _at, other in items], dtype=np.float64),
@@ -102,13 +102,13 @@ class StudyTable:
         """The same contexts with each person's answers, by pseudonym."""
         return {
             self._names[person]: (self.comparisons, self.answers(person), self.models)
-            for person in sorted(set(self.people), key=lambda one: self._names[one])
+            for person in sorted(set(self.people), key=lambda number: self._names[number])
         }
 
     def _models(
         self, study: "Study", chosen: Sequence[PreparedContext], items: Sequence[tuple[int, DrawnToken]]
     ) -> list[CheckModel]:
-        found = []
+        models = []
         for model in study.config.models:
             read = readings_of(model, chosen)
             if len(read) < len(chosen):
@@ -117,13 +117,13 @@ class StudyTable:
                     f"token_comparison {study.slug} --prepare"
                 )
                 continue
-            true = np.array([read[one.pk][0] for one in chosen], dtype=np.float64)
+            true = np.array([read[context.pk][0] for context in chosen], dtype=np.float64)
             others = np.array([read[chosen[at].pk][1].get(other.id, np.nan) for at, other in items], dtype=np.float64)
             lost = int((~np.isfinite(true)).sum())
             if lost:
                 self.notes.append(f"{model.name}: gives {lost} true tokens no probability; its check leaves them out")
-            found.append(CheckModel(model.name, true, others))
-        return found
+            models.append(CheckModel(model.name, true, others))
+        return models
 
 
 def _with_all(study: "Study", questions: Sequence[Question]) -> list[Question]:

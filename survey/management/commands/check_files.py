@@ -13,11 +13,11 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         count = len(needed_files.needed_files())
-        found = list(needed_files.faults())
-        for fault in found:
+        faults = list(needed_files.faults())
+        for fault in faults:
             self.stderr.write(f"{fault.sha256} ({fault.of}) {fault.what}")
-        if found:
-            self.stderr.write(f"{len(found)} of {count} files are missing in {settings.HUNCH_STORAGE_URL}: copy them")
+        if faults:
+            self.stderr.write(f"{len(faults)} of {count} files are missing in {settings.HUNCH_STORAGE_URL}: copy them")
             self.stderr.write("from where they were, or restore a backup")
             raise SystemExit(1)
         self.stdout.write(f"all {count} files that plans and predictors need are in {settings.HUNCH_STORAGE_URL}")

@@ -48,27 +48,27 @@ class Command(HunchCommand):
         parser.add_argument("--json", action="store_true", help="as JSON")
 
     def handle(self, *args: Any, path: str, fee: float, **options: Any) -> None:
-        found = checking.check_study(
+        check = checking.check_study(
             text=creating.read_study_file(path), source_name=path, fee=fee, pools=True, sizes=True
         )
         if options["json"]:
-            self.stdout.write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+            self.stdout.write(json.dumps(check.as_json(), indent=2, ensure_ascii=False))
         else:
-            self._tell(found)
-        if found.has_problems:
+            self._tell(check)
+        if check.has_problems:
             raise SystemExit(1)
 
-    def _tell(self, found: checking.StudyCheck) -> None:
-        for one in found.findings:
-            place = f"{found.source}:{one.line}: " if one.line else ""
-            self.stdout.write(f"{place}{one}")
-        if found.slug:
-            self._facts(found)
-        problems = sum(one.level == "problem" for one in found.findings)
-        remarks = len(found.findings) - problems
-        self.stdout.write(f"{found.source}: {problems} problems, {remarks} remarks")
+    def _tell(self, check: checking.StudyCheck) -> None:
+        for finding in check.findings:
+            place = f"{check.source}:{finding.line}: " if finding.line else ""
+            self.stdout.write(f"{place}{finding}")
+        if check.slug:
+            self._facts(check)
+        problems = sum(one.level == "problem" for one in check.findings)
+        remarks = len(check.findings) - problems
+        self.stdout.write(f"{check.source}: {problems} problems, {remarks} remarks")
 
-    def _facts(self, found: checking.StudyCheck) -> None:
+    def _facts(self, check: checking.StudyCheck) -> None:
         rows = [
             [
                 f"{stage.stage} (pilot)" if stage.pilot else str(stage.stage),
@@ -77,11 +77,11 @@ class Command(HunchCommand):
                 *(str(stage.slots.get(role, "")) for role in ("sampled", "holdout", "controls")),
                 integer(stage.sampled_so_far),
             ]
-            for stage in found.stages
+            for stage in check.stages
         ]
         header = ["stage", "design", "sittings", "sampled", "holdout", "controls", "sampled so far"]
         self.stdout.write(aligned(header, rows))
-        for stage in found.stages:
+        for stage in check.stages:
             if (test := stage.test) is not None:
                 self.stdout.write(_test(stage, test))
             for quota, places in stage.quotas.items():
@@ -89,16 +89,16 @@ class Command(HunchCommand):
                 self.stdout.write(f"stage {stage.stage} quota {quota}: {cells}; {sum(places.values())} in all")
             if stage.stop:
                 self.stdout.write(f"stage {stage.stage} {stage.stop}")
-        for limits in found.sizes:
+        for limits in check.sizes:
             self.stdout.write(f"sizes: {limits}")
-        if found.pools:
-            self.stdout.write(_pools(found.pools))
-        self.stdout.write(f"minutes expected: {found.minutes}; attention checks: {found.attention_checks}")
-        self.stdout.write(f"languages: {', '.join(found.languages)}; kept until: {found.retention_until or 'not said'}")
-        if pay := found.pay:
+        if check.pools:
+            self.stdout.write(_pools(check.pools))
+        self.stdout.write(f"minutes expected: {check.minutes}; attention checks: {check.attention_checks}")
+        self.stdout.write(f"languages: {', '.join(check.languages)}; kept until: {check.retention_until or 'not said'}")
+        if pay := check.pay:
             minimum = "" if pay.minimum is None else f"; the panel's minimum is {money(pay.minimum)}"
             self.stdout.write(f"pay: {money(pay.an_hour, pay.currency)} an hour{minimum}")
-        if cost := found.cost:
+        if cost := check.cost:
             screen_outs = f", at most {money(cost.screen_outs)} for screen-outs" if cost.screen_outs else ""
             self.stdout.write(
                 f"cost: {cost.people} people, {money(cost.rewards)} in rewards{screen_outs} and "
@@ -106,7 +106,7 @@ class Command(HunchCommand):
                 f"{money(cost.total, cost.currency)} in all"
                 + (f", and {cost.bonus_per_point} cents for each point" if cost.bonus_per_point else "")
             )
-        self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in found.codes.items()))
+        self.stdout.write("codes: " + ", ".join(f"{outcome}: {action}" for outcome, action in check.codes.items()))
 
 
 def _pools(pools: Sequence[PoolOutlook]) -> str:

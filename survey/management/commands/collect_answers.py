@@ -64,20 +64,20 @@ class Command(HunchCommand):
             cost_cap=cost_cap,
             hold=True,
         )
-        shown = bar(total=collection.wanted, name=collection.language_model.name[:22])
+        progress_bar = bar(total=collection.wanted, name=collection.language_model.name[:22])
 
         def progress(now: AnswerCollection) -> None:
-            shown.total = now.wanted
-            shown.update(now.answered - shown.n)
+            progress_bar.total = now.wanted
+            progress_bar.update(now.answered - progress_bar.n)
             if now.cost is not None:
-                shown.set_postfix_str(f"{number(now.cost, 4)} spent")
+                progress_bar.set_postfix_str(f"{number(now.cost, 4)} spent")
 
         try:
             ended = collecting.run_collection(collection.pk, progress=progress)
         except KeyboardInterrupt:
             raise HunchError("stopped; what was collected is stored. Run the same command again to go on") from None
         finally:
-            shown.close()
+            progress_bar.close()
         if ended is None:
             raise HunchError("another process took this collection over; see the admin's list of collections")
         self._report(ended)

@@ -133,8 +133,8 @@ class Command(BaseCommand):
             # 1 run of 100.
             same_in_every_stage=True,
         )
-        with bar(total=respondents, name=f"stage {stage.index}: respondents", unit=" people") as shown:
-            outcomes = crowd.run(lambda visit: shown.update())
+        with bar(total=respondents, name=f"stage {stage.index}: respondents", unit=" people") as progress_bar:
+            outcomes = crowd.run(lambda visit: progress_bar.update())
         if outcomes["completed"] < respondents:
             raise HunchError(f"{stage}: not everybody could finish: {dict(outcomes)}")
         closing = lifecycle.close_stage(stage)

@@ -12,10 +12,10 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         is_broken = False
-        for found in examine():
-            self.stdout.write(f"{found.grade:8} {found.part}: {found.what}")
-            if found.to_do:
-                self.stdout.write(f"{'':8} -> {found.to_do}")
-            is_broken = is_broken or found.grade == Grade.BROKEN
+        for finding in examine():
+            self.stdout.write(f"{finding.grade:8} {finding.part}: {finding.what}")
+            if finding.to_do:
+                self.stdout.write(f"{'':8} -> {finding.to_do}")
+            is_broken = is_broken or finding.grade == Grade.BROKEN
         if is_broken:
             raise SystemExit(1)

@@ -29,10 +29,10 @@ class Command(HunchCommand):
             out.mkdir(parents=True, exist_ok=True)
         except OSError as exc:
             raise HunchError(f"--out {out}: cannot be made ({exc.strerror}): choose another folder") from exc
-        found = dry_run.run(study, out, people=people, say=lambda done, total, words: self.stderr.write(words))
-        for stage in found.stages:
+        rehearsal = dry_run.run(study, out, people=people, say=lambda done, total, words: self.stderr.write(words))
+        for stage in rehearsal.stages:
             self.stdout.write(f"stage {stage['stage']}: {stage['people']} people, {stage['state']}")
-        for note in found.notes:
+        for note in rehearsal.notes:
             self.stdout.write(f"note: {note}")
-        for one in found.filled:
-            self.stdout.write(f"{one.title}: {f'not filled: {one.why}' if one.why else 'filled'}")
+        for report in rehearsal.filled:
+            self.stdout.write(f"{report.title}: {f'not filled: {report.why}' if report.why else 'filled'}")

@@ -52,11 +52,11 @@ class Command(HunchCommand):
 
     def _zip(self, study: Study, out: Path, asked: dict[str, Any]) -> None:
         kind = find_kind("export")
-        given = kind.checked(study, asked)
+        arguments = kind.checked(study, asked)
         auditing.record("export_answers", study, form="zip", **asked)
         try:
             out.mkdir(parents=True, exist_ok=True)
-            made = kind.make(Work(study, Given(given), out, lambda _done, _total, _words: None, None))
+            made = kind.make(Work(study, Given(arguments), out, lambda _done, _total, _words: None, None))
         except OSError as exc:
             raise HunchError(f"{out}: cannot be written: {exc.strerror}") from exc
         for name, rows in made["rows"].items():

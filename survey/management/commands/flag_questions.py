@@ -39,7 +39,7 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, questions: list[str], bank: str, kind: str, reason: str, **options: Any) -> None:
-        found = find_bank(bank)
+        question_bank = find_bank(bank)
         wishes = self._wishes(questions)
         by_reason: dict[str, list[str]] = {}
         for wish in wishes:
@@ -51,14 +51,16 @@ class Command(HunchCommand):
                 question
                 for why, ids in by_reason.items()
                 for question in question_flags.flag_questions(
-                    bank=found, external_ids=ids, kind="" if kind == NONE else kind, reason=why
+                    bank=question_bank, external_ids=ids, kind="" if kind == NONE else kind, reason=why
                 )
             ]
-        flagged = found.questions.exclude(flag="").count()
-        self.stdout.write(f"changed {len(changed)} of {len(wishes)} questions; {flagged} of {found} are flagged now")
+        flagged = question_bank.questions.exclude(flag="").count()
+        self.stdout.write(
+            f"changed {len(changed)} of {len(wishes)} questions; {flagged} of {question_bank} are flagged now"
+        )
 
     @staticmethod
     def _wishes(questions: list[str]) -> list[Wish]:
         if len(questions) == 1 and Path(questions[0]).is_file():
             return question_flags.read_ids(Path(questions[0]))
-        return [Wish(one) for one in questions]
+        return [Wish(question) for question in questions]

@@ -16,10 +16,10 @@ class Command(HunchCommand):
         parser.add_argument("--bank", required=True, metavar="NAME", help="NAME, or NAME@VERSION")
 
     def handle(self, *args: Any, path: str, bank: str, **options: Any) -> None:
-        found = find_bank(bank)
-        done = model_answers.import_answers(path, found)
+        question_bank = find_bank(bank)
+        done = model_answers.import_answers(path, question_bank)
         for note in done.notes:
             self.stderr.write(note)
         for llm, count in done.new.items():
             again = f"; {done.known[llm]} were there already" if done.known[llm] else ""
-            self.stdout.write(f"imported {count} answers of {llm} to {found}{again}")
+            self.stdout.write(f"imported {count} answers of {llm} to {question_bank}{again}")

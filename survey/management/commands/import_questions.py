@@ -126,24 +126,26 @@ class Command(HunchCommand):
         return uploads.proposal_of(read, replace(named or _exactly(read), html=tags))
 
     def _look(self, proposal: uploads.BankProposal) -> None:
-        given = {**proposal.choice.columns, **({"id": "the rows' order"} if proposal.choice.numbered else {})}
+        chosen_columns = {**proposal.choice.columns, **({"id": "the rows' order"} if proposal.choice.numbered else {})}
         if proposal.choice.task:
-            given["source"] = f"{proposal.choice.task!r} for all"
+            chosen_columns["source"] = f"{proposal.choice.task!r} for all"
         self.stdout.write(
-            aligned(["of a question", "column"], [[name, given.get(name, "-")] for name in columns.COLUMNS])
+            aligned(["of a question", "column"], [[name, chosen_columns.get(name, "-")] for name in columns.COLUMNS])
         )
         if proposal.left_out:
             self.stdout.write(f"left out: {', '.join(proposal.left_out)}")
         self.stdout.write(
             f"{len(proposal.rows):,} questions in {proposal.tasks:,} tasks, {proposal.without_key:,} without a key"
         )
-        shown = [[str(row.line), row.id, row.source, _short(row.question), _short(row.answer)] for row in proposal.rows]
-        self.stdout.write(aligned(["line", "id", "task", "question", "answer"], shown[:ROWS_SHOWN]))
+        printed_rows = [
+            [str(row.line), row.id, row.source, _short(row.question), _short(row.answer)] for row in proposal.rows
+        ]
+        self.stdout.write(aligned(["line", "id", "task", "question", "answer"], printed_rows[:ROWS_SHOWN]))
 
-    def _alike(self, found: Alike) -> None:
+    def _alike(self, alike: Alike) -> None:
         for pairs, count, what in (
-            (found.same, found.same_count, "the same question under two ids"),
-            (found.near, found.near_count, "nearly the same question"),
+            (alike.same, alike.same_count, "the same question under two ids"),
+            (alike.near, alike.near_count, "nearly the same question"),
         ):
             for pair in pairs[:PAIRS_SHOWN]:
                 self.stderr.write(
@@ -152,7 +154,7 @@ class Command(HunchCommand):
                 )
             if count > PAIRS_SHOWN:
                 self.stderr.write(f"and {count - PAIRS_SHOWN:,} more: {what}")
-        if not found.is_whole:
+        if not alike.is_whole:
             self.stderr.write("the table is large: not every pair of questions was compared")
 
     def _tell(self, made: Bank, *, new: int) -> None:

@@ -61,8 +61,8 @@ class Command(HunchCommand):
                 further = f" ({', '.join(marks)})" if marks else ""
                 self.stdout.write(f"  {argument.name}=...  {argument.help}{further}")
 
-    def _ask(self, kind: str, slug: str, given: list[str], *, now: bool) -> None:
-        job, is_new = jobs.ask(finding.find_study(slug), kind, by_argument(given))
+    def _ask(self, kind: str, slug: str, arguments: list[str], *, now: bool) -> None:
+        job, is_new = jobs.ask(finding.find_study(slug), kind, by_argument(arguments))
         if now:
             jobs.run(job.pk)
             job.refresh_from_db()

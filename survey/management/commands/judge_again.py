@@ -25,7 +25,7 @@ class Command(HunchCommand):
         for difference in again.differences:
             self.stdout.write(str(difference))
         done = "judged again" if yes else "would be judged again (--yes stores it)"
-        changed = sum(not one.studies for one in again.differences)
+        changed = sum(not difference.studies for difference in again.differences)
         because = f", since planned studies rest on them: {', '.join(again.resting)}" if again.resting else ""
         known = f"; {again.unreadable} of these are known as unreadable from now on" if again.unreadable else ""
         self.stdout.write(

@@ -49,10 +49,10 @@ class Command(HunchCommand):
         study = finding.find_study(slug)
         learning = learning_of(study)
         metrics = shown_metrics(learning)
-        parts = [one.name for one in learning.parts] if learning is not None else []
-        for flag, given, known in (("--sort", sort, list(sorts_of(learning))), ("--part", part, parts)):
-            if given is not None and given not in known:
-                raise HunchError(f"{flag}: {given!r} is not one of {', '.join(known) or 'none'}", code="invalid")
+        parts = [part.name for part in learning.parts] if learning is not None else []
+        for flag, value, known in (("--sort", sort, list(sorts_of(learning))), ("--part", part, parts)):
+            if value is not None and value not in known:
+                raise HunchError(f"{flag}: {value!r} is not one of {', '.join(known) or 'none'}", code="invalid")
         level = in_words(read_condition(study, [condition] if condition else []))
         lines = leaderboard(study, sort=sort, level=level)
         if not lines:

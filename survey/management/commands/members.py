@@ -35,8 +35,8 @@ class Command(HunchCommand):
                 raise NotFound(f"{study} has no member {options['username']!r}")
             members.remove_member(member)
         rows = [
-            [str(one.user), one.role, "yes" if one.may_spend else "no"]
-            for one in study.memberships.select_related("user").order_by("pk")
+            [str(membership.user), membership.role, "yes" if membership.may_spend else "no"]
+            for membership in study.memberships.select_related("user").order_by("pk")
         ]
         self.stdout.write(aligned(["who", "role", "may spend"], rows) if rows else "nobody: superusers alone see it")
 

@@ -40,10 +40,10 @@ class Command(HunchCommand):
                 for batch in money.pay_owed(posting):
                     cents = sum(payment.amount for payment in batch.payments.all())
                     self.stdout.write(f"payment {batch.pk}: {words.money(cents, posting.currency)} paid")
-            for one in money.owed(posting):
-                who = one.submission.respondent
-                amount = words.money(one.amount, posting.currency)
-                rows.append([str(posting.pk), who.pseudonym if who else "–", one.kind.label, amount])
+            for bonus in money.owed(posting):
+                who = bonus.submission.respondent
+                amount = words.money(bonus.amount, posting.currency)
+                rows.append([str(posting.pk), who.pseudonym if who else "–", bonus.kind.label, amount])
         self.stdout.write(aligned(["posting", "who", "for", "amount"], rows) if rows else "nothing is owed")
         cap = study.config.panel.spending_cap
         spent = money.committed(study)

@@ -58,23 +58,23 @@ class Command(ReportCommand):
         if (top or samples) and out is None:
             raise HunchError("--top, --samples: they are columns of tokens.csv; give --out DIR")
         try:
-            sources = [parse_source(one) for one in model]
+            sources = [parse_source(text) for text in model]
             detail = Detail(top=top, samples=samples) if top or samples else NO_DETAIL
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         groups: list[str] = []
         if bank:
-            found = find_bank(bank)
-            texts = text_files.texts_of_bank(found)
+            question_bank = find_bank(bank)
+            texts = text_files.texts_of_bank(question_bank)
             if not texts:
-                raise HunchError(f"--bank: {found} has no text without a flag")
+                raise HunchError(f"--bank: {question_bank} has no text without a flag")
             if by == "task":
-                groups = text_files.tasks_of_bank(found)
-            readings.note_bank(found)
+                groups = text_files.tasks_of_bank(question_bank)
+            readings.note_bank(question_bank)
         else:
             texts = text_files.read_texts(paths, by_lines=lines)
         if by == "text":
-            groups = [one.id for one in texts]
+            groups = [text.id for text in texts]
         learnt = text_files.read_texts([train], by_lines=lines) if train else []
         if learnt and any(source.scheme == "file" for source in sources):
             raise HunchError("--train: a file of readings holds no training texts; leave it out, or read with a model")
@@ -91,14 +91,14 @@ class Command(ReportCommand):
         )
 
     def _read(self, source: Source, texts: list[Text], detail: Detail) -> readings.Readings:
-        shown = bar(total=len(texts), name=source.name[:22])
+        progress_bar = bar(total=len(texts), name=source.name[:22])
 
         def progress(done: int, total: int) -> None:
-            shown.update(done - shown.n)
+            progress_bar.update(done - progress_bar.n)
 
         try:
             return readings.read(source, texts, detail=detail, progress=progress)
         except KeyboardInterrupt:
             raise HunchError("stopped; what was read is stored. Run the same command again to go on") from None
         finally:
-            shown.close()
+            progress_bar.close()

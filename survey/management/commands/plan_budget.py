@@ -36,9 +36,9 @@ class Command(ReportCommand):
         budget = planner.read(raw, path=path, studies=studies)
         if budget.needs_database:
             self.require_database()
-        with bar(total=budget.simulated, name="simulated studies", unit=" studies") as shown:
-            found = budget.findings(jobs=jobs, progress=lambda: shown.update())
-        self.show_findings(found, out=out)
+        with bar(total=budget.simulated, name="simulated studies", unit=" studies") as progress_bar:
+            report = budget.findings(jobs=jobs, progress=lambda: progress_bar.update())
+        self.show_findings(report, out=out)
 
 
 def _planner(path: Path, name: object) -> type[BudgetPlanner]:
@@ -47,7 +47,7 @@ def _planner(path: Path, name: object) -> type[BudgetPlanner]:
     Raises:
         FileErrors: there is no such instrument, or it plans no budgets; names those that do.
     """
-    able = [one for one in instruments.names() if instruments.kind(one).budget_planner]
+    able = [name for name in instruments.names() if instruments.kind(name).budget_planner]
     if name not in able:
         message = f"{name!r} plans no budgets; these instruments do: {', '.join(able)}"
         raise FileErrors([Problem(str(path), None, "instrument", message)])

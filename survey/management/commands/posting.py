@@ -95,8 +95,8 @@ class Command(HunchCommand):
             self._tell(postings.change(posting, Move(what)))
 
     def _rehearse(self, study: Study, *, again: bool, root: str | None) -> None:
-        found = None if again else rehearsals.newest(study)
-        begun = rehearsals.begin(study, root=root) if found is None else found
+        rehearsal = None if again else rehearsals.newest(study)
+        begun = rehearsals.begin(study, root=root) if rehearsal is None else rehearsal
         steps = rehearsals.look(begun)
         self.stdout.write(
             aligned(["step", "done", ""], [[one.title, "yes" if one.is_done else "no", one.sentence] for one in steps])
@@ -123,14 +123,14 @@ class Command(HunchCommand):
         if posting.published_at is None:
             self._tell_advice(posting, accounts.advice_of(posting))
             return
-        found = accounts.account_of(posting)
-        there = found.there
+        account = accounts.account_of(posting)
+        there = account.there
         rows = [
-            [name, words.money(getattr(found.here, name)), words.money(getattr(there, name)) if there else "–"]
+            [name, words.money(getattr(account.here, name)), words.money(getattr(there, name)) if there else "–"]
             for name in ("rewards", "bonuses", "fees", "total")
         ]
         self.stdout.write(aligned([f"{currency} so far", "here", "at the panel"], rows))
-        self.stdout.write(found.sentence)
+        self.stdout.write(account.sentence)
 
     def _tell_advice(self, posting: Posting, advice: Advice) -> None:
         currency = posting.currency

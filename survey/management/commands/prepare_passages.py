@@ -32,7 +32,7 @@ class Command(HunchCommand):
         if bool(slug) == bool(bank):
             raise HunchError("SLUG: name a study, or give --bank NAME, and not both")
         try:
-            models = [parse_source(one) for one in model]
+            models = [parse_source(text) for text in model]
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         if slug:
@@ -41,33 +41,35 @@ class Command(HunchCommand):
             if not tokenizer:
                 raise HunchError(f"--tokenizer: is missing; write {passages.SOURCES}")
             questions = list(find_bank(bank).questions.filter(flag="").order_by("position"))
-        with bar(total=0, name="passages") as shown:
+        with bar(total=0, name="passages") as progress_bar:
 
             def progress(what: str, done: int, total: int) -> None:
-                shown.set_description(what[:22])
-                shown.total = total
-                shown.update(done - shown.n)
+                progress_bar.set_description(what[:22])
+                progress_bar.total = total
+                progress_bar.update(done - progress_bar.n)
 
-            found = passages.prepare(questions, tokenizer=tokenizer, models=models, progress=progress)
-        self.stdout.write(f"{found.passages:,} passages have {found.tokens:,} tokens by {found.tokenizer}")
-        for name, count in found.read.items():
+            preparation = passages.prepare(questions, tokenizer=tokenizer, models=models, progress=progress)
+        self.stdout.write(
+            f"{preparation.passages:,} passages have {preparation.tokens:,} tokens by {preparation.tokenizer}"
+        )
+        for name, count in preparation.read.items():
             self.stdout.write(f"{name}: {count:,} passages read now")
 
 
 def _of_study(slug: str, tokenizer: str, models: list[Source]) -> tuple[list[Question], str, list[Source]]:
     study = find_study(slug)
-    given = study.config.instrument.options.get("tokenizer", "")
+    study_tokenizer = study.config.instrument.options.get("tokenizer", "")
     if study.config.instrument.options.get("unit") == "character":
-        given = passages.CHARACTERS
-    if not given or tokenizer or models:
+        study_tokenizer = passages.CHARACTERS
+    if not study_tokenizer or tokenizer or models:
         raise HunchError(
             f"{slug}: its file says which tokenizer and models it has; give --bank NAME for others"
-            if given
+            if study_tokenizer
             else f"{slug}: is of the kind {study.instrument} and has no tokenizer; give --bank NAME and --tokenizer"
         )
     named = study.config.models
     return (
         list(study.bank.questions.filter(flag="").order_by("position")),
-        given,
-        [passages.source_of(one) for one in named],
+        study_tokenizer,
+        [passages.source_of(model) for model in named],
     )

@@ -32,21 +32,21 @@ class Command(HunchCommand):
     ) -> None:
         before = timezone.now() - purging.read_age(older_than)
         chosen = [finding.find_study(study)] if study else list(Study.objects.order_by("slug"))
-        for one in chosen:
-            found = purging.plan_purge(one, before=before, with_hashes=with_hashes)
-            if found.why_not:
-                self.stdout.write(f"{one.slug}: kept, {found.why_not}")
+        for chosen_study in chosen:
+            plan = purging.plan_purge(chosen_study, before=before, with_hashes=with_hashes)
+            if plan.why_not:
+                self.stdout.write(f"{chosen_study.slug}: kept, {plan.why_not}")
                 continue
-            if yes and (found.identities or found.submissions or found.hashes):
-                found = purging.purge(one, before=before, with_hashes=with_hashes)
+            if yes and (plan.identities or plan.submissions or plan.hashes):
+                plan = purging.purge(chosen_study, before=before, with_hashes=with_hashes)
             done = "removed" if yes else "would be removed"
             self.stdout.write(
-                f"{one.slug}: ids of {found.identities} people and {found.submissions} submissions {done}"
-                + (f", and the hashes of {found.hashes} people" if found.hashes else "")
+                f"{chosen_study.slug}: ids of {plan.identities} people and {plan.submissions} submissions {done}"
+                + (f", and the hashes of {plan.hashes} people" if plan.hashes else "")
             )
-            if found.why_keep_hashes:
-                self.stdout.write(f"  hashes kept: {found.why_keep_hashes}")
-            elif not with_hashes and found.identities:
+            if plan.why_keep_hashes:
+                self.stdout.write(f"  hashes kept: {plan.why_keep_hashes}")
+            elif not with_hashes and plan.identities:
                 self.stdout.write(
                     "  keyed hashes stay, so that nobody takes part twice (--with-hashes once the study is over)"
                 )

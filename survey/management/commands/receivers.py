@@ -69,8 +69,14 @@ class Command(HunchCommand):
     def _do(self, receiver: Receiver, what: str) -> None:
         if what == "sent":
             rows = [
-                [one.event, one.get_state_display(), str(one.tries), one.answer, f"{one.created_at:%Y-%m-%d %H:%M:%S}"]
-                for one in receiver.deliveries.all()[:NEWEST]
+                [
+                    delivery.event,
+                    delivery.get_state_display(),
+                    str(delivery.tries),
+                    delivery.answer,
+                    f"{delivery.created_at:%Y-%m-%d %H:%M:%S}",
+                ]
+                for delivery in receiver.deliveries.all()[:NEWEST]
             ]
             head = ["event", "state", "tries", "last answer", "made (UTC)"]
             self.stdout.write(aligned(head, rows) if rows else "nothing was sent yet")
@@ -89,7 +95,7 @@ class Command(HunchCommand):
 
 
 def _found(study: Study, number: int) -> Receiver:
-    found = study.receivers.select_related("study").filter(pk=number).first()
-    if found is None:
+    receiver = study.receivers.select_related("study").filter(pk=number).first()
+    if receiver is None:
         raise NotFound(f"{study.slug} has no receiver {number}; `receivers {study.slug}` lists them")
-    return found
+    return receiver

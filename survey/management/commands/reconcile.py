@@ -46,8 +46,8 @@ class Command(HunchCommand):
         if panels.get(study.config.panel.kind).pays_from_a_list:
             self._list(study, **options)
             return
-        found = reconciliation.read_and_reconcile(study)
-        if not found:
+        reconciliations = reconciliation.read_and_reconcile(study)
+        if not reconciliations:
             raise HunchError(f"{slug} has no posting at a panel: hunch posting {slug} draft")
         if options["reject"] or options["settle"]:
             submission = _submission(study, person)
@@ -55,12 +55,12 @@ class Command(HunchCommand):
                 reconciliation.reject(submission, category=options["reject"], message=options["message"])
             else:
                 reconciliation.settle_difference(submission, options["settle"])
-        for one in found:
+        for reconciled in reconciliations:
             if options["approve"]:
-                self.stdout.write(f"approved: {reconciliation.approve_finished(one.posting)}")
+                self.stdout.write(f"approved: {reconciliation.approve_finished(reconciled.posting)}")
             if options["ask_back"]:
-                self.stdout.write(f"asked for a return: {reconciliation.ask_back(one.posting)}")
-            self._show(reconciliation.reconcile(one.posting))
+                self.stdout.write(f"asked for a return: {reconciliation.ask_back(reconciled.posting)}")
+            self._show(reconciliation.reconcile(reconciled.posting))
 
     def _list(self, study: Study, *, out: Path | None, with_panel_ids: bool, **options: Any) -> None:
         """For studies without a panel that can be asked: what is to be paid, and to whom."""
@@ -82,16 +82,17 @@ class Command(HunchCommand):
         write_private_file(out, csv_lines(columns, cells))
         self.stdout.write(f"wrote {out} ({len(lines)} rows)")
 
-    def _show(self, found: Reconciliation) -> None:
-        posting = found.posting
-        self.stdout.write(f"posting {posting.pk}: {posting}, {posting.state}, {len(found.findings)} submissions")
-        counts = [[ours, theirs, str(n)] for ours, theirs, n in found.counts]
+    def _show(self, reconciled: Reconciliation) -> None:
+        posting = reconciled.posting
+        self.stdout.write(f"posting {posting.pk}: {posting}, {posting.state}, {len(reconciled.findings)} submissions")
+        counts = [[ours, theirs, str(n)] for ours, theirs, n in reconciled.counts]
         self.stdout.write(aligned(["here", "at the panel", "people"], counts))
-        if differences := found.differences:
+        if differences := reconciled.differences:
             rows = [[f.who, f.ours, f.theirs, f.judgement.action.value, f.why] for f in differences]
             self.stdout.write(aligned(["who", "here", "at the panel", "do", "why"], rows))
         self.stdout.write(
-            f"{len(found.differences)} to settle, {money(found.owed_cents, posting.currency)} owed beside rewards"
+            f"{len(reconciled.differences)} to settle, {money(reconciled.owed_cents, posting.currency)} owed "
+            "beside rewards"
         )
         if posting.published_at is not None:
             account = accounts.account_of(posting)

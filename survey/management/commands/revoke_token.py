@@ -16,8 +16,8 @@ class Command(HunchCommand):
         parser.add_argument("prefix", metavar="PREFIX", help="the token's first 8 characters, as the admin lists them")
 
     def handle(self, *args: Any, prefix: str, **options: Any) -> None:
-        found = list(ApiToken.objects.select_related("user").filter(prefix=prefix))
-        if len(found) != 1:
-            raise NotFound(f"PREFIX: {len(found)} tokens begin with {prefix!r}; the admin lists them all")
-        done = revoke_token(found[0])
-        self.stdout.write(f"{found[0]} {'is revoked' if done else 'was revoked before'}")
+        tokens = list(ApiToken.objects.select_related("user").filter(prefix=prefix))
+        if len(tokens) != 1:
+            raise NotFound(f"PREFIX: {len(tokens)} tokens begin with {prefix!r}; the admin lists them all")
+        done = revoke_token(tokens[0])
+        self.stdout.write(f"{tokens[0]} {'is revoked' if done else 'was revoked before'}")

@@ -104,8 +104,8 @@ class Command(HunchCommand):
             return_chance=return_chance,
         )
         respondents = len(crowd.people)  # In a later wave only those who come back.
-        with bar(total=respondents, name="respondents", unit=" people") as shown:
-            outcomes = crowd.run(lambda visit: shown.update())
+        with bar(total=respondents, name="respondents", unit=" people") as progress_bar:
+            outcomes = crowd.run(lambda visit: progress_bar.update())
         counts = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.most_common())
         self.stdout.write(f"{respondents} simulated people visited {slug}: {counts}")
         report = crowd.report()

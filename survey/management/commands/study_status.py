@@ -30,7 +30,7 @@ class Command(HunchCommand):
         counts = stages_progress(stages)
         for stage in stages:
             progress = counts[stage.pk]
-            found = outcome_table(stage)
+            stage_table = outcome_table(stage)
             rows.append(
                 [
                     f"{stage.index} (pilot)" if stage.is_pilot else str(stage.index),
@@ -40,7 +40,7 @@ class Command(HunchCommand):
                     str(max(0, free_capacity(stage))),
                     f"{progress.in_time} of {progress.slots}",
                     str(progress.counted),
-                    _mean(found),
+                    _mean(stage_table),
                 ]
             )
             steps += lifecycle.pipeline_status(stage)
@@ -63,10 +63,10 @@ class Command(HunchCommand):
             self.stdout.write(lifecycle.choice_to_make(study.slug, index))
 
 
-def _mean(found: StageTable | None) -> str:
-    if found is None or found.is_share:
-        return percent(found.share if found else None)
-    return number(found.share)
+def _mean(stage_table: StageTable | None) -> str:
+    if stage_table is None or stage_table.is_share:
+        return percent(stage_table.share if stage_table else None)
+    return number(stage_table.share)
 
 
 def _quota_row(line: QuotaLine) -> list[str]:

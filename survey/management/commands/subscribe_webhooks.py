@@ -32,7 +32,8 @@ class Command(HunchCommand):
             raise HunchError("--url: the panel posts only to https:// addresses")
         with open_client() as client:
             there = {
-                (str(one.get("event_type")), str(one.get("target_url"))) for one in client.subscriptions(workspace)
+                (str(subscription.get("event_type")), str(subscription.get("target_url")))
+                for subscription in client.subscriptions(workspace)
             }
             secret = "" if new_secret else client.webhook_secret(workspace)
             # Show it before anything else can fail: where it was replaced, the previous one stops working now.

@@ -60,10 +60,10 @@ class Command(HunchCommand):
 
     def _preview(self, study: Study, options: dict[str, Any]) -> None:
         levels = {}
-        for given in options["level"]:
-            factor, equals, level = given.partition("=")
+        for option in options["level"]:
+            factor, equals, level = option.partition("=")
             if not equals:
-                raise HunchError(f"--level: {given!r} is not like FACTOR=LEVEL")
+                raise HunchError(f"--level: {option!r} is not like FACTOR=LEVEL")
             levels[factor] = level
         root = options["root"] or public_root()
         stage = test_stages.open_copy(study)

@@ -68,7 +68,7 @@ class Command(HunchCommand):
             return
         texts = text_files.read_texts([path], by_lines=lines)
         tests = text_files.read_texts([test], by_lines=lines) if test else []
-        found = ngrams.train(
+        training = ngrams.train(
             texts,
             name=name,
             order=order,
@@ -77,16 +77,16 @@ class Command(HunchCommand):
             test=tests,
             cut_by=_tokenizer(unit, tokenizer),
         )
-        if found.in_both:
-            self.stderr.write(f"note: {found.in_both} of the {len(found.test)} test texts are training texts too")
-        if not found.test:
+        if training.in_both:
+            self.stderr.write(f"note: {training.in_both} of the {len(training.test)} test texts are training texts too")
+        if not training.test:
             self.stderr.write("note: too little text to keep a tenth as a test; --test FILE gives test texts")
-        self.stdout.write(aligned(HEADER, [_row(line) for line in found.lines]))
-        if any(line.scores is not None and line.scores.is_overfitted for line in found.lines):
+        self.stdout.write(aligned(HEADER, [_row(line) for line in training.lines]))
+        if any(line.scores is not None and line.scores.is_overfitted for line in training.lines):
             self.stdout.write("overfitted: train perplexity is less than half of test perplexity")
         self.stdout.write(
-            f"stored ngram:{found.row.name}: order {order}, {unit}s, smoothing {smoothing}, "
-            f"{found.row.vocabulary_size} units with <unk> and END, {found.row.states} states"
+            f"stored ngram:{training.row.name}: order {order}, {unit}s, smoothing {smoothing}, "
+            f"{training.row.vocabulary_size} units with <unk> and END, {training.row.states} states"
         )
 
 
@@ -95,10 +95,10 @@ def _tokenizer(unit: str, source: str) -> PairTokenizer | None:
         raise HunchError("--tokenizer: --unit token needs one, such as pairs:NAME, and no other unit does")
     if not source:
         return None
-    found = passages.open_tokenizer(source)
-    if not isinstance(found, PairTokenizer):
+    opened = passages.open_tokenizer(source)
+    if not isinstance(opened, PairTokenizer):
         raise HunchError(f"--tokenizer: {source} was not trained here; train_tokenizer makes pairs:NAME")
-    return found
+    return opened
 
 
 def _row(line: OrderLine) -> list[str]:

@@ -25,7 +25,7 @@ class Command(HunchCommand):
         if bank:
             texts += text_files.texts_of_bank(find_bank(bank))
         row = passages.train_tokenizer(texts, name=name, size=size)
-        typed = sum(can_be_typed(one) for one in row.vocabulary)
+        typed = sum(can_be_typed(token) for token in row.vocabulary)
         self.stdout.write(
             f"stored {row.source}: {row.size:,} tokens, of which people can type {typed:,}; hash {row.sha256[:12]}"
         )

@@ -23,18 +23,23 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, head: str, **options: Any) -> None:
-        found = audit_checks.check(expected=head.strip().lower(), via="command")
-        if not found.seen:
-            found.add(f"no seal has the hash {head}: the chain was cut, or made anew from its beginning")
-        if found.sealed_at:
-            self.stdout.write(f"head: seal {found.number}, {found.sha256}, of {audit_chain.written(found.sealed_at)}")
+        chain_check = audit_checks.check(expected=head.strip().lower(), via="command")
+        if not chain_check.seen:
+            chain_check.add(f"no seal has the hash {head}: the chain was cut, or made anew from its beginning")
+        if chain_check.sealed_at:
+            self.stdout.write(
+                f"head: seal {chain_check.number}, {chain_check.sha256}, of "
+                f"{audit_chain.written(chain_check.sealed_at)}"
+            )
         else:
             self.stdout.write("head: none, nothing is sealed yet")
-        if found.unsealed:
-            self.stdout.write(f"not sealed yet: {found.unsealed} entries, from {found.tail[0]} to {found.tail[1]}")
-        for fault in found.faults:
+        if chain_check.unsealed:
+            self.stdout.write(
+                f"not sealed yet: {chain_check.unsealed} entries, from {chain_check.tail[0]} to {chain_check.tail[1]}"
+            )
+        for fault in chain_check.faults:
             self.stderr.write(fault)
-        if found.fault_count:
-            self.stderr.write(f"the audit does not agree with its chain: {found.fault_count} faults")
+        if chain_check.fault_count:
+            self.stderr.write(f"the audit does not agree with its chain: {chain_check.fault_count} faults")
             raise SystemExit(1)
-        self.stdout.write(f"{found.number} entries agree with the chain")
+        self.stdout.write(f"{chain_check.number} entries agree with the chain")

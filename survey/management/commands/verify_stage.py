@@ -18,17 +18,17 @@ class Command(HunchCommand):
 
     def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
         stage = finding.find_stage(finding.find_study(slug), index)
-        found = verifying.verify_stage(stage)
-        found.differences += looking.verify_looks(stage)
-        if not found.agrees:
-            for difference in found.differences:
+        verification = verifying.verify_stage(stage)
+        verification.differences += looking.verify_looks(stage)
+        if not verification.agrees:
+            for difference in verification.differences:
                 self.stderr.write(difference)
-            self.stderr.write(f"{stage} could not be rebuilt: {len(found.differences)} differences")
+            self.stderr.write(f"{stage} could not be rebuilt: {len(verification.differences)} differences")
             raise SystemExit(1)
-        self.stdout.write(f"plan: {found.slots} slots rebuilt, hash {stage.plan_sha256}")
-        if found.answers is not None:
-            rest = f" except {found.withdrawn} withdrawn" if found.withdrawn else ""
-            self.stdout.write(f"snapshot: {found.answers} answers rebuilt{rest}, hash {stage.snapshot_sha256}")
+        self.stdout.write(f"plan: {verification.slots} slots rebuilt, hash {stage.plan_sha256}")
+        if verification.answers is not None:
+            rest = f" except {verification.withdrawn} withdrawn" if verification.withdrawn else ""
+            self.stdout.write(f"snapshot: {verification.answers} answers rebuilt{rest}, hash {stage.snapshot_sha256}")
         if looks := stage.looks.count():
             self.stdout.write(f"looks: {looks} agree with their stopping rule")
         self.stdout.write(f"{stage} agrees with its manifest")

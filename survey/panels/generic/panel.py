@@ -36,8 +36,8 @@ class Generic(Panel):
 
     def parameter_names(self, config: StudyConfig) -> Mapping[str, str]:
         named = _parameters(config)
-        given = {"person": named.person, "study": named.study, "submission": named.submission}
-        return {what: name for what, name in given.items() if name}
+        names = {"person": named.person, "study": named.study, "submission": named.submission}
+        return {what: name for what, name in names.items() if name}
 
     def proof_names(self, config: StudyConfig) -> Sequence[str]:
         named = _parameters(config).of_signed()
@@ -55,14 +55,14 @@ class Generic(Panel):
         if study.config.panel.completion_signature and not settings.HUNCH_GENERIC_CLOSING_SECRET:
             raise EntryRefused(_("This study is not open at the moment. Nothing has been recorded."), code="closed")
         names = self.parameter_names(study.config)
-        for one in study.config.panel.formats:
-            if one.of in names and not one.fits(getattr(ids, one.of)):
+        for id_format in study.config.panel.formats:
+            if id_format.of in names and not id_format.fits(getattr(ids, id_format.of)):
                 raise EntryRefused(
                     _(
                         "The link is not right: %(name)s does not look like an id of the site that you came from. "
                         "Please start again from the page on which you found this study."
                     )
-                    % {"name": names[one.of]},
+                    % {"name": names[id_format.of]},
                     code="bad_panel_ids",
                     status=400,
                 )

@@ -42,9 +42,9 @@ class Links(Panel):
         self, stage: Stage, people: Sequence[Invitee], *, root: str = "", client: PanelClient | None = None
     ) -> Invitations:
         made = links.make_later_links(
-            stage.study, wave=stage.wave, firsts=[one.ids.person for one in people], root=root
+            stage.study, wave=stage.wave, firsts=[person.ids.person for person in people], root=root
         )
-        of = {one.ids.person: one for one in people}
+        of = {person.ids.person: person for person in people}
         listed = [
             InviteLink(link.first_number, link.number, link.address, of[link.first].opens, of[link.first].closes)
             for link in made

@@ -112,9 +112,9 @@ class ProlificAccount(PanelClient):
         return {name: sent[name] for name in FACTS if name in sent}
 
     def drafts(self, internal_name: str) -> Iterator[PostingAtPanel]:
-        for one in self.api.studies():
-            if one.get("internal_name") == internal_name:
-                yield self.posting(str(one.get("id")))  # A list leaves out the codes.
+        for study in self.api.studies():
+            if study.get("internal_name") == internal_name:
+                yield self.posting(str(study.get("id")))  # A list leaves out the codes.
 
     def draft(self, sent: Mapping[str, Any]) -> PostingAtPanel:
         made = self._read(self.api.create_study(sent))
@@ -218,12 +218,12 @@ class ProlificAccount(PanelClient):
         return FeeRates(_hundredths(fees, people), _hundredths(vat, fees), fixed)
 
     def spent(self, external_id: str) -> PostingCost:
-        found = self.api.study_cost(external_id)
-        parts = [_table(found.get(name)) for name in ("rewards", "bonuses")]
+        response = self.api.study_cost(external_id)
+        parts = [_table(response.get(name)) for name in ("rewards", "bonuses")]
         amounts = [row for part in parts for row in part.values() if isinstance(row, Mapping)]
         currencies = {str(row["currency"]) for row in amounts if row.get("currency")}
         # A part that is not named costs nothing yet. One that nobody here knows would make the sum wrong.
-        if len(currencies) > 1 or not found.keys() & {"rewards", "bonuses"}:
+        if len(currencies) > 1 or not response.keys() & {"rewards", "bonuses"}:
             raise PanelUnreachable("Prolific: to read the cost: its answer cannot be added up")
         sums = [
             {name: _read_cents(value, name, "read the cost") for name, value in part.items() if value is not None}
@@ -239,9 +239,9 @@ class ProlificAccount(PanelClient):
         )
 
     def wallet(self) -> Wallet:
-        found = self.api.balance(_workspace())
-        balance = _read_cents(found.get("available_balance"), "available_balance", "read the balance")
-        return Wallet(balance, str(found.get("currency_code") or ""))
+        response = self.api.balance(_workspace())
+        balance = _read_cents(response.get("available_balance"), "available_balance", "read the balance")
+        return Wallet(balance, str(response.get("currency_code") or ""))
 
     def pay_advice(self, currency: str) -> PayAdvice:
         rows = self.api.reward_recommendations(_workspace(), currency)
@@ -314,12 +314,12 @@ class ProlificAccount(PanelClient):
     # Bonuses
 
     def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> PreparedBonuses:
-        amounts = [(one.submission, f"{Decimal(one.cents) / 100:.2f}") for one in bonuses]
+        amounts = [(bonuse.submission, f"{Decimal(bonuse.cents) / 100:.2f}") for bonuse in bonuses]
         made = self.api.set_up_bonuses(external_id, amounts)
         prepared = str(made.get("id") or "")
         if not prepared:
             raise PanelError("Prolific: to set up the bonuses: its answer has no id")
-        asked, amount = sum(one.cents for one in bonuses), made.get("amount")
+        asked, amount = sum(bonuse.cents for bonuse in bonuses), made.get("amount")
         if amount is not None and _cents(amount) != asked:
             raise PanelRefused(f"Prolific: to set up the bonuses: {asked} cents were asked for, and it has {amount}")
         total = made.get("total_amount")
@@ -392,10 +392,15 @@ def _hundredths(part: int, whole: int) -> int:
 def _screen_outs(codes: Sequence[Any]) -> int | None:
     """What the codes may pay to people who are screened out; None if no code pays them."""
     actions = [action for entry in codes if isinstance(entry, Mapping) for action in entry.get("actions") or ()]
-    found = [action for action in actions if isinstance(action, Mapping) and action.get("action") == PAYS_SCREEN_OUTS]
-    if not found:
+    screen_out_actions = [
+        action for action in actions if isinstance(action, Mapping) and action.get("action") == PAYS_SCREEN_OUTS
+    ]
+    if not screen_out_actions:
         return None
-    return sum((_whole(one.get("fixed_screen_out_reward")) or 0) * (_whole(one.get("slots")) or 0) for one in found)
+    return sum(
+        (_whole(action.get("fixed_screen_out_reward")) or 0) * (_whole(action.get("slots")) or 0)
+        for action in screen_out_actions
+    )
 
 
 def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
@@ -417,10 +422,10 @@ def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
 
 def _time(text: Any) -> datetime | None:
     try:
-        found = parse_datetime(text) if isinstance(text, str) else None
+        moment = parse_datetime(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    return found if found is None or timezone.is_aware(found) else timezone.make_aware(found)
+    return moment if moment is None or timezone.is_aware(moment) else timezone.make_aware(moment)
 
 
 def _whole(value: Any) -> int | None:

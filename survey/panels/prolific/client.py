@@ -228,8 +228,8 @@ class ProlificClient:
     def webhook_secret(self, workspace: str) -> str:
         """The secret that signs the workspace's webhooks; empty if it has none."""
         what = "read the webhook secret"
-        found = self._call("GET", "/api/v1/hooks/secrets/", what, params={"workspace_id": workspace}, repeat=True)
-        values = [str(row["value"]) for row in _rows(found, what) if row.get("value")]
+        response = self._call("GET", "/api/v1/hooks/secrets/", what, params={"workspace_id": workspace}, repeat=True)
+        values = [str(row["value"]) for row in _rows(response, what) if row.get("value")]
         return values[-1] if values else ""
 
     def subscriptions(self, workspace: str) -> Iterator[dict[str, Any]]:
@@ -240,18 +240,18 @@ class ProlificClient:
     def new_webhook_secret(self, workspace: str) -> str:
         """Make a new secret that signs the workspace's webhooks from now on; the previous one stops working."""
         what = "make a webhook secret"
-        found = self._call("POST", "/api/v1/hooks/secrets/", what, json={"workspace_id": workspace}, once=True)
-        if not isinstance(found.get("value"), str):
+        response = self._call("POST", "/api/v1/hooks/secrets/", what, json={"workspace_id": workspace}, once=True)
+        if not isinstance(response.get("value"), str):
             raise PanelUnreachable(f"Prolific: to {what}: its answer holds none")
-        return str(found["value"])
+        return str(response["value"])
 
     def subscribe(self, workspace: str, event_type: str, url: str) -> None:
         """Have events of this kind posted to us, and confirm it with the one-time value in the answer."""
         what = f"subscribe to {event_type}"
         body = {"workspace_id": workspace, "event_type": event_type, "target_url": url}
         response = self._send("POST", "/api/v1/hooks/subscriptions/", what, json=body, once=True)
-        found = _read(response, what, explain=True, empty=False)
-        identifier, proof = str(found.get("id") or ""), response.headers.get("X-Hook-Secret", "")
+        subscription = _read(response, what, explain=True, empty=False)
+        identifier, proof = str(subscription.get("id") or ""), response.headers.get("X-Hook-Secret", "")
         if not identifier or not proof:
             raise PanelUnreachable(f"Prolific: to {what}: its answer cannot be confirmed")
         path = f"/api/v1/hooks/subscriptions/{_part(identifier)}/"

@@ -69,7 +69,7 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
         body["filters"] = _filters(posting)
     if panel.representative_sample:
         body["study_type"] = panel.representative_sample
-    elif any(one.is_weighted for one in panel.filters):
+    elif any(panel_filter.is_weighted for panel_filter in panel.filters):
         body["study_type"] = "QUOTA"
     if panel.content_warning:
         body["content_warnings"] = [panel.content_warning]
@@ -97,7 +97,7 @@ def _filters(posting: Posting) -> list[dict[str, Any]]:
     here; the list of earlier studies keeps away everybody whom they sent, also who found all places taken.
     """
     study, group = posting.study, posting.group
-    filters = [_as_sent(one) for one in study.config.panel.filters]
+    filters = [_as_sent(panel_filter) for panel_filter in study.config.panel.filters]
     if posting.wave > 1:
         return _filters_of_wave(posting, filters)
     if group:
@@ -133,21 +133,21 @@ def _filters_of_wave(posting: Posting, filters: list[dict[str, Any]]) -> list[di
 
 def _with_values(filters: list[dict[str, Any]], name: str, values: list[str]) -> list[dict[str, Any]]:
     """The filters, with more values of the one with that name."""
-    for one in filters:
-        if one["filter_id"] == name:
-            values = [*one.get("selected_values", []), *values]
-    others = [one for one in filters if one["filter_id"] != name]
+    for sent_filter in filters:
+        if sent_filter["filter_id"] == name:
+            values = [*sent_filter.get("selected_values", []), *values]
+    others = [other for other in filters if other["filter_id"] != name]
     return [*others, {"filter_id": name, "selected_values": values}] if values else others
 
 
-def _as_sent(one: FilterConfig) -> dict[str, Any]:
+def _as_sent(panel_filter: FilterConfig) -> dict[str, Any]:
     """Whole numbers go out as such: 18 and not 18.0. Dates go out as texts."""
-    sent: dict[str, Any] = one.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    sent: dict[str, Any] = panel_filter.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     for name, value in sent.get("selected_range", {}).items():
         if isinstance(value, float) and value.is_integer():
             sent["selected_range"][name] = int(value)
-    if one.selected_filters:
-        sent["selected_filters"] = [_as_sent(inner) for inner in one.selected_filters]
+    if panel_filter.selected_filters:
+        sent["selected_filters"] = [_as_sent(inner) for inner in panel_filter.selected_filters]
     return sent
 
 

@@ -158,10 +158,10 @@ class FakeProlific:
             reserve: only the place is taken; `enter` goes on from there.
         """
         with self._lock:
-            found = self.studies[study]
-            if found["status"] != "ACTIVE" or self._held(study) >= found["total_available_places"]:
+            study_row = self.studies[study]
+            if study_row["status"] != "ACTIVE" or self._held(study) >= study_row["total_available_places"]:
                 return None
-            if person and not self._may_see(found, person):
+            if person and not self._may_see(study_row, person):
                 return None
             submission: dict[str, Any] = {
                 "id": self.new_id(),
@@ -203,11 +203,11 @@ class FakeProlific:
 
     def entry_address(self, submission: str) -> str:
         """The address that the participant is sent to, with ids filled in, and signed if the study wants it."""
-        found = self.submissions[submission]
-        study = self.studies[_whole(found)]
+        submission_row = self.submissions[submission]
+        study = self.studies[_whole(submission_row)]
         values = {
-            "PROLIFIC_PID": found["participant_id"],
-            "STUDY_ID": found["study_id"],
+            "PROLIFIC_PID": submission_row["participant_id"],
+            "STUDY_ID": submission_row["study_id"],
             "SESSION_ID": submission,
         }
         address = str(study["external_study_url"])
@@ -222,42 +222,42 @@ class FakeProlific:
     def submit(self, submission: str, code: str | None) -> None:
         """The participant comes back with a code, or says by hand that they are done (None)."""
         with self._lock:
-            found = self.submissions[submission]
-            if found["status"] != "ACTIVE":
+            submission_row = self.submissions[submission]
+            if submission_row["status"] != "ACTIVE":
                 return
-            found["study_code"] = code if code is not None else "NOCODE"
-            found["completed_at"] = self._now()
-            found["time_taken"] = int(self.clock() - found["began"])
-            actions = self._actions(_whole(found), code)
+            submission_row["study_code"] = code if code is not None else "NOCODE"
+            submission_row["completed_at"] = self._now()
+            submission_row["time_taken"] = int(self.clock() - submission_row["began"])
+            actions = self._actions(_whole(submission_row), code)
             if "FIXED_SCREEN_OUT_PAYMENT" in actions:
-                self._screen_out(found, actions["FIXED_SCREEN_OUT_PAYMENT"])
-                self._into_group(found, actions)
+                self._screen_out(submission_row, actions["FIXED_SCREEN_OUT_PAYMENT"])
+                self._into_group(submission_row, actions)
                 return
-            self._move(found, "APPROVED" if "AUTOMATICALLY_APPROVE" in actions else "AWAITING REVIEW")
-            self._into_group(found, actions)
+            self._move(submission_row, "APPROVED" if "AUTOMATICALLY_APPROVE" in actions else "AWAITING REVIEW")
+            self._into_group(submission_row, actions)
             if "REQUEST_RETURN" in actions:
-                self._ask_back(found, ["by the code"])
-            self._rest_if_full(_whole(found))
+                self._ask_back(submission_row, ["by the code"])
+            self._rest_if_full(_whole(submission_row))
 
     def give_up(self, submission: str) -> None:
         """The participant returns the submission; they may do so even after they finished."""
         with self._lock:
-            found = self.submissions[submission]
-            if found["status"] in ("ACTIVE", "RESERVED", "AWAITING REVIEW"):
-                self._move(found, "RETURNED")
+            submission_row = self.submissions[submission]
+            if submission_row["status"] in ("ACTIVE", "RESERVED", "AWAITING REVIEW"):
+                self._move(submission_row, "RETURNED")
 
     def time_out(self, submission: str) -> None:
         with self._lock:
-            found = self.submissions[submission]
-            if found["status"] in ("ACTIVE", "RESERVED"):
-                self._move(found, "TIMED-OUT")
+            submission_row = self.submissions[submission]
+            if submission_row["status"] in ("ACTIVE", "RESERVED"):
+                self._move(submission_row, "TIMED-OUT")
 
     def follow_requests(self) -> int:
         """Let everybody who was asked to return their submission do so; return how many."""
         with self._lock:
             asked = [s for s in self.submissions.values() if s["asked_back"] and s["status"] == "AWAITING REVIEW"]
-            for found in asked:
-                self._move(found, "RETURNED")
+            for submission in asked:
+                self._move(submission, "RETURNED")
             return len(asked)
 
     def lose_next_answer(self, part: str) -> None:
@@ -329,7 +329,7 @@ class FakeProlific:
             try:
                 self._refuse_in_place_of(breakage)
                 for _time in range(2 if breakage == Breakage.TWICE else 1):
-                    found = self._answer(method, parts.path, dict(parse_qs(parts.query)), token=token, body=body)
+                    result = self._answer(method, parts.path, dict(parse_qs(parts.query)), token=token, body=body)
             except Refused as refusal:
                 error = {"status": refusal.status, "error_code": 140100, "title": refusal.title}
                 return refusal.status, refusal.headers, {"error": {**error, "detail": refusal.detail}}
@@ -338,12 +338,12 @@ class FakeProlific:
             if breakage == Breakage.ANSWER_LOST:
                 raise ConnectionAbortedError
             if breakage == Breakage.GARBAGE:
-                return found[0], {}, NOT_JSON
+                return result[0], {}, NOT_JSON
             headers = {}
-            if isinstance(found[1], dict) and "proof" in found[1]:
-                headers["X-Hook-Secret"] = found[1]["proof"]
-            answer = _without_proof(found[1]) if isinstance(found[1], dict) else found[1]
-            return found[0], headers, answer
+            if isinstance(result[1], dict) and "proof" in result[1]:
+                headers["X-Hook-Secret"] = result[1]["proof"]
+            answer = _without_proof(result[1]) if isinstance(result[1], dict) else result[1]
+            return result[0], headers, answer
 
     def _breakage(self, method: str, path: str) -> Breakage | None:
         for number, (of_method, part, how) in enumerate(self._broken):
@@ -378,21 +378,21 @@ class FakeProlific:
         if self.busy_every and len(self.calls) % self.busy_every == 0:
             raise Refused(429, "Too many requests", headers={"Retry-After": "0"})
         self._refuse_too_many()
-        given = json.loads(body) if body else {}
+        data = json.loads(body) if body else {}
         match [method, *path.removeprefix("/api/v1").strip("/").split("/")]:
             case ["GET", "studies"]:
                 return 200, self._page("/api/v1/studies/", list(self.studies.values()), query)
             case ["POST", "studies"]:
-                return 201, self._create(given)
+                return 201, self._create(data)
             case ["GET", "studies", study]:
-                shown = dict(self.studies[study])
-                if shown["status"] == "PUBLISHING":
+                study_copy = dict(self.studies[study])
+                if study_copy["status"] == "PUBLISHING":
                     self.studies[study]["status"] = "ACTIVE"
-                return 200, shown
+                return 200, study_copy
             case ["PATCH", "studies", study]:
-                return 200, self._change(self.studies[study], given)
+                return 200, self._change(self.studies[study], data)
             case ["POST", "studies", study, "transition"]:
-                return 200, self._transition(self.studies[study], given)
+                return 200, self._transition(self.studies[study], data)
             case ["POST", "studies", study, "test-study"]:
                 return 200, self._test_study(self.studies[study])
             case ["GET", "studies", study, "cost"]:
@@ -404,7 +404,7 @@ class FakeProlific:
             case ["POST", "studies", study, "demographic-export"]:
                 return 200, self._demographics(study)
             case ["POST", "study-cost-calculator"]:
-                return 200, self._quote(given["reward"] * given["total_available_places"])
+                return 200, self._quote(data["reward"] * data["total_available_places"])
             case ["GET", "workspaces", str(), "balance"]:
                 return 200, self._balance()
             case ["GET", "reward-recommendations"]:
@@ -414,15 +414,15 @@ class FakeProlific:
                 rows = [{"id": key, "name": row["name"]} for key, row in self.groups.items()]
                 return 200, {"results": rows, "_links": {"next": {"href": None}}}
             case ["POST", "participant-groups"]:
-                group = {"id": self.new_id(), "name": given["name"], "participant_count": 0}
+                group = {"id": self.new_id(), "name": data["name"], "participant_count": 0}
                 self.groups[group["id"]] = {**group, "people": set()}
                 return 201, group
             case ["POST", "participant-groups", group, "participants"]:
-                self.groups[group]["people"] |= set(given["participant_ids"])
+                self.groups[group]["people"] |= set(data["participant_ids"])
                 rows = [{"participant_id": who} for who in sorted(self.groups[group]["people"])]
                 return 200, {"results": rows}
             case ["DELETE", "participant-groups", group, "participants"]:
-                self.groups[group]["people"] -= set(given["participant_ids"])
+                self.groups[group]["people"] -= set(data["participant_ids"])
                 rows = [{"participant_id": who} for who in sorted(self.groups[group]["people"])]
                 return 200, {"results": rows}
             case ["GET", "submissions"]:
@@ -430,16 +430,16 @@ class FakeProlific:
                 rows = [_public(s) for s in self.submissions.values() if s["study_id"] == study]
                 return 200, self._page("/api/v1/submissions/", rows, query)
             case ["POST", "submissions", "bonus-payments"]:
-                return 201, self._set_up(given)
+                return 201, self._set_up(data)
             case ["GET", "submissions", submission]:
                 return 200, _public(self.submissions[submission])
             case ["POST", "submissions", submission, "transition"]:
-                return 200, self._decide(self.submissions[submission], given)
+                return 200, self._decide(self.submissions[submission], data)
             case ["POST", "submissions", submission, "request-return"]:
-                self._ask_back(self.submissions[submission], given["request_return_reasons"])
+                self._ask_back(self.submissions[submission], data["request_return_reasons"])
                 return 200, _public(self.submissions[submission])
             case ["POST", "submissions", "bulk-approve"]:
-                for submission in given["submission_ids"]:
+                for submission in data["submission_ids"]:
                     if self.submissions[submission]["status"] == "AWAITING REVIEW":
                         self._move(self.submissions[submission], "APPROVED")
                 return 202, {}
@@ -452,17 +452,17 @@ class FakeProlific:
                 return 200, {"results": mine, "_links": {"next": {"href": None}}}
             case ["POST", "hooks", "secrets"]:
                 self.secret, self.has_secret = self.new_id(), True
-                return 201, {"value": self.secret, "workspace_id": given["workspace_id"]}
+                return 201, {"value": self.secret, "workspace_id": data["workspace_id"]}
             case ["POST", "hooks", "subscriptions"]:
-                subscription = {**given, "id": self.new_id(), "is_enabled": False, "proof": self.new_id()}
+                subscription = {**data, "id": self.new_id(), "is_enabled": False, "proof": self.new_id()}
                 self.subscriptions[subscription["id"]] = subscription
                 return 201, subscription
             case ["POST", "hooks", "subscriptions", subscription_id]:
-                found = self.subscriptions[subscription_id]
-                if given.get("secret") != found["proof"]:
+                subscription_row = self.subscriptions[subscription_id]
+                if data.get("secret") != subscription_row["proof"]:
                     raise Refused(400, "Invalid secret")
-                found["is_enabled"] = True
-                return 200, found
+                subscription_row["is_enabled"] = True
+                return 200, subscription_row
             case ["POST", "bulk-bonus-payments", batch, "pay"]:
                 self._pay(self.batches[batch])
                 return 202, {}
@@ -482,18 +482,18 @@ class FakeProlific:
             "meta": {"count": len(rows)},
         }
 
-    def _create(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _create(self, data: Mapping[str, Any]) -> dict[str, Any]:
         needed = ("name", "description", "external_study_url", "reward", "total_available_places")
-        missing = [name for name in (*needed, "estimated_completion_time", "completion_codes") if not given.get(name)]
+        missing = [name for name in (*needed, "estimated_completion_time", "completion_codes") if not data.get(name)]
         if missing:
             raise Refused(400, "Invalid study", f"{missing[0]}: This field is required.")
-        minutes, allowed = given["estimated_completion_time"], given.get("maximum_allowed_time")
+        minutes, allowed = data["estimated_completion_time"], data.get("maximum_allowed_time")
         shortest = math.ceil(2 + 2 * minutes + 2 * math.sqrt(minutes))
         if allowed is not None and allowed < shortest:
             raise Refused(400, "Invalid study", {"maximum_allowed_time": [f"must be at least {shortest}"]})
-        if len(given.get("content_warnings", ())) > 1:
+        if len(data.get("content_warnings", ())) > 1:
             raise Refused(400, "Invalid study", {"content_warnings": ["only one can be selected"]})
-        study = {**given, "id": self.new_id(), "status": "UNPUBLISHED", "currency_code": self.currency}
+        study = {**data, "id": self.new_id(), "status": "UNPUBLISHED", "currency_code": self.currency}
         self.studies[study["id"]] = study
         return study
 
@@ -507,27 +507,27 @@ class FakeProlific:
         self.studies[copy["id"]] = copy
         return {"study_id": copy["id"], "study_url": f"{self.url}/take/{copy['id']}"}
 
-    def _change(self, study: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        allowed = {"internal_name", "total_available_places"} if study["status"] != "UNPUBLISHED" else set(given)
-        if strangers := sorted(set(given) - allowed):
+    def _change(self, study: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+        allowed = {"internal_name", "total_available_places"} if study["status"] != "UNPUBLISHED" else set(data)
+        if strangers := sorted(set(data) - allowed):
             raise Refused(400, "Cannot be changed", f"{strangers[0]} cannot be changed once the study is published.")
-        places = given.get("total_available_places", study["total_available_places"])
+        places = data.get("total_available_places", study["total_available_places"])
         if places < study["total_available_places"] and study["status"] != "UNPUBLISHED":
             raise Refused(400, "Cannot be lowered", "total_available_places can only be increased.")
         if places > study["total_available_places"] and study["status"] in ("AWAITING REVIEW", "COMPLETED"):
             study["status"] = "ACTIVE"
-        study.update(given)
+        study.update(data)
         return study
 
-    def _transition(self, study: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        action = given.get("action", "")
+    def _transition(self, study: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+        action = data.get("action", "")
         if action not in STUDY_MOVES or study["status"] not in STUDY_MOVES[action][0]:
             raise Refused(400, "Not possible", f"A study that is {study['status']} cannot {action}.")
         if action in ("PUBLISH", "SCHEDULE_PUBLISH"):
             needed = sum(row["amount"] for row in self._cost(study, projected=True)["rewards"].values())
             if needed > self._available():
                 raise Refused(400, "Not enough balance", f"{needed} are needed, and {self._available()} are there.")
-        publish_at = study.get("publish_at") if self.time_in_study else given.get("publish_at")
+        publish_at = study.get("publish_at") if self.time_in_study else data.get("publish_at")
         if action == "SCHEDULE_PUBLISH" and not publish_at:
             raise Refused(400, "Not possible", {"publish_at": ["This field is required."]})
         study["status"] = STUDY_MOVES[action][1]
@@ -551,9 +551,9 @@ class FakeProlific:
         out = sum(int(100 * units) for who, units in self.paid if who in screened)
         actions = [action for entry in study["completion_codes"] for action in entry["actions"]]
         if projected:
-            slots = [one for one in actions if one["action"] == "FIXED_SCREEN_OUT_PAYMENT"]
+            slots = [action for action in actions if action["action"] == "FIXED_SCREEN_OUT_PAYMENT"]
             people = study["reward"] * study["total_available_places"]
-            people += sum(one["fixed_screen_out_reward"] * one["slots"] for one in slots)
+            people += sum(slot["fixed_screen_out_reward"] * slot["slots"] for slot in slots)
         else:
             people = study["reward"] * sum(s["status"] in ("APPROVED", "PARTIALLY APPROVED") for s in mine) + out
         batches = [batch for batch in self.batches.values() if batch["study"] == study["id"]]
@@ -606,11 +606,11 @@ class FakeProlific:
         """Whether the study's groups and earlier studies keep the person away. Filters of facts let everybody in."""
         if study.get("is_test") and person not in self.test_people:
             return False
-        for one in study.get("filters", ()):
-            named = one.get("selected_values", ())
+        for study_filter in study.get("filters", ()):
+            named = study_filter.get("selected_values", ())
             is_in = any(person in self.groups.get(key, {}).get("people", ()) for key in named)
             took_part = any(s["participant_id"] == person and _whole(s) in named for s in self.submissions.values())
-            match one["filter_id"]:
+            match study_filter["filter_id"]:
                 case "participant_group_blocklist" if is_in:
                     return False
                 case "participant_group_allowlist" if not is_in:
@@ -636,14 +636,14 @@ class FakeProlific:
                 lines.writerow([*start, *values])
         return out.getvalue()
 
-    def _decide(self, submission: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        action = given.get("action")
+    def _decide(self, submission: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+        action = data.get("action")
         if action == "APPROVE" and submission["status"] == "APPROVED":
             return _public(submission)
         if submission["status"] != "AWAITING REVIEW":
             raise Refused(400, "Not possible", f"A submission that is {submission['status']} cannot be decided on.")
         if action == "REJECT":
-            if given.get("rejection_category") not in CATEGORIES or len(given.get("message", "")) < REASON_LENGTH:
+            if data.get("rejection_category") not in CATEGORIES or len(data.get("message", "")) < REASON_LENGTH:
                 raise Refused(400, "Invalid rejection")
             self._move(submission, "REJECTED")
         elif action == "APPROVE":
@@ -652,11 +652,11 @@ class FakeProlific:
             raise Refused(400, "Unknown action")
         return _public(submission)
 
-    def _set_up(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _set_up(self, data: Mapping[str, Any]) -> dict[str, Any]:
         rows = []
-        for who, amount in csv.reader(io.StringIO(given["csv_bonuses"])):
+        for who, amount in csv.reader(io.StringIO(data["csv_bonuses"])):
             known = {
-                key for s in self.submissions.values() if _whole(s) == given["study_id"]
+                key for s in self.submissions.values() if _whole(s) == data["study_id"]
                 for key in (s["id"], s["participant_id"])
             }  # fmt: skip
             try:
@@ -669,9 +669,9 @@ class FakeProlific:
         fees = _whole_cents(cents * self.fee)
         vat = _whole_cents(fees * self.vat)
         costs = {"amount": cents, "fees": fees, "vat": vat, "total_amount": cents + fees + vat}
-        batch = {"id": self.new_id(), "study": given["study_id"], "rows": rows, "costs": costs, "times": 0}
+        batch = {"id": self.new_id(), "study": data["study_id"], "rows": rows, "costs": costs, "times": 0}
         self.batches[batch["id"]] = batch
-        return {"id": batch["id"], "study": given["study_id"], **{name: float(value) for name, value in costs.items()}}
+        return {"id": batch["id"], "study": data["study_id"], **{name: float(value) for name, value in costs.items()}}
 
     def _pay(self, batch: dict[str, Any]) -> None:
         self.paid += batch["rows"]  # As often as it is asked.
@@ -810,11 +810,11 @@ class FakeHandler(BaseHTTPRequestHandler):
             return self._page(_list_of_studies(fake))
         if parts.path.startswith("/take/"):
             study = parts.path.removeprefix("/take/")
-            found = fake.take_place(study) if study in fake.studies else None
-            if found is None:
+            submission = fake.take_place(study) if study in fake.studies else None
+            if submission is None:
                 return self._page("<p>No place is free. <a href='/'>Back</a></p>")
-            cookie = f"submission={found['id']}; Path=/; HttpOnly; SameSite=Lax"
-            return self._send(302, b"", {"Location": fake.entry_address(found["id"]), "Set-Cookie": cookie})
+            cookie = f"submission={submission['id']}; Path=/; HttpOnly; SameSite=Lax"
+            return self._send(302, b"", {"Location": fake.entry_address(submission["id"]), "Set-Cookie": cookie})
         if parts.path in ("/submissions/complete", "/leave"):
             held = SimpleCookie(self.headers.get("Cookie", "")).get("submission")
             if held is None or held.value not in fake.submissions:

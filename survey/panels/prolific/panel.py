@@ -109,7 +109,7 @@ class Prolific(Panel):
         study = stage.study
         group = client.group(group_of_wave(study, stage.wave), project=study.config.panel.project or "")
         if people:
-            client.add_to_group(group, [one.ids.person for one in people])
+            client.add_to_group(group, [person.ids.person for person in people])
         return Invitations(len(people))
 
     def own_group(self, config: StudyConfig) -> str:
@@ -151,13 +151,13 @@ def _by_token(ids: PanelIds, *, query: Mapping[str, str], host: str) -> Verdict:
 def _by_looking_up(ids: PanelIds) -> LookedUp:
     try:
         with open_client(at_the_door=True) as client:
-            found = client.submission(ids.submission)
+            submission = client.submission(ids.submission)
     except PanelMissing:
         return LookedUp(Verdict.NOT_SENT)
-    if SUBMISSIONS.get(in_one_spelling(found.get("status"))) in OVER:
+    if SUBMISSIONS.get(in_one_spelling(submission.get("status"))) in OVER:
         return LookedUp(Verdict.NOT_SENT)  # A person who began now would not be paid.
-    person = str(found.get("participant_id") or found.get("participant") or "")
-    study, parent = str(found.get("study_id") or ""), str(found.get("parent_study_id") or "")
+    person = str(submission.get("participant_id") or submission.get("participant") or "")
+    study, parent = str(submission.get("study_id") or ""), str(submission.get("parent_study_id") or "")
     # A missing field is no proof against the person.
     if person not in ("", ids.person) or (study and ids.study not in (study, parent)):
         return LookedUp(Verdict.NOT_SENT)

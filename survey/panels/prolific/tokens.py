@@ -60,21 +60,21 @@ class PanelKeys(jwt.PyJWKClient):
         Raises:
             KeysUnavailable: the panel does not give its keys, and none are cached.
         """
-        kept: tuple[float, dict[str, Any]] | None = recall(KEYS)
-        is_fresh = kept is not None and time.time() - kept[0] < FRESH
+        cached: tuple[float, dict[str, Any]] | None = recall(KEYS)
+        is_fresh = cached is not None and time.time() - cached[0] < FRESH
         if (refresh or not is_fresh) and is_first(ASKED, seconds=ASK_AGAIN):
             try:
                 key_set = self.fetch_data()
-                found = jwt.PyJWKSet.from_dict(key_set)
+                jwk_set = jwt.PyJWKSet.from_dict(key_set)
             except Exception as exc:
-                if kept is None:
+                if cached is None:
                     raise KeysUnavailable from exc
             else:
                 remember(KEYS, (time.time(), key_set), seconds=KEPT)
-                return found
-        if kept is None:
+                return jwk_set
+        if cached is None:
             raise KeysUnavailable
-        return jwt.PyJWKSet.from_dict(kept[1])
+        return jwt.PyJWKSet.from_dict(cached[1])
 
 
 def check_token(token: str, *, expected: Mapping[str, str], submission: str, host: str, read_keys: ReadKeys) -> None:

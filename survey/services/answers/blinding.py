@@ -49,8 +49,8 @@ def shown_changes(study: Study, changes: Sequence[Mapping[str, Any]]) -> list[Ma
     if not study.is_blind:
         return list(changes)
     return [
-        {"key": "conditions", "old": HIDDEN, "new": HIDDEN} if str(one["key"]).startswith("conditions") else one
-        for one in changes
+        {"key": "conditions", "old": HIDDEN, "new": HIDDEN} if str(change["key"]).startswith("conditions") else change
+        for change in changes
     ]
 
 

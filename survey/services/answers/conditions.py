@@ -40,9 +40,9 @@ def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
     drawn = []
     conditions = _of(sitting.config, "sitting")
     chosen = _chosen(sitting, conditions)
-    kept = _kept(sitting) if conditions else {}
+    kept_levels = _kept(sitting) if conditions else {}
     for condition in conditions:
-        before = kept.get(condition.factor)
+        before = kept_levels.get(condition.factor)
         if before is not None and before.level in condition.levels and condition.factor not in chosen:
             values = {"level": before.level, "probability": before.probability, "seed": before.seed}
             drawn.append(ConditionLevel(sitting=sitting, factor=condition.factor, **values))
@@ -80,7 +80,7 @@ class GivenSlot(NamedTuple):
     repeat_of: int | None
 
 
-def draw_for_items(given: Sequence[GivenSlot], sitting: Sitting, *, booklet: int) -> None:
+def draw_for_items(slots: Sequence[GivenSlot], sitting: Sitting, *, booklet: int) -> None:
     """Levels of the items of a booklet that this sitting has just been given, in their order.
 
     A repeat gets the level of the item that it asks again, if that item is in the same booklet: both must be alike.
@@ -92,18 +92,18 @@ def draw_for_items(given: Sequence[GivenSlot], sitting: Sitting, *, booklet: int
     if not conditions:
         return
     chosen = _chosen(sitting, conditions)
-    inside = {one.slot for one in given}
+    inside = {one.slot for one in slots}
     drawn = []
     for condition in conditions:
         levels: dict[int, tuple[str, int]] = {}
-        for one in given:
-            if one.repeat_of not in inside:
-                levels[one.slot] = _drawn(condition, len(levels), sitting.stage.seed, "item condition", booklet)
-        for one in given:
-            level, seed = levels.get(one.slot) or levels[one.repeat_of or 0]
+        for slot in slots:
+            if slot.repeat_of not in inside:
+                levels[slot.slot] = _drawn(condition, len(levels), sitting.stage.seed, "item condition", booklet)
+        for slot in slots:
+            level, seed = levels.get(slot.slot) or levels[slot.repeat_of or 0]
             drawn.append(
                 AssignmentCondition(
-                    assignment_id=one.assignment,
+                    assignment_id=slot.assignment,
                     factor=condition.factor,
                     level=chosen.get(condition.factor, level),
                     probability=1.0 if condition.factor in chosen else 1 / len(condition.levels),
@@ -117,8 +117,12 @@ def _chosen(sitting: Sitting, conditions: Sequence[ConditionConfig]) -> Mapping[
     """The levels that whoever walks through a test copy has chosen; nothing elsewhere."""
     if not conditions or not sitting.stage.study.is_test:
         return {}
-    found = ChosenLevels.objects.filter(sitting=sitting).values_list("levels", flat=True).first() or {}
-    return {one.factor: found[one.factor] for one in conditions if found.get(one.factor) in one.levels}
+    chosen_levels = ChosenLevels.objects.filter(sitting=sitting).values_list("levels", flat=True).first() or {}
+    return {
+        condition.factor: chosen_levels[condition.factor]
+        for condition in conditions
+        if chosen_levels.get(condition.factor) in condition.levels
+    }
 
 
 def _of(config: StudyConfig, per: str) -> list[ConditionConfig]:
@@ -166,10 +170,14 @@ def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tupl
 
 def pairs_of(study: Study) -> list[str]:
     """FACTOR=LEVEL for every level of every factor, in the file's order; none while the study is blind."""
-    return [f"{one.factor}={level}" for one in blinding.shown_conditions(study) for level in one.levels]
+    return [
+        f"{shown_condition.factor}={level}"
+        for shown_condition in blinding.shown_conditions(study)
+        for level in shown_condition.levels
+    ]
 
 
-def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
+def read_condition(study: Study, pairs: Sequence[str]) -> dict[str, str]:
     """FACTOR=LEVEL, any number of times, as a mapping of factor to level. An answer must have all of them.
 
     Raises:
@@ -177,11 +185,11 @@ def read_condition(study: Study, given: Sequence[str]) -> dict[str, str]:
     """
     known = pairs_of(study)
     chosen: dict[str, str] = {}
-    for one in given:
-        if one not in known:
+    for pair in pairs:
+        if pair not in known:
             there_are = ", ".join(known) or (blinding.HIDDEN if study.is_blind else "none")
-            raise HunchError(f"condition: {study.slug} has no {one!r}; there are: {there_are}", code="invalid")
-        factor, _equals, level = one.partition("=")
+            raise HunchError(f"condition: {study.slug} has no {pair!r}; there are: {there_are}", code="invalid")
+        factor, _equals, level = pair.partition("=")
         if chosen.setdefault(factor, level) != level:
             raise HunchError(f"condition: an answer has one level of {factor}; name one", code="invalid")
     return chosen
@@ -201,14 +209,14 @@ def hand_levels(assignments: Sequence[Assignment]) -> None:
     per_sitting = ConditionLevel.objects.filter(sitting__in={one.sitting_id for one in assignments})
     rows = per_item.order_by().values_list(Value(True), "assignment", *columns)
     for is_of_item, key, *values in rows.union(per_sitting.order_by().values_list(Value(False), "sitting", *columns)):
-        given = dict(zip(columns, values, strict=True))
+        fields = dict(zip(columns, values, strict=True))
         if is_of_item:
-            of_item[key].append(AssignmentCondition(assignment_id=key, **given))
+            of_item[key].append(AssignmentCondition(assignment_id=key, **fields))
         else:
-            of_sitting[key].append(ConditionLevel(sitting_id=key, **given))
-    for one in assignments:
-        hand_rows(one, "conditions", KnownRows(of_item.get(one.pk, ())))
-        hand_rows(one.sitting, "conditions", KnownRows(of_sitting.get(one.sitting_id, ())))
+            of_sitting[key].append(ConditionLevel(sitting_id=key, **fields))
+    for assignment in assignments:
+        hand_rows(assignment, "conditions", KnownRows(of_item.get(assignment.pk, ())))
+        hand_rows(assignment.sitting, "conditions", KnownRows(of_sitting.get(assignment.sitting_id, ())))
 
 
 def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:

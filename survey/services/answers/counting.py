@@ -94,14 +94,14 @@ def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> l
     Raises:
         StateRefused: there are none.
     """
-    found: list[Assignment] = []
+    answers: list[Assignment] = []
     for stage in study.main_stages():
         stage.study = study
-        found += counted_answers(stage, levels=levels)
-    if not found:
+        answers += counted_answers(stage, levels=levels)
+    if not answers:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet")
-    return found
+    return answers
 
 
 def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
@@ -111,7 +111,7 @@ def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -
     Raises:
         StateRefused: there are none.
     """
-    found: list[Assignment] = []
+    answers: list[Assignment] = []
     items: dict[int, Item] = {}
     for stage in study.main_stages():
         stage.study = study
@@ -126,12 +126,12 @@ def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -
             known["item"] = items.setdefault(answer.slot.item_id, answer.slot.item)
             if answer.slot.stratum_id is not None:
                 known["stratum"] = strata[answer.slot.stratum_id]
-            found.append(answer)
-    if not found:
+            answers.append(answer)
+    if not answers:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet")
-    instruments.of_study(study).read_labels(list(items.values()), found)
-    return found
+    instruments.of_study(study).read_labels(list(items.values()), answers)
+    return answers
 
 
 def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assignment]:
@@ -158,10 +158,10 @@ def design_weights(answers: Sequence[Assignment]) -> np.ndarray:
 def frozen_stages(study: Study, *, through: int | None = None) -> list[Stage]:
     """The frozen main stages of the study up to and including number `through`, in order; all of them without it."""
     stages = study.main_stages().filter(state=Stage.State.FROZEN)
-    found = list(stages if through is None else stages.filter(index__lte=through))
-    for stage in found:
+    frozen = list(stages if through is None else stages.filter(index__lte=through))
+    for stage in frozen:
         stage.study = study
-    return found
+    return frozen
 
 
 def training_examples(stage: Stage, *, held_out_through: int | None = None) -> list[Assignment]:
@@ -199,10 +199,10 @@ def trained_subjects(stage: Stage, *, held_out_through: int | None = None) -> se
 def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
     """What the items are about, in order: see `Instrument.subjects_of`."""
     instrument = instruments.of_study(study)
-    found: list[frozenset[Any]] = []
+    subjects: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
-        found += instrument.subjects_of(items[start : start + BATCH])
-    return found
+        subjects += instrument.subjects_of(items[start : start + BATCH])
+    return subjects
 
 
 def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[Any]]:

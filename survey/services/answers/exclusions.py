@@ -34,22 +34,24 @@ def flagged_sittings(stages: Iterable[Stage]) -> dict[int, Flags]:
 
 def decide_exclusions(stage: Stage, *, now: datetime) -> dict[int, Flags]:
     """Store what the stage excludes. Call it inside the transaction that freezes the stage."""
-    found = flagged_sittings([stage])
+    flagged = flagged_sittings([stage])
     Exclusion.objects.bulk_create(
         [
             Exclusion(stage=stage, sitting_id=sitting, flags=list(flags), decided_at=now)
-            for sitting, flags in found.items()
+            for sitting, flags in flagged.items()
         ],
         batch_size=2000,
     )
-    return found
+    return flagged
 
 
 def exclusion_digests(stage: Stage) -> list[str]:
     """A hash of each excluded sitting and its flags, for the audit: that an exclusion was added, removed or changed
     later can be shown without the audit naming anybody. A withdrawal takes an exclusion away and leaves its hash."""
-    found = Exclusion.objects.filter(stage=stage).order_by("pk").values_list("sitting__respondent__pseudonym", "flags")
-    return sorted(digest([stage.index, pseudonym, flags]) for pseudonym, flags in found)
+    exclusions = (
+        Exclusion.objects.filter(stage=stage).order_by("pk").values_list("sitting__respondent__pseudonym", "flags")
+    )
+    return sorted(digest([stage.index, pseudonym, flags]) for pseudonym, flags in exclusions)
 
 
 def exclusion_facts(study: Study, excluded: Collection[int]) -> dict[str, Any]:

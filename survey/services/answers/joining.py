@@ -44,15 +44,15 @@ def attach(owners: Sequence[Model], relations: Iterable[str]) -> None:
         return
     model = type(owners[0])
     beside: list[str] = []
-    for one in joined(model, relations):
-        if isinstance(one, str):
-            beside.append(one)
+    for relation in joined(model, relations):
+        if isinstance(relation, str):
+            beside.append(relation)
             continue
-        name: str = one.prefetch_through
+        name: str = relation.prefetch_through
         key: Any = model._meta.get_field(name).remote_field
         of_owner: dict[Any, KnownRows] = {owner.pk: KnownRows() for owner in owners}
         by_key = {owner.pk: owner for owner in owners}
-        wanted: Any = one.queryset
+        wanted: Any = relation.queryset
         for row in wanted.filter(**{f"{key.name}__in": list(of_owner)}):
             owner = getattr(row, key.attname)
             row._state.fields_cache[key.name] = by_key[owner]
@@ -85,5 +85,5 @@ def _has_many(model: type[Model], name: str) -> bool:
 
 def _related(model: type[Model], name: str) -> type[Model]:
     related: Any = model._meta.get_field(name)
-    found: type[Model] = related.related_model
-    return found
+    related_model: type[Model] = related.related_model
+    return related_model

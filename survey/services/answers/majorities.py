@@ -79,13 +79,13 @@ def majorities_among(answers: Sequence[Assignment], stage: Stage) -> list[ItemMa
         return []
     _inputs, graded = learning.checked_examples(judged)
     decided = np.asarray(graded) != 0.5
-    kept = [answer for answer, is_decided in zip(judged, decided.tolist(), strict=True) if is_decided]
-    if not kept:
+    decided_answers = [answer for answer, is_decided in zip(judged, decided.tolist(), strict=True) if is_decided]
+    if not decided_answers:
         return []
-    items = np.array([answer.slot.item_id for answer in kept], dtype=np.int64)
-    found = bandit.majority_labels(values=(np.asarray(graded)[decided] > 0.5).astype(float), item=items)
+    items = np.array([answer.slot.item_id for answer in decided_answers], dtype=np.int64)
+    majority_labels = bandit.majority_labels(values=(np.asarray(graded)[decided] > 0.5).astype(float), item=items)
     first: dict[int, Assignment] = {}
-    for answer in kept:
+    for answer in decided_answers:
         first.setdefault(answer.slot.item_id, answer)
     of_tie = TIES[ties_of(stage)]
     made = {
@@ -97,7 +97,12 @@ def majorities_among(answers: Sequence[Assignment], stage: Stage) -> list[ItemMa
             label=of_tie if tied else int(label),
         )
         for item, answered, ones, tied, label in zip(
-            found.item, found.answered, found.changed, found.tied, found.label, strict=True
+            majority_labels.item,
+            majority_labels.answered,
+            majority_labels.changed,
+            majority_labels.tied,
+            majority_labels.label,
+            strict=True,
         )
     }
     return [made[item] for item in first]
@@ -105,13 +110,13 @@ def majorities_among(answers: Sequence[Assignment], stage: Stage) -> list[ItemMa
 
 def facts_of(majorities: Sequence[ItemMajority], stage: Stage) -> dict[str, Any]:
     """What the manifest says of them."""
-    labels = [one.label for one in majorities]
+    labels = [majority.label for majority in majorities]
     return {
         "items": len(majorities),
         "label_1": labels.count(1),
         "label_0": labels.count(0),
         "left_out": labels.count(None),
-        "tied": sum(one.tied for one in majorities),
+        "tied": sum(majority.tied for majority in majorities),
         "ties": ties_of(stage),
-        "sha256": digest([one.as_facts() for one in majorities]),
+        "sha256": digest([majority.as_facts() for majority in majorities]),
     }

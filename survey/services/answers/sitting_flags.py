@@ -23,15 +23,15 @@ Flags = tuple[FlagName, ...]
 def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
     """The flags of each of these sittings (by primary key), of any studies; an empty tuple if it has none."""
     wanted = list(dict.fromkeys(sittings))
-    found: dict[int, Flags] = {}
+    flags: dict[int, Flags] = {}
     for start in range(0, len(wanted), AT_ONCE):
         part = wanted[start : start + AT_ONCE]
         of_study: dict[int, list[int]] = defaultdict(list)
         for sitting, its_study in Sitting.objects.filter(pk__in=part).order_by("pk").values_list("pk", "stage__study"):
             of_study[its_study].append(sitting)
         for study in Study.objects.filter(pk__in=of_study).order_by("pk"):
-            found |= _flags_in(study, of_study[study.pk])
-    return found
+            flags |= _flags_in(study, of_study[study.pk])
+    return flags
 
 
 def marks_of(study: Study, sittings: Collection[int]) -> dict[int, Flags]:
@@ -75,10 +75,10 @@ def _same_answers(study: Study, rules: FlagsConfig, sittings: Collection[int]) -
     rule = rules.same_answers
     if rule is None:
         return
-    given: dict[tuple[int, str], Counter[Hashable]] = defaultdict(Counter)
+    value_counts: dict[tuple[int, str], Counter[Hashable]] = defaultdict(Counter)
     for sitting, kind, value in instruments.of_study(study).signals.stated_values(sittings):
-        given[sitting, kind][value] += 1
-    for (sitting, _kind), counts in given.items():
+        value_counts[sitting, kind][value] += 1
+    for (sitting, _kind), counts in value_counts.items():
         answers = counts.total()
         if answers >= rule.items and max(counts.values()) >= rule.share * answers:
             yield sitting
@@ -99,8 +99,8 @@ def _looked_up(study: Study, rules: FlagsConfig, sittings: Collection[int]) -> I
         return
     forms = FormAnswer.objects.filter(sitting__in=sittings, block=rule.block).order_by()
     for sitting, answers in forms.values_list("sitting", "answers"):
-        given = answers.get(rule.field)
-        if set(given if isinstance(given, list) else [given]) & set(rule.values):
+        answer = answers.get(rule.field)
+        if set(answer if isinstance(answer, list) else [answer]) & set(rule.values):
             yield sitting
 
 
@@ -110,14 +110,14 @@ def _hidden(study: Study, rules: FlagsConfig, sittings: Collection[int]) -> Iter
     if rule is None:
         return
     hidden: dict[int, int] = defaultdict(int)
-    shown: dict[int, int] = defaultdict(int)
+    shown_ms: dict[int, int] = defaultdict(int)
     rows = Response.objects.filter(assignment__sitting__in=sittings).order_by()
     for sitting, client in rows.values_list("assignment__sitting", "client"):
         seen = client.get("submitted_ms", 0) - client.get("shown_ms", 0)
         if seen > 0:
-            shown[sitting] += seen
+            shown_ms[sitting] += seen
             hidden[sitting] += min(seen, client.get("hidden_ms", 0))
-    yield from (sitting for sitting, total in shown.items() if hidden[sitting] >= rule.share * total)
+    yield from (sitting for sitting, total in shown_ms.items() if hidden[sitting] >= rule.share * total)
 
 
 RULES: Mapping[FlagName, Callable[[Study, FlagsConfig, Collection[int]], Iterator[int]]] = {
@@ -132,21 +132,21 @@ RULES: Mapping[FlagName, Callable[[Study, FlagsConfig, Collection[int]], Iterato
 def rules_in_words(study: Study) -> list[tuple[FlagName, str]]:
     """Each flag that the study has a rule for, with the rule in words."""
     rules = study.config.flags
-    found: list[tuple[FlagName, str]] = []
+    lines: list[tuple[FlagName, str]] = []
     if (speeder := rules.speeder) is not None:
         limits = []
         if speeder.seconds_per_item:
             limits.append(f"less than {speeder.seconds_per_item:g} s")
         if speeder.words_per_second:
             limits.append(f"more than {speeder.words_per_second:g} words read a second")
-        found.append(("speeder", f"the median item took {' or '.join(limits)}"))
+        lines.append(("speeder", f"the median item took {' or '.join(limits)}"))
     if (same := rules.same_answers) is not None:
-        found.append(("same_answers", f"one answer makes up {same.share:.0%} or more of {same.items} or more answers"))
+        lines.append(("same_answers", f"one answer makes up {same.share:.0%} or more of {same.items} or more answers"))
     if (attention := rules.attention) is not None:
-        found.append(("attention", f"{attention.failed} or more attention checks failed"))
+        lines.append(("attention", f"{attention.failed} or more attention checks failed"))
     if (looked_up := rules.looked_up) is not None:
         values = ", ".join(looked_up.values)
-        found.append(("looked_up", f"answered {values} to {looked_up.field} of {looked_up.block}"))
+        lines.append(("looked_up", f"answered {values} to {looked_up.field} of {looked_up.block}"))
     if (hidden := rules.hidden) is not None:
-        found.append(("hidden", f"the page was hidden for {hidden.share:.0%} or more of the time on items"))
-    return found
+        lines.append(("hidden", f"the page was hidden for {hidden.share:.0%} or more of the time on items"))
+    return lines

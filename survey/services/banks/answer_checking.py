@@ -460,7 +460,7 @@ def _by_words(text: str, options: Mapping[str, str]) -> ReplyReading | None:
     said = plain(_said(text))
     rest, named = said, []
     # "New York City" also holds "New York": the longest one is meant, unless others appear outside of it.
-    for letter, option in sorted(words.items(), key=lambda one: -len(one[1])):
+    for letter, option in sorted(words.items(), key=lambda pair: -len(pair[1])):
         if holds(rest, option):
             named.append(letter)
             rest = re.sub(rf"(?<![\w+#]){re.escape(option)}(?![\w+#])", " | ", rest)
@@ -886,12 +886,14 @@ _HELD = 0xE000  # Such marks wait in the area for private use while others are t
 def plain(text: str) -> str:
     """The text in small letters without a leading article and without marks that only part sentences, with single
     spaces. Signs that carry meaning stay: C#, C++, 5%, a/b."""
-    kept = re.sub(r"(?<=\b\w)\.(?=\w\b)", "", light(text).casefold())
-    kept = re.sub(r" & ", " and ", kept)
-    kept = _WITHIN.sub(lambda match: chr(_HELD + ord(match.group())), kept)
-    kept = re.sub(rf"[^\w\s+#%$\u20ac\u00a3&@/\\=<>^~|{chr(_HELD)}-{chr(_HELD + 127)}]", " ", kept)
-    kept = re.sub(rf"[{chr(_HELD)}-{chr(_HELD + 127)}]", lambda match: chr(ord(match.group()) - _HELD), kept)
-    words = re.sub(r"\s+", " ", kept).strip()
+    plain_text = re.sub(r"(?<=\b\w)\.(?=\w\b)", "", light(text).casefold())
+    plain_text = re.sub(r" & ", " and ", plain_text)
+    plain_text = _WITHIN.sub(lambda match: chr(_HELD + ord(match.group())), plain_text)
+    plain_text = re.sub(rf"[^\w\s+#%$\u20ac\u00a3&@/\\=<>^~|{chr(_HELD)}-{chr(_HELD + 127)}]", " ", plain_text)
+    plain_text = re.sub(
+        rf"[{chr(_HELD)}-{chr(_HELD + 127)}]", lambda match: chr(ord(match.group()) - _HELD), plain_text
+    )
+    words = re.sub(r"\s+", " ", plain_text).strip()
     return re.sub(r"^(?:the|a|an) (?=\S)", "", words)
 
 

@@ -96,33 +96,33 @@ def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
     except (KeyError, TypeError):
         problems.add(str(path), 1, "examples", 'is not a list of {"input", "target"}: name a file of the benchmark')
         return
-    for number, (given, target) in enumerate(pairs):
-        if not (isinstance(given, str) and isinstance(target, str)):
-            what = next(name for name, text in (("input", given), ("target", target)) if not isinstance(text, str))
+    for number, (input_text, target) in enumerate(pairs):
+        if not (isinstance(input_text, str) and isinstance(target, str)):
+            what = next(name for name, text in (("input", input_text), ("target", target)) if not isinstance(text, str))
             problems.add(str(path), 1, f"examples.{number}.{what}", "is no text: put it in quotes")
             continue
-        for name, text in (("input", given), ("target", target)):
+        for name, text in (("input", input_text), ("target", target)):
             if message := letters.control_character(text):  # JSON writes them with a backslash.
                 problems.add(str(path), 1, f"examples.{number}.{name}", message)
         key = KEY.match(target.strip())
         yield QuestionRow(
             id=f"bbh_{path.stem}:{number}",
             source=f"bbh_{path.stem}",
-            question=_marked_up(given),
+            question=_marked_up(input_text),
             answer=key[1] if key else target.strip(),
             domain=DOMAIN,
             file=str(path),
         )
 
 
-def _marked_up(given: str) -> str:
+def _marked_up(text: str) -> str:
     """The stem in bold where lettered options follow it; otherwise the text as it stands."""
-    lines = given.strip().split("\n")
+    lines = text.strip().split("\n")
     first = next((index for index, line in enumerate(lines) if OPTION.match(line)), None)
     if first is None:
-        return lines_to_breaks(given)
+        return lines_to_breaks(text)
     options = [OPTION.match(line) for line in lines[first:]]
-    letters = [found[1] for found in options if found]
+    letters = [option[1] for option in options if option]
     if first == 0 or letters != [chr(ord("A") + index) for index in range(len(lines) - first)]:
-        return lines_to_breaks(given)
-    return multiple_choice("\n".join(lines[:first]), [found[2] for found in options if found])
+        return lines_to_breaks(text)
+    return multiple_choice("\n".join(lines[:first]), [option[2] for option in options if option])

@@ -243,8 +243,8 @@ class LocalModel:
     def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
         from predictors.generation import generate
 
-        for done, found in enumerate(generate(self._checkpoint, prompts, max_tokens=self._max_tokens), start=1):
-            yield found
+        for done, reply in enumerate(generate(self._checkpoint, prompts, max_tokens=self._max_tokens), start=1):
+            yield reply
             report(beat, done, len(prompts), "answers made")
 
 
@@ -308,7 +308,7 @@ class _Run:
         if not todo:
             return AnswerCollection.State.DONE, ""
         each = self.collection.replies
-        prompts = [one.prompt for one in todo for _ in range(each)]
+        prompts = [request.prompt for request in todo for _ in range(each)]
         replies = source_of(self.collection).each(prompts, self._beat)
         try:
             for index, reply in replies:
@@ -368,23 +368,23 @@ class _Run:
             rows = part.values_list("request_sha256", "response", "replies")
             known.update({sha256: replies or [response] for sha256, response, replies in rows})
         todo = []
-        for one in left:
-            if one.digest in known:
-                self._store(one, known[one.digest])
+        for request in left:
+            if request.digest in known:
+                self._store(request, known[request.digest])
             else:
-                todo.append(one)
+                todo.append(request)
         return todo
 
     def _store(self, asked: _Asked, responses: Sequence[str]) -> None:
         """An answer of one reply or of several: what most of them state, and the share that is right."""
         key, text = asked.question.answer, asked.question.text
         # PostgreSQL cannot store the character 0.
-        kept = [response.replace("\0", "\N{REPLACEMENT CHARACTER}") for response in responses]
+        cleaned = [response.replace("\0", "\N{REPLACEMENT CHARACTER}") for response in responses]
         answer = ModelAnswer(
             language_model=self.collection.language_model,
             question=asked.question,
-            response=kept[0],
-            replies=kept if len(kept) > 1 else [],
+            response=cleaned[0],
+            replies=cleaned if len(cleaned) > 1 else [],
             request_sha256=asked.digest,
         )
         if key:

@@ -37,29 +37,33 @@ class ColumnChoice:
 
 def guessed(header: Sequence[str]) -> ColumnChoice:
     """The columns by their names: exact ones first, then other names that people give them."""
-    found = {name: name for name in COLUMNS if header.count(name) == 1}
+    columns = {name: name for name in COLUMNS if header.count(name) == 1}
     for name in COLUMNS:
-        if name in found:
+        if name in columns:
             continue
-        for given in header:
-            if given not in found.values() and header.count(given) == 1 and _plain(given) in (name, *OTHER_NAMES[name]):
-                found[name] = given
+        for heading in header:
+            if (
+                heading not in columns.values()
+                and header.count(heading) == 1
+                and _plain(heading) in (name, *OTHER_NAMES[name])
+            ):
+                columns[name] = heading
                 break
-    return ColumnChoice(found)
+    return ColumnChoice(columns)
 
 
 def _plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def said(given: Sequence[str], *, numbered: bool = False, task: str = "") -> ColumnChoice | None:
+def said(pairs: Sequence[str], *, numbered: bool = False, task: str = "") -> ColumnChoice | None:
     """The choice that a command's options state, as `question=Frage`; None where they state nothing.
 
     Raises:
         HunchError: one is no such pair, or names what a question does not have.
     """
     columns = {}
-    for pair in given:
+    for pair in pairs:
         name, equals, column = pair.partition("=")
         if not equals or name not in COLUMNS or not column:
             raise HunchError(f"--column: {pair!r}: write NAME=COLUMN, with a name of {', '.join(COLUMNS)}")
@@ -69,10 +73,10 @@ def said(given: Sequence[str], *, numbered: bool = False, task: str = "") -> Col
 
 def problems_of(table: ReadTable, choice: ColumnChoice) -> list[Problem]:
     """Why the choice does not make questions of the table: each at the header."""
-    found = []
+    problems = []
 
     def add(message: str, name: str = "header") -> None:
-        found.append(Problem(table.file, table.header_line, name, message))
+        problems.append(Problem(table.file, table.header_line, name, message))
 
     for name, column in choice.columns.items():
         if column not in table.header:
@@ -96,7 +100,7 @@ def problems_of(table: ReadTable, choice: ColumnChoice) -> list[Problem]:
         add("the task comes from a column and is named for all: choose one")
     if len(choice.task) > LONGEST["source"]:
         add(f"the task's name has {len(choice.task)} characters; at most {LONGEST['source']}")
-    return found
+    return problems
 
 
 def questions(table: ReadTable, choice: ColumnChoice) -> Iterator[QuestionRow]:

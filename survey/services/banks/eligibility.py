@@ -28,5 +28,5 @@ def filtered_questions(study: Study) -> list[Question]:
 
 def word_counts(questions: Iterable[int]) -> dict[int, int]:
     """How many words these questions (by primary key) have, their options included."""
-    found = Question.objects.filter(pk__in=set(questions)).only("text").order_by("pk")
-    return {question.pk: question.word_count for question in found}
+    rows = Question.objects.filter(pk__in=set(questions)).only("text").order_by("pk")
+    return {question.pk: question.word_count for question in rows}

@@ -67,12 +67,12 @@ class Filters:
 
     @property
     def total(self) -> TaskCount:
-        found = TaskCount("all")
+        task_count = TaskCount("all")
         for count in self.counts.values():
-            found.read += count.read
-            found.task_left_out += count.task_left_out
-            found.too_long += count.too_long
-        return found
+            task_count.read += count.read
+            task_count.task_left_out += count.task_left_out
+            task_count.too_long += count.too_long
+        return task_count
 
 
 def holds_the_papers_tasks(bank: Bank) -> bool:

@@ -21,7 +21,7 @@ from . import ngrams
 NGRAM = "ngram:"
 
 
-def log_frequencies(given: str, words: Sequence[str]) -> np.ndarray:
+def log_frequencies(source: str, words: Sequence[str]) -> np.ndarray:
     """log10 of how often each of n words occurs (n,), NaN where that is not known.
 
     Args:
@@ -31,11 +31,11 @@ def log_frequencies(given: str, words: Sequence[str]) -> np.ndarray:
         HunchError: the file or the model cannot be used.
     """
     wanted = [normalised(word) for word in words]
-    if not given.startswith(NGRAM):
-        known = read_frequencies(Path(given))
+    if not source.startswith(NGRAM):
+        known = read_frequencies(Path(source))
         return np.array([known.get(word, math.nan) for word in wanted], dtype=np.float64)
     try:
-        model: Any = ngrams.load(given.removeprefix(NGRAM))
+        model: Any = ngrams.load(source.removeprefix(NGRAM))
     except PredictorError as exc:
         raise HunchError(f"frequencies: {exc}") from exc
     # The unigram of the model, pooled over the ways in which a word is written.

@@ -116,11 +116,11 @@ def import_rows(
     replaced = {row.source for row in checked} | set(tasks())
     for _try in range(TRIES_FOR_A_VERSION):
         # Read at each try: another version may have come meanwhile.
-        kept = list(_kept(bank_name, replaced)) if adds else []
-        _refuse_same_ids(kept, checked, problems)
+        kept_questions = list(_kept(bank_name, replaced)) if adds else []
+        _refuse_same_ids(kept_questions, checked, problems)
         problems.raise_if_any()
         try:
-            return _write(checked, bank_name, kept=kept, source_file=source_file, by=by, via=via)
+            return _write(checked, bank_name, kept=kept_questions, source_file=source_file, by=by, via=via)
         except IntegrityError:  # Somebody else imported the same bank at the same time and took the version.
             continue
     raise HunchError(f"bank {bank_name!r} is being imported by others at this moment: try again")
@@ -154,8 +154,8 @@ def _kept(bank_name: str, replaced: Collection[str]) -> Iterator[KeptQuestion]:
         yield KeptQuestion(row, {name: getattr(question, name) for name in FLAG_FIELDS})
 
 
-def _refuse_same_ids(kept: Sequence[KeptQuestion], rows: Sequence[QuestionRow], problems: Problems) -> None:
-    known = {one.row.id: one.row for one in kept}
+def _refuse_same_ids(kept_questions: Sequence[KeptQuestion], rows: Sequence[QuestionRow], problems: Problems) -> None:
+    known = {question.row.id: question.row for question in kept_questions}
     for row in rows:
         if (other := known.get(row.id)) is not None:
             problems.add(
@@ -214,9 +214,9 @@ def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[Questi
         checked.append(row)
         for name, limit in LONGEST.items():
             if len(value := getattr(row, name)) > limit:
-                shown = row.text_column if name == "question" else name
+                column = row.text_column if name == "question" else name
                 problems.add(
-                    row.file, row.line, shown, f"has {len(value):,} characters: at most {limit:,} can be stored"
+                    row.file, row.line, column, f"has {len(value):,} characters: at most {limit:,} can be stored"
                 )
         for name in ("id", "source"):
             value = getattr(row, name)
@@ -227,11 +227,11 @@ def checked_rows(rows: Iterable[QuestionRow], problems: Problems) -> list[Questi
             elif (twin := alike.add(value, row, beside=name)) is not None:
                 problems.note(row.file, row.line, name, f"{letters.differ(value, twin[0])} {_place(twin[1], row)}")
         for name in ("question", "answer", "domain", "reason"):
-            shown = row.text_column if name == "question" else name
+            column = row.text_column if name == "question" else name
             if message := letters.control_character(getattr(row, name)):
-                problems.add(row.file, row.line, shown, message)
+                problems.add(row.file, row.line, column, message)
             elif message := letters.lost_letters(getattr(row, name)):
-                problems.note(row.file, row.line, shown, message)
+                problems.note(row.file, row.line, column, message)
         if not plain_text(row.question):
             problems.add(row.file, row.line, row.text_column, "is empty: give every question a text")
         first = first_of.setdefault(row.id, row)
@@ -259,8 +259,8 @@ def _place(row: QuestionRow, seen_from: QuestionRow) -> str:
 def _write(
     new: list[QuestionRow], name: str, *, kept: Sequence[KeptQuestion], source_file: str, by: Any, via: str
 ) -> Bank:
-    rows = [*(one.row for one in kept), *new]
-    flags = [*(one.flag for one in kept), *({} for _row in new)]
+    rows = [*(question.row for question in kept), *new]
+    flags = [*(question.flag for question in kept), *({} for _row in new)]
     sha256 = digest([row.content for row in rows])
     newest = Bank.objects.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
     bank = Bank.objects.create(

@@ -61,18 +61,18 @@ def train(
         raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
     if NgramModel.objects.filter(name=name).exists():
         raise _taken(name)
-    learnt, kept = [one.text for one in texts], [one.text for one in test]
-    if not kept:
-        learnt, kept = _parted(learnt, unit, cut_by)
+    learnt, test_texts = [text.text for text in texts], [test_text.text for test_text in test]
+    if not test_texts:
+        learnt, test_texts = _parted(learnt, unit, cut_by)
     try:
         model = NgramReader.train(learnt, order=order, unit=unit, smoothing=smoothing, cut_by=cut_by)
-        lines = model.overfitting(learnt, kept)
+        lines = model.overfitting(learnt, test_texts)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
     seen = digest([order, unit, smoothing, learnt, *([] if cut_by is None else [cut_by.sha256])])
     row = _store(model, name, texts=len(learnt), input_sha256=seen, by=by, via=via)
     both = set(learnt)
-    return Trained(row, lines, learnt, kept, sum(one in both for one in kept))
+    return Trained(row, lines, learnt, test_texts, sum(text in both for text in test_texts))
 
 
 def from_counts(counts: Mapping[str, int], *, name: str, by: Any = None, via: str = "command") -> NgramModel:
@@ -122,8 +122,8 @@ def _taken(name: str) -> HunchError:
 
 def _parted(texts: Sequence[str], unit: str, cut_by: PairTokenizer | None) -> tuple[list[str], list[str]]:
     if len(texts) >= TEST_SHARE:
-        kept = [text for place, text in enumerate(texts) if place % TEST_SHARE == TEST_SHARE - 1]
-        return [text for place, text in enumerate(texts) if place % TEST_SHARE != TEST_SHARE - 1], kept
+        test_texts = [text for place, text in enumerate(texts) if place % TEST_SHARE == TEST_SHARE - 1]
+        return [text for place, text in enumerate(texts) if place % TEST_SHARE != TEST_SHARE - 1], test_texts
     if len(texts) != 1:
         return list(texts), []
     _units, starts, _ends = units_of(texts[0], unit, cut_by)

@@ -64,7 +64,7 @@ Progress = Callable[[str, int, int], object]
 
 
 def train_tokenizer(
-    given: Sequence[Text], *, name: str, size: int, by: Any = None, via: str = "command"
+    texts: Sequence[Text], *, name: str, size: int, by: Any = None, via: str = "command"
 ) -> TokenizerRecord:
     """Train a byte-pair tokenizer and store it as pairs:NAME, under a name that is free.
 
@@ -78,13 +78,13 @@ def train_tokenizer(
     if TokenizerRecord.objects.filter(source=source).exists():
         raise taken
     try:
-        made = PairTokenizer.train([one.text for one in given], size=size)
+        made = PairTokenizer.train([text.text for text in texts], size=size)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
     try:
         with transaction.atomic():
             row = _store(source, made, content=made.to_json().encode())
-            record("train_tokenizer", row, by=by, via=via, size=row.size, texts=len(given), sha256=row.sha256)
+            record("train_tokenizer", row, by=by, via=via, size=row.size, texts=len(texts), sha256=row.sha256)
     except IntegrityError as exc:
         raise taken from exc
     return row
@@ -212,7 +212,7 @@ class Vocabulary:
 
     def typable(self, tokens: np.ndarray) -> np.ndarray:
         """Which of these ids (n,) people can type: bool (n,)."""
-        texts_of = [self.text_of(int(one)) for one in tokens]
+        texts_of = [self.text_of(int(token)) for token in tokens]
         return np.array([bool(text) and self.id_of(text) is not None for text in texts_of], dtype=bool)
 
     def commonest(self, most: int) -> list[str]:
@@ -229,8 +229,8 @@ class Vocabulary:
 
     def beginning_with(self, text: str, most: int = LISTED) -> list[str]:
         """Tokens with this beginning, the shortest first; none without a beginning."""
-        found = (word for word in self.ordered if word.startswith(text))
-        return list(itertools.islice(found, most)) if text else []
+        matches = (word for word in self.ordered if word.startswith(text))
+        return list(itertools.islice(matches, most)) if text else []
 
 
 def _can_be_asked(token: str) -> bool:
@@ -280,13 +280,13 @@ def cut_texts(source: str, wanted: Sequence[Text], *, progress: Progress | None 
     stored = set(tokens_of(row, wanted))
     made: dict[str, CutText] = {}
     problems = []
-    for number, one in enumerate(wanted, start=1):
-        sha256 = text_hash(one.text)
+    for number, text in enumerate(wanted, start=1):
+        sha256 = text_hash(text.text)
         if sha256 not in stored and sha256 not in made:
             try:
-                cut = check_survives(tokenizer, one.text)
+                cut = check_survives(tokenizer, text.text)
             except PredictorError as exc:
-                problems.append(f"{one.id}: {exc}")
+                problems.append(f"{text.id}: {exc}")
                 continue
             made[sha256] = CutText(tokenizer=row, text_sha256=sha256, token_count=len(cut), tokens=_bytes(cut))
         if progress is not None:
@@ -300,12 +300,12 @@ def cut_texts(source: str, wanted: Sequence[Text], *, progress: Progress | None 
 
 def tokens_of(row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, np.ndarray]:
     """The stored tokens of these texts, by the texts' hashes: (n,) with the fields id, start and end."""
-    return {one.text_sha256: one.token_array for one in _of_texts(row.texts.all(), wanted)}
+    return {of_text.text_sha256: of_text.token_array for of_text in _of_texts(row.texts.all(), wanted)}
 
 
 def token_counts(row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, int]:
     """How many tokens each of these texts has, by the texts' hashes."""
-    return {one.text_sha256: one.token_count for one in _of_texts(row.texts.defer("tokens"), wanted)}
+    return {of_text.text_sha256: of_text.token_count for of_text in _of_texts(row.texts.defer("tokens"), wanted)}
 
 
 def without_ids(source: Source, tokenizer: str) -> str:
@@ -342,16 +342,16 @@ def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, prog
     own = TokenExpectation.objects.filter(
         tokenizer=row, source_sha256=reader.source, language_model__name=source.name, code_version=READING_VERSION
     )
-    known = {one.text_sha256 for one in _of_texts(own.defer("values"), wanted)}
-    missing = list({text_hash(one.text): one for one in wanted if text_hash(one.text) not in known}.items())
+    known = {of_text.text_sha256 for of_text in _of_texts(own.defer("values"), wanted)}
+    missing = list({text_hash(text.text): text for text in wanted if text_hash(text.text) not in known}.items())
     if not missing:
         return 0
-    cut = tokens_of(row, [one for _sha256, one in missing])
+    cut = tokens_of(row, [text for _sha256, text in missing])
     model = LanguageModel.named(source.name)
     pending: list[TokenExpectation] = []
     done = 0
     try:
-        for place, reading in reader.each([one for _sha256, one in missing], detail=Detail(top=1)):
+        for place, reading in reader.each([text for _sha256, text in missing], detail=Detail(top=1)):
             sha256, text = missing[place]
             if sha256 not in cut:
                 raise HunchError(f"{text.id}: has no tokens yet; run prepare_passages --tokenizer {row.source}")
@@ -384,19 +384,19 @@ def _expected(reading: TextReading, cut: np.ndarray, model: str, text: str) -> n
     own, said = reading.of_text, reading.distributions
     if len(own) != len(cut) or said is None:
         raise HunchError(f"models: {model}: reads {len(own)} tokens in {text}, which has {len(cut)}")
-    found = np.empty(len(cut), dtype=EXPECTED)
-    found["logprob"] = own["logprob"]
-    found["entropy"] = said.entropy[: len(cut)]
-    found["top_id"] = [ids[0] if len(ids) else -1 for ids in said.top_ids[: len(cut)]]
-    found["top_logprob"] = [one[0][1] if len(one) else np.nan for one in said.top[: len(cut)]]
-    return found
+    expected = np.empty(len(cut), dtype=EXPECTED)
+    expected["logprob"] = own["logprob"]
+    expected["entropy"] = said.entropy[: len(cut)]
+    expected["top_id"] = [ids[0] if len(ids) else -1 for ids in said.top_ids[: len(cut)]]
+    expected["top_logprob"] = [top[0][1] if len(top) else np.nan for top in said.top[: len(cut)]]
+    return expected
 
 
 def unread_by(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> list[Text]:
     """Those of these texts for which nothing is stored of what a model expects, by the newest version of it."""
     own = _newest_of(source, row)
-    known = set() if own is None else {one.text_sha256 for one in _of_texts(own.defer("values"), wanted)}
-    return [one for one in wanted if text_hash(one.text) not in known]
+    known = set() if own is None else {of_text.text_sha256 for of_text in _of_texts(own.defer("values"), wanted)}
+    return [text for text in wanted if text_hash(text.text) not in known]
 
 
 def is_cut_quickly(tokenizer: str, count: int) -> bool:
@@ -413,7 +413,7 @@ def expectations_of(source: Source, row: TokenizerRecord, wanted: Sequence[Text]
     """What a model expects at each token of these texts, by the texts' hashes: (n,) of `EXPECTED`. Of several versions
     of a model only the newest counts."""
     own = _newest_of(source, row)
-    return {} if own is None else {one.text_sha256: one.token_array for one in _of_texts(own, wanted)}
+    return {} if own is None else {of_text.text_sha256: of_text.token_array for of_text in _of_texts(own, wanted)}
 
 
 def _newest_of(source: Source, row: TokenizerRecord) -> Any:
@@ -426,7 +426,7 @@ def _newest_of(source: Source, row: TokenizerRecord) -> Any:
 
 
 def _of_texts(rows: Any, wanted: Sequence[Text]) -> Iterator[Any]:
-    hashes = list({text_hash(one.text) for one in wanted})
+    hashes = list({text_hash(text.text) for text in wanted})
     for start in range(0, len(hashes), ASKED_AT_ONCE):
         yield from rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE])
 

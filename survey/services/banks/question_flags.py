@@ -32,8 +32,8 @@ def waiting_stage(bank_id: int) -> Stage | None:
     waiting = CandidateSet.objects.filter(
         stage__study__bank=bank_id, stage__study__test_of__isnull=True, stage__state=Stage.State.DRAFT
     )
-    found = waiting.select_related("stage__study").first()
-    return found.stage if found else None
+    waiting_step = waiting.select_related("stage__study").first()
+    return waiting_step.stage if waiting_step else None
 
 
 def while_waiting(stage: Stage, by: Any = None) -> str:
@@ -58,12 +58,18 @@ def flag_questions(
     """
     reason = checked_reason(kind, reason)
     wanted = list(dict.fromkeys(external_ids))
-    found = {one.external_id: one for one in bank.questions.select_for_update().filter(external_id__in=wanted)}
-    if strangers := [one for one in wanted if one not in found]:
+    questions = {
+        question.external_id: question for question in bank.questions.select_for_update().filter(external_id__in=wanted)
+    }
+    if strangers := [external_id for external_id in wanted if external_id not in questions]:
         more = f" and {len(strangers) - NAMES_SHOWN} more" if len(strangers) > NAMES_SHOWN else ""
         raise NotFound(f"{bank} has no question called {', '.join(strangers[:NAMES_SHOWN])}{more}: check the ids")
-    changed = [found[one] for one in wanted if (found[one].flag, found[one].flag_reason) != (kind, reason)]
-    stage = waiting_stage(bank.pk) if any(one.flag != kind for one in changed) else None
+    changed = [
+        questions[external_id]
+        for external_id in wanted
+        if (questions[external_id].flag, questions[external_id].flag_reason) != (kind, reason)
+    ]
+    stage = waiting_stage(bank.pk) if any(question.flag != kind for question in changed) else None
     if stage is not None:
         raise StateRefused(while_waiting(stage, by))
     now = timezone.now()

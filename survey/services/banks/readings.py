@@ -48,7 +48,7 @@ class Readings:
 
     @property
     def tokenizers(self) -> set[str]:
-        return {one.tokenizer for one in self.of_texts}
+        return {of_text.tokenizer for of_text in self.of_texts}
 
 
 def text_hash(text: str) -> str:
@@ -69,7 +69,7 @@ def read(
             goes on from there.
     """
     reader = open_reader(source, texts)
-    name, hashes = source.name, [text_hash(one.text) for one in texts]
+    name, hashes = source.name, [text_hash(text.text) for text in texts]
     known = {} if detail.is_wanted else _stored(name, reader.source, hashes)
     wanted: dict[str, int] = {}
     for number, sha256 in enumerate(hashes):
@@ -78,16 +78,16 @@ def read(
     numbers = list(wanted.values())
     before = len(texts) - len(numbers)
     store = _Store(source, reader.source, hashes, texts, keeps=not detail.is_wanted)
-    found: dict[str, TextReading] = dict(known)
+    readings: dict[str, TextReading] = dict(known)
     if progress is not None:
         progress(before, len(texts))
     try:
         for place, reading in reader.each([texts[number] for number in numbers], detail=detail):
             number = numbers[place]
-            found[hashes[number]] = reading
+            readings[hashes[number]] = reading
             store.add(number, reading)
             if progress is not None:
-                progress(before + len(found) - len(known), len(texts))
+                progress(before + len(readings) - len(known), len(texts))
     except PredictorError as exc:
         store.flush()
         done = f"; {store.written} texts were read and are stored, run it again to go on" if store.written else ""
@@ -104,7 +104,7 @@ def read(
         for start in range(0, len(hashes), ASKED_AT_ONCE)
     )
     unknown = reader.unknown_tokens(texts)
-    return Readings(source, [found[sha256] for sha256 in hashes], before, unused, reader.vocabulary_size, unknown)
+    return Readings(source, [readings[sha256] for sha256 in hashes], before, unused, reader.vocabulary_size, unknown)
 
 
 def open_reader(source: Source, texts: Sequence[Text]) -> TextReader:
@@ -147,7 +147,7 @@ class _FileReader:
             raise HunchError(f"{path}: file: cannot be read ({exc.strerror}): check the path") from exc
         self.source = hashlib.sha256(f"file {content}".encode()).hexdigest()
         self._found = text_files.token_file(path, texts, tokenizer=self.source)
-        self._number = {one.id: number for number, one in enumerate(texts)}
+        self._number = {text.id: number for number, text in enumerate(texts)}
 
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: object = None
@@ -159,18 +159,18 @@ class _FileReader:
 
     def unknown_tokens(self, texts: Sequence[Text]) -> list[np.ndarray] | None:
         """What the file's column `unknown` says; None where it has none."""
-        marks = [self._found[self._number[one.id]].unknown for one in texts]
-        known = [one for one in marks if one is not None]
+        marks = [self._found[self._number[text.id]].unknown for text in texts]
+        known = [mark for mark in marks if mark is not None]
         return known if len(known) == len(marks) else None
 
 
 def _stored(name: str, source: str, hashes: Sequence[str]) -> dict[str, TextReading]:
-    found: dict[str, TextReading] = {}
+    readings: dict[str, TextReading] = {}
     rows = Reading.objects.filter(language_model__name=name, source_sha256=source, code_version=READING_VERSION)
     for start in range(0, len(hashes), ASKED_AT_ONCE):
         for row in rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]):
-            found[row.text_sha256] = TextReading(row.token_array, row.tokenizer_sha256, row.reads_end)
-    return found
+            readings[row.text_sha256] = TextReading(row.token_array, row.tokenizer_sha256, row.reads_end)
+    return readings
 
 
 class _Store:
@@ -224,11 +224,14 @@ class _Store:
 def note_bank(bank: Bank) -> None:
     """Store the hash of every question's text, so that the readings of a bank are found, by those who see the bank."""
     missing = bank.questions.filter(text_hash=None).order_by("position").only("text", "position", "bank_id")
-    rows = [QuestionText(question=one, text_sha256=text_hash(one.plain)) for one in missing.iterator(chunk_size=BATCH)]
+    rows = [
+        QuestionText(question=question, text_sha256=text_hash(question.plain))
+        for question in missing.iterator(chunk_size=BATCH)
+    ]
     QuestionText.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
 
 
 def same_texts(train: Sequence[Text], test: Sequence[Text]) -> list[str]:
     """The names of the test texts that are among the training texts, word for word."""
-    learnt = {one.text for one in train}
-    return [one.id for one in test if one.text in learnt]
+    learnt = {text.text for text in train}
+    return [text.id for text in test if text.text in learnt]

@@ -70,7 +70,7 @@ def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[T
         FileErrors: lists every problem with its line.
     """
     problems = Problems()
-    found: list[Text] = []
+    texts: list[Text] = []
     first_at: dict[str, str] = {}
     for path in paths:
         for line, text in _texts_of(Path(path), problems, by_lines=by_lines):
@@ -81,13 +81,13 @@ def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[T
                 problems.add(
                     str(path), line, "id", f"{text.id[:60]!r} is the name of a text in {first} too: name it anew"
                 )
-            found.append(text)
-    if not found and not problems:
+            texts.append(text)
+    if not texts and not problems:
         problems.add(str(paths[0]) if paths else "", 1, "file", "holds no text: give at least one")
-    if sum(len(one.text) for one in found) > LONGEST:
+    if sum(len(text.text) for text in texts) > LONGEST:
         problems.add(str(paths[0]), 1, "file", f"the texts have more than {LONGEST:,} characters: read them in parts")
     problems.raise_if_any()
-    return found
+    return texts
 
 
 def _texts_of(path: Path, problems: Problems, *, by_lines: bool) -> Iterator[tuple[int, Text]]:
@@ -138,9 +138,9 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
             if row.unknown is not None:
                 marks.setdefault(number, []).append(row.unknown)
     if not rows.problems:
-        for number, one in enumerate(texts):
+        for number, text in enumerate(texts):
             if number not in columns:
-                rows.wrong(1, "text_id", f"has no token of the text {one.id[:60]!r}")
+                rows.wrong(1, "text_id", f"has no token of the text {text.id[:60]!r}")
     rows.refuse()
     return {
         number: FileReading(

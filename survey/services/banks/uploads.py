@@ -37,13 +37,13 @@ def keep(*, user: Any, name: str, content: bytes, now: datetime) -> Upload:
     Raises:
         FileErrors: it is no table, or too large; nothing is kept.
     """
-    shown = PurePath(name.replace("\\", "/")).name[:255] or "file"
-    reader.read(content, shown)
+    file_name = PurePath(name.replace("\\", "/")).name[:255] or "file"
+    reader.read(content, file_name)
     forget_old(now)
     upload, _made = Upload.objects.update_or_create(
         user=user,
         sha256=hashlib.sha256(content).hexdigest(),
-        name=shown,
+        name=file_name,
         defaults={"content": content, "created_at": now, "expires_at": now + KEPT},
     )
     newest = Upload.objects.filter(user=user).order_by("-created_at", "-pk").values_list("pk", flat=True)[:MOST_KEPT]

@@ -121,8 +121,8 @@ def _seal_batch() -> int:
 def _decided(after: int) -> list[AuditEntry]:
     """The entries above this id, as far as no other can appear between them. The module's docstring says why."""
     unsealed = AuditEntry.objects.filter(pk__gt=after).order_by("pk")
-    if (given := _last_given()) is not None:
-        unsealed = unsealed.filter(pk__lte=given)
+    if (last_id := _last_given()) is not None:
+        unsealed = unsealed.filter(pk__lte=last_id)
     keys = list(unsealed.values_list("pk", flat=True)[:BATCH])
     if not keys:
         return []
@@ -149,7 +149,7 @@ def _last_given() -> int | None:
 
 def _go_on_above(key: int) -> None:
     """Let the ids of later entries be above that of the last seal."""
-    if (given := _last_given()) is not None and given < key:
+    if (last_id := _last_given()) is not None and last_id < key:
         with connection.cursor() as cursor:
             cursor.execute("SELECT setval(pg_get_serial_sequence(%s, 'id')::regclass, %s)", [TABLE, key])
 
@@ -221,46 +221,48 @@ def verify(expected: str = "", *, after: AuditSeal | None = None) -> ChainCheck:
             chain has it: one that was made anew from its beginning has not.
         after: only what was sealed after this seal.
     """
-    found = ChainCheck(seen=not expected or expected == START)
+    chain_check = ChainCheck(seen=not expected or expected == START)
     if after is not None:
-        found.number, found.sha256, found.sealed_at = after.number, after.sha256, after.sealed_at
+        chain_check.number, chain_check.sha256, chain_check.sealed_at = after.number, after.sha256, after.sealed_at
     # Up to this seal: what it and those before it seal was there before the entries are read.
     last = head().number
     entries = _EntriesInOrder(after.entry_id if after else 0)
-    seals = AuditSeal.objects.filter(number__gt=found.number, number__lte=last).order_by("number")
+    seals = AuditSeal.objects.filter(number__gt=chain_check.number, number__lte=last).order_by("number")
     for seal in seals.iterator(BATCH):
         for stranger in entries.below(seal.entry_id):
-            found.add(_inserted(stranger))
-        _check_seal(seal, entries.take(seal.entry_id), found)
-        found.number, found.sha256, found.sealed_at = seal.number, seal.sha256, seal.sealed_at
-        found.seen |= seal.sha256 == expected
+            chain_check.add(_inserted(stranger))
+        _check_seal(seal, entries.take(seal.entry_id), chain_check)
+        chain_check.number, chain_check.sha256, chain_check.sealed_at = seal.number, seal.sha256, seal.sealed_at
+        chain_check.seen |= seal.sha256 == expected
     tail = list[AuditEntry]()
     for entry in entries.rest():
-        found.unsealed += 1
-        found.tail = (found.tail[0] or entry.pk, entry.pk)
+        chain_check.unsealed += 1
+        chain_check.tail = (chain_check.tail[0] or entry.pk, entry.pk)
         tail = [*tail[1 - BATCH :], entry]
-    given = _last_given()  # After the entries: whoever writes meanwhile has an id by now.
-    for stranger in [entry for entry in tail if given is not None and entry.pk > given]:
-        found.add(f"entry {stranger.pk} was inserted: the database has given no such id yet ({stranger})")
-    return found
+    last_id = _last_given()  # After the entries: whoever writes meanwhile has an id by now.
+    for stranger in [entry for entry in tail if last_id is not None and entry.pk > last_id]:
+        chain_check.add(f"entry {stranger.pk} was inserted: the database has given no such id yet ({stranger})")
+    return chain_check
 
 
-def _check_seal(seal: AuditSeal, entry: AuditEntry | None, found: ChainCheck) -> None:
-    if seal.number != found.number + 1:
-        found.add(f"seal {found.number + 1} is missing: seal {seal.number} follows")
+def _check_seal(seal: AuditSeal, entry: AuditEntry | None, chain_check: ChainCheck) -> None:
+    if seal.number != chain_check.number + 1:
+        chain_check.add(f"seal {chain_check.number + 1} is missing: seal {seal.number} follows")
     expected = seal_digest(
-        previous=found.sha256,
+        previous=chain_check.sha256,
         number=seal.number,
         entry_id=seal.entry_id,
         entry_sha256=seal.entry_sha256,
         sealed_at=seal.sealed_at,
     )
     if seal.sha256 != expected:
-        found.add(f"seal {seal.number} does not follow from the one before it: its row or an earlier one was changed")
+        chain_check.add(
+            f"seal {seal.number} does not follow from the one before it: its row or an earlier one was changed"
+        )
     if entry is None:
-        found.add(f"entry {seal.entry_id} was removed: seal {seal.number} is all that is left of it")
+        chain_check.add(f"entry {seal.entry_id} was removed: seal {seal.number} is all that is left of it")
     elif entry_digest(entry) != seal.entry_sha256:
-        found.add(f"entry {entry.pk} was changed after seal {seal.number} ({entry})")
+        chain_check.add(f"entry {entry.pk} was changed after seal {seal.number} ({entry})")
 
 
 def _inserted(entry: AuditEntry) -> str:

@@ -135,8 +135,8 @@ class _Compiled(_Statement):
         super().__init__(connection)
         self.locks = queryset.query.select_for_update
         self.compiler: Any = queryset.query.get_compiler(connection=connection)
-        self.sql, given = self.compiler.as_sql()
-        self.params = list(given)
+        self.sql, parameters = self.compiler.as_sql()
+        self.params = list(parameters)
         # SQLite stores a UUID as its digits.
         names = {mark: name for name, mark in marks.items()} | {_digits(mark): name for name, mark in marks.items()}
         self.places = [
@@ -163,10 +163,10 @@ class _Compiled(_Statement):
             params[place] = _digits(values[name]) if isinstance(params[place], str) else values[name]
         with self.cursor() as cursor:
             cursor.execute(self.sql, params)
-            found: Any = cursor.fetchall()
+            rows: Any = cursor.fetchall()
         if self.converters:
-            found = self.compiler.apply_converters(found, self.converters)
-        return map(self._object, found)
+            rows = self.compiler.apply_converters(rows, self.converters)
+        return map(self._object, rows)
 
     def _object(self, row: Sequence[Any]) -> Model:
         made = self.model.from_db(self.connection.alias, self.names, row[self.own])
@@ -227,10 +227,10 @@ class _InsertWhere(_Insert):
                 params.append(field.get_db_prep_save(field.pre_save(row, True), self.connection))
         with self.cursor() as cursor:
             cursor.execute(self.sql, [*params, *condition])
-            found = cursor.fetchone()
-        if found is None:
+            inserted = cursor.fetchone()
+        if inserted is None:
             return False
-        for field, value in zip(self.returned, found, strict=True):
+        for field, value in zip(self.returned, inserted, strict=True):
             setattr(row, field.attname, value)
         row._state.adding, row._state.db = False, self.connection.alias
         return True

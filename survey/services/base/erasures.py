@@ -129,7 +129,7 @@ def read_list(path: Path) -> list[ListedErasure]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as exc:
         raise HunchError(f"{path}: the list of erasures cannot be read: {exc}") from exc
-    found = []
+    erasures = []
     for number, line in enumerate(lines, start=1):
         try:
             value = json.loads(line)
@@ -137,9 +137,9 @@ def read_list(path: Path) -> list[ListedErasure]:
                 continue
             at = datetime.fromisoformat(value["at"])
             what = Erasure.What(value["what"])
-            found.append(ListedErasure(str(value["id"]), what, frozenset(value["refs"]), at))
+            erasures.append(ListedErasure(str(value["id"]), what, frozenset(value["refs"]), at))
         except (ValueError, TypeError, KeyError) as exc:
             raise HunchError(
                 f"{path}, line {number}: is no line of a list of erasures; take a whole copy of the file"
             ) from exc
-    return found
+    return erasures

@@ -125,10 +125,10 @@ def probe() -> None:
         name = default_storage.save(f"probe/{uuid.uuid4().hex}", ContentFile(content))
         try:
             with default_storage.open(name, "rb") as file:
-                found = file.read()
+                stored_content = file.read()
         finally:
             default_storage.delete(name)
-        if found != content:
+        if stored_content != content:
             raise ValueError("what was read is not what was written")
         if default_storage.exists(name):
             raise ValueError("what was deleted is still there")
@@ -140,12 +140,12 @@ def name_of(sha256: str) -> str:
 
 def _copied(source: IO[bytes], target: IO[bytes] | None = None) -> str:
     """Read a file to its end, copy it to `target` if given, and return its sha256."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while chunk := source.read(CHUNK):
-        found.update(chunk)
+        digest.update(chunk)
         if target is not None:
             target.write(chunk)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def sha256_of(path: Path) -> str:
@@ -169,8 +169,8 @@ def names_stored() -> set[str]:
             folders = default_storage.listdir("")[0]
         except FileNotFoundError:  # Nothing was stored yet.
             return set()
-        found = (name for folder in folders if len(folder) == 2 for name in default_storage.listdir(folder)[1])
-        return {name for name in found if _SHA256.fullmatch(name)}
+        names = (name for folder in folders if len(folder) == 2 for name in default_storage.listdir(folder)[1])
+        return {name for name in names if _SHA256.fullmatch(name)}
 
 
 @contextmanager

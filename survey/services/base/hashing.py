@@ -27,11 +27,11 @@ def digest(value: Any) -> str:
 @cache
 def code_digest() -> str:
     """Hash of Hunch's source code that draws plans and trains predictors, for manifests."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for package in ("bandit", "predictors", "survey"):
         for path in sorted((Path(settings.BASE_DIR) / package).rglob("*.py")):
-            found.update(path.relative_to(settings.BASE_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()
+            digest.update(path.relative_to(settings.BASE_DIR).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 @cache
@@ -42,10 +42,10 @@ def package_digest(name: str) -> str:
     files = [(path, folder) for folder in folders for path in sorted(folder.rglob("*.py"))]
     if not folders and spec is not None and spec.origin is not None:  # A single module.
         files = [(Path(spec.origin), Path(spec.origin).parent)]
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path, folder in files:
-        found.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def keyed_digest(value: Any, *, purpose: str) -> str:

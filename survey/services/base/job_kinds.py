@@ -70,30 +70,32 @@ class JobKind:
     make: Callable[[Work], Mapping[str, Any]]
     arguments: Sequence[Argument] = ()
     suits: Callable[[Study], bool] = lambda study: True
-    check: Callable[[Study, Given], None] = lambda study, given: None
+    check: Callable[[Study, Given], None] = lambda study, arguments: None
     keeps: timedelta = timedelta(days=7)
     queue: str = queues.DEFAULT
 
-    def checked(self, study: Study, given: Mapping[str, Sequence[str]]) -> Given:
+    def checked(self, study: Study, arguments: Mapping[str, Sequence[str]]) -> Given:
         """Every argument, given or by default.
 
         Raises:
             HunchError: one cannot be used; says which, and what there is.
         """
-        found = check_arguments(self.name, self.arguments, given, choices_of=lambda one: one.choices_in(study))
+        checked_arguments = check_arguments(
+            self.name, self.arguments, arguments, choices_of=lambda argument: argument.choices_in(study)
+        )
         problems = {}
         for argument in self.arguments:
             if argument.choices is None:
                 continue
             there_are = argument.choices_in(study)
-            if unknown := [text for text in found[argument.name] if text not in there_are]:
+            if unknown := [text for text in checked_arguments[argument.name] if text not in there_are]:
                 problems[argument.name] = [
                     f"{unknown[0]!r} cannot be chosen; there are: {', '.join(there_are) or 'none'}"
                 ]
         if problems:
             raise ArgumentErrors(problems)
-        self.check(study, found)
-        return found
+        self.check(study, checked_arguments)
+        return checked_arguments
 
 
 @cache
@@ -104,8 +106,8 @@ def find_kind(name: str) -> JobKind:
     """
     if name not in KINDS:
         raise NotFound(f"no kind of job is called {name!r}; there are: {', '.join(KINDS)}")
-    found: JobKind = import_string(KINDS[name])
-    return found
+    kind: JobKind = import_string(KINDS[name])
+    return kind
 
 
 def all_kinds() -> list[JobKind]:

@@ -72,7 +72,7 @@ class JobHold(leases.ReportingHold[Job]):
 
 
 def ask(
-    study: Study, kind: str, given: Mapping[str, Sequence[str]], *, by: Any = None, via: str = "command"
+    study: Study, kind: str, given_arguments: Mapping[str, Sequence[str]], *, by: Any = None, via: str = "command"
 ) -> tuple[Job, bool]:
     """The job for this question, and whether it is new. Who asks the same again while it is not over gets the same job.
 
@@ -85,10 +85,10 @@ def ask(
         NotAllowed: the user lacks the kind's right in the study.
         HunchError: an argument cannot be used; StateRefused: too many jobs of this person are not over.
     """
-    found = find_kind(kind)
-    if by is not None and not rights.may(by, found.right, study.pk):
-        raise NotAllowed(f"{found.title}: {_lacks(found)}")
-    arguments = {name: [*texts] for name, texts in found.checked(study, given).items()}
+    job_kind = find_kind(kind)
+    if by is not None and not rights.may(by, job_kind.right, study.pk):
+        raise NotAllowed(f"{job_kind.title}: {_lacks(job_kind)}")
+    arguments = {name: [*texts] for name, texts in job_kind.checked(study, given_arguments).items()}
     asked = digest([kind, arguments, None if by is None else by.pk])
     waiting = Job.objects.filter(asked_by=by).waiting()
     if (same := waiting.filter(study=study, asked_sha256=asked).first()) is not None:
@@ -217,8 +217,8 @@ def _make(hold: JobHold, folder: Path) -> None:
     kind = find_kind(job.kind)
     if job.asked_by is not None and not rights.may(job.asked_by, kind.right, job.study_id):
         raise NotAllowed(_lacks(kind))
-    given = Given({name: tuple(texts) for name, texts in job.arguments.items()})
-    result = kind.make(Work(job.study, given, folder, hold.progress, job.asked_by))
+    arguments = Given({name: tuple(texts) for name, texts in job.arguments.items()})
+    result = kind.make(Work(job.study, arguments, folder, hold.progress, job.asked_by))
     made = []
     paths = sorted(path for path in folder.iterdir() if path.is_file())
     for number, path in enumerate(paths):
@@ -285,7 +285,7 @@ def file_of(job: Job, name: str, *, by: Any = None) -> Mapping[str, Any]:
         raise StateRefused(f"job {job.pk} is {job.get_state_display()}; its files come when it is done")
     file = job.file_named(name)
     if file is None:
-        there_are = ", ".join(one["name"] for one in job.files) or "none"
+        there_are = ", ".join(file["name"] for file in job.files) or "none"
         raise NotFound(f"job {job.pk} has no file {name!r}; there are: {there_are}")
     return file
 

@@ -48,7 +48,7 @@ def fingerprint(key: str) -> str:
 def in_force() -> dict[str, list[str]]:
     """The fingerprints of the keys of this process, by setting: the key first, then those that were in force before."""
     keys = {IDENTITY: [settings.HUNCH_IDENTITY_KEY], SECRET: [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]}
-    return {name: [fingerprint(key) for key in found] for name, found in keys.items()}
+    return {name: [fingerprint(key) for key in own_keys] for name, own_keys in keys.items()}
 
 
 def check() -> None:
@@ -116,14 +116,16 @@ def accept(name: str) -> None:
     Raises:
         KeysDiffer: what the old identity key has encrypted or hashed is still here.
     """
-    if name == IDENTITY and (kept := _made_with_identity_key()):
-        raise KeysDiffer(f"{IDENTITY} cannot be accepted: {kept} were made with the old key, and only it can read them")
+    if name == IDENTITY and (encrypted := _made_with_identity_key()):
+        raise KeysDiffer(
+            f"{IDENTITY} cannot be accepted: {encrypted} were made with the old key, and only it can read them"
+        )
     KeyFingerprint.objects.update_or_create(name=name, defaults={"fingerprint": in_force()[name][0]})
 
 
 def _made_with_identity_key() -> str:
-    kept: list[Any] = [PanelIdentity, WaveIdentity, Submission, EntryLink, SnapshotAnswer]
-    counts = {str(model._meta.verbose_name_plural): model._base_manager.count() for model in kept}
+    models: list[Any] = [PanelIdentity, WaveIdentity, Submission, EntryLink, SnapshotAnswer]
+    counts = {str(model._meta.verbose_name_plural): model._base_manager.count() for model in models}
     return " and ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 

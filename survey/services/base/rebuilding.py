@@ -26,7 +26,7 @@ def rebuilt(kind: Any, value: Any) -> Any:
     if origin is Mapping:
         return {name: rebuilt(inside[1], inner) for name, inner in value.items()}
     if origin in (Union, UnionType):
-        return rebuilt(next(one for one in inside if one is not NoneType), value)
+        return rebuilt(next(part for part in inside if part is not NoneType), value)
     return value
 
 

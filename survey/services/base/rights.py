@@ -134,7 +134,7 @@ def studies_with(user: Any, right: Right) -> frozenset[int] | None:
     only: frozenset[int] | None = getattr(user, "_only_studies", None)
     if user.is_superuser:
         return only
-    keys = frozenset(study for study, given in _memberships(user).items() if right in given)
+    keys = frozenset(study for study, given_rights in _memberships(user).items() if right in given_rights)
     return keys if only is None else keys & only
 
 
@@ -157,7 +157,7 @@ def reaches_more_than(other: Any, user: Any) -> bool:
     """Whether who logs in as the other has a right in some study, or sees a bank, that the user does not: as a member,
     by the right to spend, or because the other uploaded the bank. The permissions of the accounts are not compared."""
     mine = _memberships(user)
-    if any(given - mine.get(study, frozenset()) for study, given in _memberships(other).items()):
+    if any(given_rights - mine.get(study, frozenset()) for study, given_rights in _memberships(other).items()):
         return True
     return Bank.objects.filter(created_by=other.pk).exclude(pk__in=visible_banks(user).order_by().values("pk")).exists()
 

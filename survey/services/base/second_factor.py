@@ -95,10 +95,10 @@ def remove(user: Any, *, by: Any = None, via: str = "command") -> bool:
 
 def _new_codes(user: Any) -> list[str]:
     RecoveryCodes.objects.filter(user=user).delete()
-    kept = RecoveryCodes.objects.create(user=user, name="recovery codes")
+    recovery_codes = RecoveryCodes.objects.create(user=user, name="recovery codes")
     codes = [b32encode(secrets.token_bytes(10)).decode().lower() for _number in range(RECOVERY_CODES)]
     for code in codes:
-        kept.token_set.create(token=_hashed(user, code))
+        recovery_codes.token_set.create(token=_hashed(user, code))
     return ["-".join(code[place : place + 4] for place in range(0, 16, 4)) for code in codes]
 
 

@@ -379,7 +379,7 @@ def _sampled_part(
         ],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
-        lists=[one for row in drawn.rows if (one := instrument.list_of(row, questions)) is not None],
+        lists=[item_list for row in drawn.rows if (item_list := instrument.list_of(row, questions)) is not None],
     )
 
 

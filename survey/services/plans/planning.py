@@ -64,8 +64,8 @@ def span_of_first(study: Study, *, is_difference: bool) -> list[float] | None:
     first = _first_measure(study)
     if first is None:
         return None
-    found = first.range_of_difference if is_difference else first.range
-    return None if found is None else list(found)
+    span = first.range_of_difference if is_difference else first.range
+    return None if span is None else list(span)
 
 
 def scale_of_first(study: Study, *, is_difference: bool) -> Scale:
@@ -107,9 +107,9 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
     """
     if stage.state != Stage.State.DRAFT:
         return stage
-    if found := stage.study.config.problems:
+    if problems := stage.study.config.problems:
         raise StateRefused(
-            f"this version of Hunch does not accept the study file any more ({found[0]}): amend it first"
+            f"this version of Hunch does not accept the study file any more ({problems[0]}): amend it first"
         )
     if stage.config.design.kind != "uniform" and not CandidateSet.objects.filter(stage=stage).exists():
         before = stage.before()
@@ -431,7 +431,7 @@ def _package_facts(study: Study) -> dict[str, Any]:
     """Hashes of the packages that bring the study's instrument and panel, whose code decides with Hunch's own what is
     drawn; empty where both are Hunch's own."""
     brought = {
-        type(one).__module__.partition(".")[0] for one in (instruments.of_study(study), panels.of_study(study))
+        type(plugin).__module__.partition(".")[0] for plugin in (instruments.of_study(study), panels.of_study(study))
     } - {"survey"}
     return {"packages_sha256": {name: package_digest(name) for name in sorted(brought)}} if brought else {}
 

@@ -77,10 +77,10 @@ def beside(figure: StudyFigure) -> Iterator[Beside]:
         yield _of_bounds(WORST_CASE, "worst case", figure.worst_case, MEANINGS[WORST_CASE])
 
 
-def _of_bounds(kind: str, title: str, found: Bounds, note: str) -> Beside:
-    items = "item" if found.unanswered == 1 else "items"
-    note = f"{note}; {found.unanswered} unanswered {items}"
-    return Beside(kind, title, None, found.interval, note, (found.lower.value, found.upper.value))
+def _of_bounds(kind: str, title: str, bounds: Bounds, note: str) -> Beside:
+    items = "item" if bounds.unanswered == 1 else "items"
+    note = f"{note}; {bounds.unanswered} unanswered {items}"
+    return Beside(kind, title, None, bounds.interval, note, (bounds.lower.value, bounds.upper.value))
 
 
 # Carry-over
@@ -88,17 +88,17 @@ def _of_bounds(kind: str, title: str, found: Bounds, note: str) -> Beside:
 FIRST_ITEMS, SAMPLED_MINUS_HOLDOUT = "first items", "sampled - holdout"
 
 
-def about_carry_over(found: CarryOver) -> Iterator[str]:
+def about_carry_over(carry_over: CarryOver) -> Iterator[str]:
     """How to read the table of carry-over, in sentences."""
     yield (
         "Figures take it that an answer does not depend on the items that the person saw before. In an adaptive stage "
         "these are others than in a uniform one, so that with carry-over its answers would be of something else. "
         "Nothing came before people's first items, so that their figure is free of it. They are few."
     )
-    if found.no_difference:
-        yield f"No comparison of sampled items with a holdout: {found.no_difference}."
+    if carry_over.no_difference:
+        yield f"No comparison of sampled items with a holdout: {carry_over.no_difference}."
         return
-    first = found.differences[0]
+    first = carry_over.differences[0]
     if first.combined is None:
         yield f"No comparison of sampled items with a holdout: {first.notes}."
         return
@@ -145,7 +145,7 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
     )
     test = whole.test
     if test is not None and test.p is not None:
-        found = (
+        verdict = (
             "People leave by what they have just answered: read the weighted figures."
             if test.p < 0.05
             else "The test finds no such difference. That does not rule out people who left instead of giving an "
@@ -153,7 +153,7 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
         )
         yield (
             f"Test of leaving on the last answer ({leaving.outcome}), inside each stage and item number: "
-            f"{in_words_p(test.p)}. {found}"
+            f"{in_words_p(test.p)}. {verdict}"
         )
     elif test is not None:
         yield f"No test of leaving on the last answer: {test.reason}."

@@ -207,8 +207,8 @@ def each_study(work: Callable[[int], Result], studies: int, *, jobs: int, progre
             progress()
         return found
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for one in pool.map(work, range(studies), chunksize=max(1, studies // (8 * jobs))):
-            found.append(one)
+        for result in pool.map(work, range(studies), chunksize=max(1, studies // (8 * jobs))):
+            found.append(result)
             progress()
     return found
 

@@ -36,14 +36,14 @@ def reports_by_question(studies: QuerySet[Study]) -> list[ReportedQuestion]:
     for item in counted:
         by_kind[item.study.instrument].append(item)
     counts: Counter[int] = Counter()
-    found: dict[int, Question] = {}
+    questions_by_key: dict[int, Question] = {}
     for name, own in by_kind.items():
         if not instruments.is_known(name):  # While the instrument is missing, nobody can read what its items show.
             continue
         seen = instruments.kind(name)().questions_seen(own, [item.screen for item in own])
         for item, questions in zip(own, seen, strict=True):
             for question in questions:
-                found[question.pk] = question
+                questions_by_key[question.pk] = question
                 counts[question.pk] += item.reports
-    order = sorted(counts, key=lambda key: (-counts[key], found[key].external_id))
-    return [ReportedQuestion(found[key], counts[key]) for key in order[:MOST]]
+    order = sorted(counts, key=lambda key: (-counts[key], questions_by_key[key].external_id))
+    return [ReportedQuestion(questions_by_key[key], counts[key]) for key in order[:MOST]]

@@ -107,15 +107,15 @@ def parse_design(text: str) -> DesignConfig:
     kind, _, rest = text.partition(":")
     if kind not in DESIGNS or kind == "test_set":
         raise HunchError(f"{kind!r} is not one of {', '.join(name for name in DESIGNS if name != 'test_set')}")
-    given: dict[str, object] = {"kind": kind}
+    settings: dict[str, object] = {"kind": kind}
     for part in filter(None, rest.split(",")):
         name, equals, value = part.partition("=")
         if not equals or name not in DesignConfig(kind=kind).parameters:  # type: ignore[arg-type]
             known = ", ".join(DesignConfig(kind=kind).parameters) or "none"  # type: ignore[arg-type]
             raise HunchError(f"{text!r}: {part!r} is not NAME=VALUE with one of {kind}'s parameters ({known})")
-        given[name] = value
+        settings[name] = value
     try:
-        return DesignConfig.model_validate(given)
+        return DesignConfig.model_validate(settings)
     except ValidationError as exc:
         wrong = [_in_words(error, kind) for error in exc.errors(include_url=False)]
         raise HunchError(f"{text!r}: {'; '.join(wrong)}") from exc
@@ -139,8 +139,8 @@ def grid(
     if epsilons or top_fractions or not designs:
         for epsilon in epsilons or ([base["epsilon"]] if top_fractions else EPSILONS):
             for top_fraction in top_fractions or [base["top_fraction"]]:
-                given = {**base, "kind": kind, "epsilon": epsilon, "top_fraction": top_fraction}
-                wanted.append(DesignConfig.model_validate(given))
+                settings = {**base, "kind": kind, "epsilon": epsilon, "top_fraction": top_fraction}
+                wanted.append(DesignConfig.model_validate(settings))
     if not designs:
         wanted = [DesignConfig(kind="uniform"), *([own] if own.kind != "uniform" else []), *wanted]
     return [config for place, config in enumerate(wanted) if config not in wanted[:place]]
@@ -182,7 +182,7 @@ def compare(
     """
     if predictors is None:
         learning = instruments.of_study(study).learning
-        predictors = [one.name for one in learning.baselines[-1:]] if learning is not None else []
+        predictors = [baseline.name for baseline in learning.baselines[-1:]] if learning is not None else []
     for name in predictors:
         try:
             settings_of(name, {})
@@ -191,15 +191,15 @@ def compare(
     stages = list(study.main_stages().filter(state=Stage.State.FROZEN))
     if not stages:
         raise StateRefused(f"{study.slug}: no stage is frozen yet, so there is nothing to compare")
-    found = []
+    comparisons = []
     for stage in stages:
         stage.study = study
-        found.append(
+        comparisons.append(
             _compared(
                 stage, grid(stage, epsilons=epsilons, top_fractions=top_fractions, designs=designs), predictors, say
             )
         )
-    return found
+    return comparisons
 
 
 def _compared(
@@ -344,10 +344,10 @@ def _judged(stage: Stage, read: _Logged, config: DesignConfig, predictor: str, s
     }
     try:
         chances = _chances(stage, config, len(read.rows), scores, disagreement)
-        found = bandit.evaluate_policy(other=chances, **log)
+        evaluation = bandit.evaluate_policy(other=chances, **log)
         difference = None
-        if not found.reason:
+        if not evaluation.reason:
             difference = bandit.compare_policies(first=read.chance, second=chances, **log)
     except DesignError as exc:
         return PolicyLine(title, predictor, None, str(exc))
-    return PolicyLine(title, predictor, found, found.reason, difference)
+    return PolicyLine(title, predictor, evaluation, evaluation.reason, difference)

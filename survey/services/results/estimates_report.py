@@ -39,16 +39,16 @@ class EstimatesReport(Report):
             return f"{study.slug}: its instrument names nothing to estimate"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         known = own_divisions(study)
-        for name in given["by"]:
+        for name in arguments["by"]:
             if name not in known:
                 raise HunchError(
                     f"by: {name} is not one of {', '.join(known)}; groups of people are on the page of estimates, and "
                     f"in: hunch estimate {study.slug} --by {name}",
                     code="invalid",
                 )
-        report = stored_estimates.current_estimates(study, by=given["by"], condition=given["condition"])
+        report = stored_estimates.current_estimates(study, by=arguments["by"], condition=arguments["condition"])
         return findings(report)
 
 

@@ -290,12 +290,15 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     rows = [read_stage(stage, instrument, levels) for stage in stages]
     slots = [slot for of_stage in rows for slot in of_stage.slots]
     of_all_waves = [
-        found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted, levels))
+        reading
+        for of_stage in rows
+        for role in ESTIMATED
+        if (reading := _read(of_stage, role, instrument, wanted, levels))
     ]
     # The same people answer in later waves: counted together, their answers would seem to be of twice as many people.
     later = {stage.index for stage in stages if stage.wave > 1}
-    read = [one for one in of_all_waves if one.part.stage not in later]
-    rows = [one for one in rows if one.stage.index not in later]
+    read = [of_all_wave for of_all_wave in of_all_waves if of_all_wave.part.stage not in later]
+    rows = [row for row in rows if row.stage.index not in later]
     if not read:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
@@ -358,7 +361,10 @@ def staying_rows(study: Study, levels: Mapping[str, str]) -> Iterator[list[Any]]
         stage.study = study
     rows = [read_stage(stage, instrument, levels) for stage in stages]
     read = [
-        found for of_stage in rows for role in ESTIMATED if (found := _read(of_stage, role, instrument, wanted, levels))
+        reading
+        for of_stage in rows
+        for role in ESTIMATED
+        if (reading := _read(of_stage, role, instrument, wanted, levels))
     ]
     if not read or not read[0].estimands.measures:
         return
@@ -414,7 +420,7 @@ def figures_by_level(
         HunchError: an unknown factor or condition.
     """
     levels = read_condition(study, condition)
-    conditions = {one.factor: one for one in shown_conditions(study)}
+    conditions = {shown_condition.factor: shown_condition for shown_condition in shown_conditions(study)}
     if factor not in conditions:
         raise HunchError(f"by: {factor} is not one of {', '.join(conditions) or 'none'}", code="invalid")
     if factor in levels:
@@ -423,12 +429,16 @@ def figures_by_level(
     stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
     read = []
     with collector_paused():
-        for stage in (one for one in stages if one.wave == 1):
+        for stage in (stage for stage in stages if stage.wave == 1):
             stage.study = study
             rows = read_stage(stage, instrument, levels)
-            found = (_read(rows, role, instrument, (), levels) for role in ESTIMATED)
-            read += [replace(one, estimands=Estimands(measures_of(one.answers))) for one in found if one is not None]
-    parts = [one.divisions[factor] for one in read]
+            readings = (_read(rows, role, instrument, (), levels) for role in ESTIMATED)
+            read += [
+                replace(reading, estimands=Estimands(measures_of(reading.answers)))
+                for reading in readings
+                if reading is not None
+            ]
+    parts = [reading.divisions[factor] for reading in read]
     known = {str(label) for part in parts for label in part}
     labels = [label for label in conditions[factor].levels if label in known]
     if len(labels) < 2:
@@ -438,11 +448,11 @@ def figures_by_level(
 
 def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> LevelFigures:
     """`figures_by_level` of parts that have been read, at least two levels of which have answers."""
-    parts = [one.divisions[factor] for one in read]
+    parts = [reading.divisions[factor] for reading in read]
     measures = range(len(read[0].estimands.measures))
     first, *others = labels
-    under = {label: [_under(one, factor, label) for one in read] for label in labels}
-    people = [{int(person) for one in under[label] for person in one.part.cluster} for label in labels]
+    under = {label: [_under(reading, factor, label) for reading in read] for label in labels}
+    people = [{int(person) for reading in under[label] for person in reading.part.cluster} for label in labels]
     return LevelFigures(
         factor=factor,
         levels=tuple(labels),
@@ -462,9 +472,16 @@ def _wave_changes(
     if not study.config.waves:
         return ()
     waves = {stage.index: stage.wave for stage in stages}
-    factors = {one.factor: one.levels for one in shown_conditions(study) if one.factor in by}
+    factors = {
+        shown_condition.factor: shown_condition.levels
+        for shown_condition in shown_conditions(study)
+        if shown_condition.factor in by
+    }
     parts = [
-        WavePart(waves[one.part.stage], one.part, one.estimands.measures, one.answers, one.divisions) for one in read
+        WavePart(
+            waves[reading.part.stage], reading.part, reading.estimands.measures, reading.answers, reading.divisions
+        )
+        for reading in read
     ]
     return changes_between_waves(study, parts, under=levels, by=factors)
 
@@ -477,17 +494,18 @@ def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:
     first = read[0]
     for other in read[1:]:
         for kind in ("measures", "checks"):
-            names, found = ([one.name for one in getattr(part.estimands, kind)] for part in (first, other))
-            if names != found:
+            names, other_names = ([figure.name for figure in getattr(part.estimands, kind)] for part in (first, other))
+            if names != other_names:
                 raise HunchError(
                     f"{instrument.name}: its {kind} are {', '.join(names) or 'none'} for {first.part.title} and "
-                    f"{', '.join(found) or 'none'} for {other.part.title}, so they cannot be combined; its author must "
+                    f"{', '.join(other_names) or 'none'} for {other.part.title}, so they cannot be combined; "
+                    "its author must "
                     "name the same ones whatever the answers are"
                 )
 
 
 def _about_items(read: Sequence[_Read]) -> Iterator[str]:
-    if several := [str(one.line.stage) for one in read if one.part.item is not None]:
+    if several := [str(reading.line.stage) for reading in read if reading.part.item is not None]:
         yield (
             f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
             "respondents and between items."
@@ -522,7 +540,9 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
             f"Only answers under {in_words(levels)}. Levels are drawn at random, so that these answers stand for all: "
             "weights are a stratum's candidates over its answers under these levels."
         )
-    if others := [one.factor for one in shown_conditions(study) if one.factor not in levels]:
+    if others := [
+        shown_condition.factor for shown_condition in shown_conditions(study) if shown_condition.factor not in levels
+    ]:
         yield f"Answers under all levels of {', '.join(others)} together, each as often as it was drawn."
 
 
@@ -531,10 +551,16 @@ def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
 
 def _carry_over(read: Sequence[_Read]) -> CarryOver:
     by_stage: dict[int, dict[str, _Read]] = {}
-    for one in read:
-        by_stage.setdefault(one.part.stage, {})[one.part.role] = one
-    adaptive = [one for one in by_stage.values() if Slot.Role.SAMPLED in one and _is_adaptive(one[Slot.Role.SAMPLED])]
-    both = [(one[Slot.Role.SAMPLED], one[Slot.Role.HOLDOUT]) for one in adaptive if Slot.Role.HOLDOUT in one]
+    for reading in read:
+        by_stage.setdefault(reading.part.stage, {})[reading.part.role] = reading
+    adaptive = [
+        by_role
+        for by_role in by_stage.values()
+        if Slot.Role.SAMPLED in by_role and _is_adaptive(by_role[Slot.Role.SAMPLED])
+    ]
+    both = [
+        (by_role[Slot.Role.SAMPLED], by_role[Slot.Role.HOLDOUT]) for by_role in adaptive if Slot.Role.HOLDOUT in by_role
+    ]
     measures = range(len(read[0].estimands.measures))
     reason = "" if both else "no adaptive stage has answers to a holdout" if adaptive else "no stage is adaptive"
     first = [_only(one, np.array([answer.position == 1 for answer in one.answers], dtype=bool), None) for one in read]
@@ -553,20 +579,20 @@ def _is_adaptive(read: _Read) -> bool:
 
 def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> StudyFigure:
     """By the weights of the holdouts' plans: they have fewer answers than the sampled slots, and decide the error."""
-    found = []
+    estimates = []
     for pair in both:
         means = []
-        for one in pair:
-            measure = one.estimands.measures[index]
+        for reading in pair:
+            measure = reading.estimands.measures[index]
             means.append(
                 analysis.estimate(
-                    one.part, measure.values, where=measure.where, per=measure.per, share=measure.is_share
+                    reading.part, measure.values, where=measure.where, per=measure.per, share=measure.is_share
                 )
             )
-        found.append(analysis.sampled_minus_holdout(*means))
+        estimates.append(analysis.sampled_minus_holdout(*means))
     holdouts = [holdout for _sampled, holdout in both]
     measure = holdouts[0].estimands.measures[index]
-    return analysis.cut(_combined(holdouts, found, measure, None), measure.range_of_difference)
+    return analysis.cut(_combined(holdouts, estimates, measure, None), measure.range_of_difference)
 
 
 # At any time
@@ -589,13 +615,13 @@ def look_at(stage: Stage, *, factor: str = "", until: datetime) -> Seen:
     """
     instrument = instruments.of_study(stage.study)
     rows = read_stage(stage, instrument, {})
-    kept = [answer for answer in rows.answers if answer.completed_at is not None and answer.completed_at < until]
+    answers = [answer for answer in rows.answers if answer.completed_at is not None and answer.completed_at < until]
     thresholds = tuple(instruments.estimates_of(instrument).default_thresholds())
-    read = _read(replace(rows, answers=kept), Slot.Role.SAMPLED, instrument, thresholds)
+    read = _read(replace(rows, answers=answers), Slot.Role.SAMPLED, instrument, thresholds)
     if read is None:
         return Seen(None, "no answers", 0)
-    found, reason = _first_figure(read, factor)
-    return Seen(found, reason, len(read.answers))
+    estimate, reason = _first_figure(read, factor)
+    return Seen(estimate, reason, len(read.answers))
 
 
 def _first_figure(read: _Read, factor: str) -> tuple[Estimate | None, str]:
@@ -611,7 +637,7 @@ def _first_figure(read: _Read, factor: str) -> tuple[Estimate | None, str]:
 def _levels_of(read: _Read, factor: str) -> list[str]:
     """A factor's two levels in the order in which the estimates compare them: the second minus the first."""
     conditions = read.answers[0].slot.stage.study.config.conditions
-    return sorted(next(one.levels for one in conditions if one.factor == factor))
+    return sorted(next(condition.levels for condition in conditions if condition.factor == factor))
 
 
 def interval_by(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -623,17 +649,21 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
     """Of each stage whose people come one after the other: its first figure, and the difference by each factor with
     two levels."""
     by_index = {stage.index: stage for stage in stages}
-    for one in read:
-        stage, first = by_index[one.part.stage], one.estimands.measures[0]
-        if one.part.role != Slot.Role.SAMPLED or one.part.item is not None or one.part.obstacle:
+    for reading in read:
+        stage, first = by_index[reading.part.stage], reading.estimands.measures[0]
+        if reading.part.role != Slot.Role.SAMPLED or reading.part.item is not None or reading.part.obstacle:
             continue
         rule = stage.manifest.get("stop")
         rho = rule["rho"] if rule else anytime_rho(stage.manifest.get("sittings", stage.config.sittings))
         looks = list(stage.looks.values_list("reached", flat=True)) if rule else []
-        factors = [one.factor for one in shown_conditions(stage.study) if len(one.levels) == 2]
+        factors = [
+            shown_condition.factor
+            for shown_condition in shown_conditions(stage.study)
+            if len(shown_condition.levels) == 2
+        ]
         for factor in ("", *factors):
-            found, _reason = _first_figure(one, factor)
-            if found is None or not found.standard_error > 0:
+            estimate, _reason = _first_figure(reading, factor)
+            if estimate is None or not estimate.standard_error > 0:
                 continue
             is_ruled = rule is not None and (rule["factor"] or "") == factor
             if rule is not None and is_ruled:
@@ -642,11 +672,11 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
                 how = {"rho": rho, "span": first.range_of_difference}
             else:
                 how = {"rho": rho, "span": first.range, "scale": first.scale}
-            seen = bandit.anytime_interval(found, **how)
+            seen = bandit.anytime_interval(estimate, **how)
             yield AnytimeLine(
                 stage=stage.index,
                 factor=factor,
-                label=" - ".join(reversed(_levels_of(one, factor))) if factor else "",
+                label=" - ".join(reversed(_levels_of(reading, factor))) if factor else "",
                 title=first.title,
                 unit=first.unit,
                 people=seen.people,
@@ -657,7 +687,7 @@ def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[A
                 rule_width=rule["width"] if rule is not None and is_ruled else None,
                 looks=len(looks) if is_ruled else 0,
                 stopped=is_ruled and any(looks),
-                notes=f"too few: {found.too_few}" if found.too_few else "",
+                notes=f"too few: {estimate.too_few}" if estimate.too_few else "",
             )
 
 
@@ -675,13 +705,13 @@ def rule_in_words(line: AnytimeLine) -> str:
 
 def _majority_lines(stage: Stage) -> Iterator[MajorityLine]:
     """Each stratum of a test stage that has items, and all of them together."""
-    found = majorities_of(stage)
-    if not found:
+    majorities = majorities_of(stage)
+    if not majorities:
         return
-    strata = list(dict.fromkeys(one.stratum for one in found))
+    strata = list(dict.fromkeys(majority.stratum for majority in majorities))
     for name in [*(strata if len(strata) > 1 else ()), ""]:
-        inside = [one for one in found if name in ("", one.stratum)]
-        labels = [one.label for one in inside if one.label is not None]
+        inside = [majority for majority in majorities if name in ("", majority.stratum)]
+        labels = [majority.label for majority in inside if majority.label is not None]
         notes = []
         if name == "" and len(strata) > 1:
             notes.append("a mixture of the ends of the scores, no share of all items")
@@ -696,10 +726,10 @@ def _majority_lines(stage: Stage) -> Iterator[MajorityLine]:
             items=len(inside),
             label_1=labels.count(1),
             label_0=labels.count(0),
-            tied=sum(one.tied for one in inside),
+            tied=sum(majority.tied for majority in inside),
             left_out=len(inside) - len(labels),
-            fewest_answers=min(one.answered for one in inside),
-            most_answers=max(one.answered for one in inside),
+            fewest_answers=min(majority.answered for majority in inside),
+            most_answers=max(majority.answered for majority in inside),
             share=found_share.value if found_share else None,
             low=found_share.interval[0] if found_share else None,
             high=found_share.interval[1] if found_share else None,
@@ -735,7 +765,7 @@ def _read(
         used = set(
             stage.slots.exclude(role=Slot.Role.SAMPLED).filter(stratum__isnull=False).values_list("stratum", flat=True)
         )
-        strata |= {one.pk: one for one in stage.strata.all() if one.pk not in used}
+        strata |= {stratum.pk: stratum for stratum in stage.strata.all() if stratum.pk not in used}
     ordered = sorted(strata.values(), key=lambda stratum: stratum.pk)
     place = {stratum.pk: index for index, stratum in enumerate(ordered)}
     sizes = tuple(stratum.size for stratum in ordered)
@@ -765,7 +795,9 @@ def _read(
     if conditions := stage.study.config.conditions:
         under = [answer.levels() for answer in answers]
         for condition in conditions:
-            divisions[condition.factor] = np.array([found.get(condition.factor, "") for found in under], dtype=str)
+            divisions[condition.factor] = np.array(
+                [own_levels.get(condition.factor, "") for own_levels in under], dtype=str
+            )
     line = PartLine(
         stage=stage.index,
         role=role,
@@ -796,20 +828,20 @@ def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.nda
 def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
     """The items that people of this part, under these levels, were given and have no answer to that counts."""
     lost = [
-        one
-        for one in [*filter(leavers.is_lost, rows.given), *rows.excluded]
-        if one.slot.role == role and all(one.levels.get(factor) == level for factor, level in levels.items())
+        item
+        for item in [*filter(leavers.is_lost, rows.given), *rows.excluded]
+        if item.slot.role == role and all(item.levels.get(factor) == level for factor, level in levels.items())
     ]
-    out = {id(one) for one in rows.excluded}
+    out = {id(item) for item in rows.excluded}
     divisions = rows.divisions_of(lost)
     for condition in rows.stage.study.config.conditions:
-        divisions[condition.factor] = np.array([one.levels.get(condition.factor, "") for one in lost], dtype=str)
+        divisions[condition.factor] = np.array([item.levels.get(condition.factor, "") for item in lost], dtype=str)
     return Unanswered(
-        stratum=np.array([place[int(one.slot.stratum_id or 0)] for one in lost], dtype=np.int64),
-        cluster=np.array([one.sitting.respondent_id for one in lost], dtype=np.int64),
-        probability=np.array([one.slot.inclusion_probability for one in lost], dtype=np.float64),
+        stratum=np.array([place[int(item.slot.stratum_id or 0)] for item in lost], dtype=np.int64),
+        cluster=np.array([item.sitting.respondent_id for item in lost], dtype=np.int64),
+        probability=np.array([item.slot.inclusion_probability for item in lost], dtype=np.float64),
         divisions=divisions,
-        is_excluded=np.array([id(one) in out for one in lost], dtype=bool),
+        is_excluded=np.array([id(item) in out for item in lost], dtype=bool),
     )
 
 
@@ -824,10 +856,10 @@ def _with_leaving(
     """The parts with each answer's chance that its person was still there, and what is known of people who left."""
     first = read[0].estimands.measures[0]
     if levels:  # What somebody answered under another level counts for whether they left.
-        answers = [one.answer for of_stage in rows for one in of_stage.given if one.answer is not None]
+        answers = [item.answer for of_stage in rows for item in of_stage.given if item.answer is not None]
         own = [(answers, instruments.estimates_of(instrument).estimands(answers, thresholds=thresholds).measures[0])]
     else:
-        own = [(one.answers, one.estimands.measures[0]) for one in read]
+        own = [(reading.answers, reading.estimands.measures[0]) for reading in read]
     values = {
         answer.pk: float(value)
         for answers, measure in own
@@ -838,8 +870,10 @@ def _with_leaving(
     chances, problem = leavers.staying_chances(answered, study.config.seed)
     if chances:
         read = [
-            replace(one, part=replace(one.part, staying=np.array([chances.get(a.pk, 1.0) for a in one.answers])))
-            for one in read
+            replace(
+                reading, part=replace(reading.part, staying=np.array([chances.get(a.pk, 1.0) for a in reading.answers]))
+            )
+            for reading in read
         ]
     factors = [condition.factor for condition in shown_conditions(study)]
     return list(read), Leaving(
@@ -891,9 +925,17 @@ def _slot_lines(slots: Sequence[SlotRow], labels: Sequence[Any]) -> tuple[SlotLi
 # Estimating
 
 
-def _combined(read: Sequence[_Read], found: Any, one: Any, naive: Estimate | None, **pooled: Any) -> StudyFigure:
+def _combined(
+    read: Sequence[_Read], estimates: Any, measure: Any, naive: Estimate | None, **pooled: Any
+) -> StudyFigure:
     return analysis.combine(
-        [part.part for part in read], found, name=one.name, title=one.title, unit=one.unit, naive=naive, **pooled
+        [part.part for part in read],
+        estimates,
+        name=measure.name,
+        title=measure.title,
+        unit=measure.unit,
+        naive=naive,
+        **pooled,
     )
 
 
@@ -912,7 +954,7 @@ def _figure(
         analysis.in_both(measure.where, None if inside is None else inside[place])
         for place, measure in enumerate(measures)
     ]
-    found = [
+    estimates = [
         analysis.estimate(part.part, measure.values, where=mask, per=measure.per, share=measure.is_share)
         for part, measure, mask in zip(read, measures, masks, strict=True)
     ]
@@ -936,7 +978,7 @@ def _figure(
         else []
         for weighted in (False, True)
     )
-    figure = _combined(read, found, measures[0], plain, pooled=pooled, share=share)
+    figure = _combined(read, estimates, measures[0], plain, pooled=pooled, share=share)
     if measures[0].has_far_answers:
         figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
     elif is_part and not share and not below:
@@ -983,7 +1025,7 @@ def _excludes(parts: Iterable[StagePart]) -> bool:
 
 def _check(read: Sequence[_Read], index: int) -> StudyFigure:
     checks = [part.estimands.checks[index] for part in read]
-    found = [
+    differences = [
         analysis.difference(part.part, check.values, first=check.first, second=check.second)
         for part, check in zip(read, checks, strict=True)
     ]
@@ -991,7 +1033,7 @@ def _check(read: Sequence[_Read], index: int) -> StudyFigure:
         part.part.stage_answers(check.values, first=check.first, inside=check.second)
         for part, check in zip(read, checks, strict=True)
     ]
-    return _combined(read, found, checks[0], None, pooled=pooled)
+    return _combined(read, differences, checks[0], None, pooled=pooled)
 
 
 def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = None) -> DivisionFigures:
@@ -999,18 +1041,18 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
     people whoever they are, so each level's answers represent all candidates: r_h counts the answers under that level.
     """
     parts = [part.divisions[name] for part in read]
-    found = {str(label) for part in parts for label in part} - {""}
-    labels = sorted(found) if groups is None else [label for label in groups.labels if label in found]
+    known = {str(label) for part in parts for label in part} - {""}
+    labels = sorted(known) if groups is None else [label for label in groups.labels if label in known]
     measures = range(len(read[0].estimands.measures))
     people, withheld = _people_in(read, parts, labels) if groups is not None else ((), ())
-    shown = [label for place, label in enumerate(labels) if not withheld or not withheld[place]]
-    under = {label: [_under(one, name, label) for one in read] for label in shown}
+    shown_labels = [label for place, label in enumerate(labels) if not withheld or not withheld[place]]
+    under = {label: [_under(reading, name, label) for reading in read] for label in shown_labels}
     with_rest = {
         label
-        for label in shown
+        for label in shown_labels
         if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= LEAST_PEOPLE)
     }
-    others = {label: [_under(one, name, OTHERS, against=label) for one in read] for label in with_rest}
+    others = {label: [_under(reading, name, OTHERS, against=label) for reading in read] for label in with_rest}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
@@ -1023,7 +1065,7 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
         else (),
         note="Levels are drawn at random: each level's answers stand for all candidates, weighted by themselves."
         if groups is None
-        else groups.note + _said_by_nobody(groups, found),
+        else groups.note + _said_by_nobody(groups, known),
         people=people,
         withheld=withheld,
         rest=tuple(
@@ -1037,15 +1079,15 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
     )
 
 
-def _said_by_nobody(groups: PeopleGroups, found: Collection[str]) -> str:
-    unsaid = [label for label in groups.labels if label not in found and label != NO_ANSWER]
+def _said_by_nobody(groups: PeopleGroups, known: Collection[str]) -> str:
+    unsaid = [label for label in groups.labels if label not in known and label != NO_ANSWER]
     return f" Nobody whose answers count said: {', '.join(unsaid)}." if unsaid else ""
 
 
 def _groups(study: Study, read: Sequence[_Read], by: Sequence[str]) -> dict[str, PeopleGroups]:
     """By name: the groups of people that were asked for."""
     asked = people_questions(study, own_divisions(study))
-    people = {int(person) for one in read for person in one.part.cluster}
+    people = {int(person) for reading in read for person in reading.part.cluster}
     return {name: groups_of(study, asked[name], people) for name in by if name in asked}
 
 
@@ -1053,10 +1095,10 @@ def _with_groups(read: _Read, groups: Mapping[str, PeopleGroups]) -> _Read:
     """The part with each answer's, and each unanswered item's, group of people among its divisions."""
     if not groups:
         return read
-    divisions = read.divisions | {name: found.of(read.part.cluster) for name, found in groups.items()}
+    divisions = read.divisions | {name: people_groups.of(read.part.cluster) for name, people_groups in groups.items()}
     lost = read.part.unanswered
     if lost is not None:
-        own = {name: found.of(lost.cluster) for name, found in groups.items()}
+        own = {name: people_groups.of(lost.cluster) for name, people_groups in groups.items()}
         lost = replace(lost, divisions={**lost.divisions, **own})
     return replace(read, part=replace(read.part, unanswered=lost), divisions=divisions)
 
@@ -1066,7 +1108,13 @@ def _people_in(
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """By label: how many people, and why there are no figures of them ("" where there are)."""
     people = tuple(
-        len({person for one, part in zip(read, parts, strict=True) for person in one.part.cluster[part == label]})
+        len(
+            {
+                person
+                for reading, part in zip(read, parts, strict=True)
+                for person in reading.part.cluster[part == label]
+            }
+        )
         for label in labels
     )
     return people, tuple("" if count >= LEAST_PEOPLE else too_few(count) for count in people)
@@ -1080,26 +1128,26 @@ def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:
     return _only(read, _is_under(read.divisions[factor], label, against), lost)
 
 
-def _only(read: _Read, kept: np.ndarray, lost: np.ndarray | None) -> _Read:
+def _only(read: _Read, mask: np.ndarray, lost: np.ndarray | None) -> _Read:
     """The part with some of its answers and of its unanswered items (None: without these) alone, weighted by
     themselves."""
     measures = [
         replace(
-            one,
-            values=one.values[kept],
-            where=None if one.where is None else one.where[kept],
-            per=None if one.per is None else one.per[kept],
+            measure,
+            values=measure.values[mask],
+            where=None if measure.where is None else measure.where[mask],
+            per=None if measure.per is None else measure.per[mask],
         )
-        for one in read.estimands.measures
+        for measure in read.estimands.measures
     ]
     return replace(
-        read, part=read.part.under(kept, lost), estimands=replace(read.estimands, measures=measures, checks=())
+        read, part=read.part.under(mask, lost), estimands=replace(read.estimands, measures=measures, checks=())
     )
 
 
 def _is_under(levels: np.ndarray, label: str, against: str) -> np.ndarray:
-    found: np.ndarray = (levels != "") & (levels != against) if label == OTHERS else levels == label
-    return found
+    mask: np.ndarray = (levels != "") & (levels != against) if label == OTHERS else levels == label
+    return mask
 
 
 def _effect(
@@ -1108,14 +1156,14 @@ def _effect(
     """One measure under the second level minus that under the first, or under all others (`OTHERS`), over the
     candidates that the measure is over; weighted for leaving, and with bounds, beside it. `sides`: the parts under
     these two, by `_under`, which are the same for each measure."""
-    measures = [one.estimands.measures[index] for one in read]
-    first = [_is_under(one.divisions[factor], labels[0], labels[1]) for one in read]
-    second = [_is_under(one.divisions[factor], labels[1], "") for one in read]
+    measures = [reading.estimands.measures[index] for reading in read]
+    first = [_is_under(reading.divisions[factor], labels[0], labels[1]) for reading in read]
+    second = [_is_under(reading.divisions[factor], labels[1], "") for reading in read]
 
     def found(*, weighted_for_leaving: bool) -> list[tuple[Estimate | None, str]]:
         return [
             analysis.effect(
-                one.part,
+                reading.part,
                 measure.values,
                 first=under,
                 second=other,
@@ -1123,13 +1171,13 @@ def _effect(
                 per=measure.per,
                 weighted_for_leaving=weighted_for_leaving,
             )
-            for one, measure, under, other in zip(read, measures, first, second, strict=True)
+            for reading, measure, under, other in zip(read, measures, first, second, strict=True)
         ]
 
     figure = _combined(read, found(weighted_for_leaving=False), measures[0], None)
     if figure.combined is None:
         return figure
-    stayed = analysis.stayed_of(figure, [one.part for one in read], found(weighted_for_leaving=True))
+    stayed = analysis.stayed_of(figure, [reading.part for reading in read], found(weighted_for_leaving=True))
     return analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), measures[0].range_of_difference)
 
 
@@ -1150,21 +1198,21 @@ def _with_bounds(
     people = [_people_of(side, inside) for side, (inside, _lost) in zip(sides, masks, strict=True)]
 
     def bounds(odds_ratio: float, *, with_excluded: bool = False) -> Bounds | None:
-        one, other = (
+        first_side, other = (
             _bounds_of_side(
                 figure, side, index, inside=inside, lost=lost, odds_ratio=odds_ratio, with_excluded=with_excluded
             )
             for side, (inside, lost) in zip(sides, masks, strict=True)
         )
-        if one is None or other is None or figure.combined is None:
+        if first_side is None or other is None or figure.combined is None:
             return None
         same_people = not people[0].isdisjoint(people[1])
         return analysis.with_losses(
-            bandit.difference_of_bounds(one, other, same_people=same_people, plain=figure.combined)
+            bandit.difference_of_bounds(first_side, other, same_people=same_people, plain=figure.combined)
         )
 
     odds_ratio = sides[0][0].odds_ratio
-    excluded = _excludes(one.part for side in sides for one in side)
+    excluded = _excludes(reading.part for side in sides for reading in side)
     return replace(
         figure,
         bounds=bounds(odds_ratio),
@@ -1174,7 +1222,7 @@ def _with_bounds(
 
 
 def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> set[int]:
-    clusters = [one.part.cluster for one in side]
+    clusters = [reading.part.cluster for reading in side]
     if inside is not None:
         clusters = [own[mask] for own, mask in zip(clusters, inside, strict=True)]
     return set(np.concatenate(clusters).tolist())
@@ -1190,10 +1238,10 @@ def _bounds_of_side(
     odds_ratio: float,
     with_excluded: bool,
 ) -> Bounds | None:
-    measures = [one.estimands.measures[index] for one in side]
+    measures = [reading.estimands.measures[index] for reading in side]
     return analysis.bounds_of(
         figure,
-        [one.part for one in side],
+        [reading.part for reading in side],
         [measure.values for measure in measures],
         where=[measure.where for measure in measures],
         inside=inside,
@@ -1216,40 +1264,40 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
             own = [part.estimands.measures[index] for part in read]
             if any(measure.where is not None for measure in own):
                 continue
-            found = [
+            estimates = [
                 analysis.difference(
-                    one.part, measure.values, first=part == labels[0], second=part == labels[1], per=measure.per
+                    reading.part, measure.values, first=part == labels[0], second=part == labels[1], per=measure.per
                 )
-                for one, measure, part in zip(read, own, parts, strict=True)
+                for reading, measure, part in zip(read, own, parts, strict=True)
             ]
             pooled, with_weights = (
                 [
-                    one.part.stage_answers(
+                    reading.part.stage_answers(
                         measure.values,
                         first=part == labels[0],
                         inside=part == labels[1],
                         per=measure.per,
                         weighted_for_leaving=weighted,
                     )
-                    for one, measure, part in zip(read, own, parts, strict=True)
+                    for reading, measure, part in zip(read, own, parts, strict=True)
                 ]
                 for weighted in (False, True)
             )
-            figure = _combined(read, found, own[0], None, pooled=pooled)
+            figure = _combined(read, estimates, own[0], None, pooled=pooled)
             if figure.combined is not None:
                 weighted = [
                     analysis.difference(
-                        one.part,
+                        reading.part,
                         measure.values,
                         first=part == labels[0],
                         second=part == labels[1],
                         per=measure.per,
                         weighted_for_leaving=True,
                     )
-                    for one, measure, part in zip(read, own, parts, strict=True)
+                    for reading, measure, part in zip(read, own, parts, strict=True)
                 ]
                 masks = [([part == label for part in parts], _lost(read, name, label)) for label in labels]
-                stayed = analysis.stayed_of(figure, [one.part for one in read], weighted, pooled=with_weights)
+                stayed = analysis.stayed_of(figure, [reading.part for reading in read], weighted, pooled=with_weights)
                 figure = _with_bounds(replace(figure, stayed=stayed), (read, read), index, masks)
             differences.append(analysis.cut(figure, own[0].range_of_difference))
     return DivisionFigures(
@@ -1268,27 +1316,27 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
 
 def _lost(read: Sequence[_Read], name: str, label: str) -> list[np.ndarray]:
     """Which unanswered items of each part are in a part of a division."""
-    return [one.part.unanswered.divisions[name] == label for one in read if one.part.unanswered is not None]
+    return [reading.part.unanswered.divisions[name] == label for reading in read if reading.part.unanswered is not None]
 
 
 # Model assistance
 
 
 def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrument) -> list[_Read]:
-    found = []
-    for one in read:
-        predictions = _predictions(study, one, instrument)
+    readings = []
+    for reading in read:
+        predictions = _predictions(study, reading, instrument)
         if predictions is None:
-            found.append(one)
+            readings.append(reading)
         else:
-            found.append(
+            readings.append(
                 replace(
-                    one,
-                    part=replace(one.part, predictions=predictions),
-                    line=replace(one.line, predictions=predictions.source),
+                    reading,
+                    part=replace(reading.part, predictions=predictions),
+                    line=replace(reading.line, predictions=predictions.source),
                 )
             )
-    return found
+    return readings
 
 
 def _predictions(study: Study, read: _Read, instrument: Instrument) -> ItemPredictions | None:
@@ -1373,16 +1421,18 @@ def _score_moments(
     if dict(zip(cut.names, cut.sizes, strict=True)) != dict(zip(part.names, part.sizes, strict=True)):
         return None
     inside = [scores[cut.label == cut.names.index(name)] for name in part.names]
-    return tuple(float(one.mean()) for one in inside), tuple(float(one.var()) for one in inside)
+    return tuple(float(stratum_scores.mean()) for stratum_scores in inside), tuple(
+        float(stratum_scores.var()) for stratum_scores in inside
+    )
 
 
 def _assisted(read: Sequence[_Read]) -> StudyFigure | None:
     """The first measure with the help of predictions; None if no part has any."""
-    if all(one.part.predictions is None for one in read):
+    if all(reading.part.predictions is None for reading in read):
         return None
-    first = [one.estimands.measures[0] for one in read]
-    found = [analysis.assisted(one.part, measure.values) for one, measure in zip(read, first, strict=True)]
-    return analysis.cut(_combined(read, found, first[0], None), first[0].range)
+    first = [reading.estimands.measures[0] for reading in read]
+    estimates = [analysis.assisted(reading.part, measure.values) for reading, measure in zip(read, first, strict=True)]
+    return analysis.cut(_combined(read, estimates, first[0], None), first[0].range)
 
 
 # Controls
@@ -1422,14 +1472,15 @@ def _noise(
         false_changes["all kinds"] = _false_change(controls, instrument, thresholds)
     retests = {}
     if repeats:
-        one, other = (
+        first_estimands, other = (
             instruments.estimates_of(instrument).estimands(part, thresholds=thresholds) for part in (firsts, repeats)
         )
         cluster = [answer.sitting.respondent_id for answer in repeats]
         weight = item_noise.stage_weights(firsts)
-        for name in one.retested:
+        for name in first_estimands.retested:
             values = [
-                _of_each(next(measure for measure in part.measures if measure.name == name)) for part in (one, other)
+                _of_each(next(measure for measure in part.measures if measure.name == name))
+                for part in (first_estimands, other)
             ]
             both = np.isfinite(values[0]) & np.isfinite(values[1])
             if both.any():
@@ -1441,7 +1492,7 @@ def _noise(
                 )
     first_of = instruments.estimates_of(instrument).estimands(again, thresholds=thresholds).measures[0]
     limit, reason = item_noise.auc_limit(
-        [(one.part, one.answers, one.estimands.measures[0].values) for one in read],
+        [(reading.part, reading.answers, reading.estimands.measures[0].values) for reading in read],
         list(zip(again, first_of.values, strict=True)),
         share=first_figure.combined if is_share else None,
         title=first_figure.title,

@@ -61,13 +61,13 @@ class Unanswered:
     def excludes(self) -> bool:
         return self.is_excluded is not None and bool(self.is_excluded.any())
 
-    def under(self, kept: NDArray[np.bool_]) -> Unanswered:
+    def under(self, mask: NDArray[np.bool_]) -> Unanswered:
         return Unanswered(
-            is_excluded=None if self.is_excluded is None else self.is_excluded[kept],
-            stratum=self.stratum[kept],
-            cluster=self.cluster[kept],
-            probability=self.probability[kept],
-            divisions={name: labels[kept] for name, labels in self.divisions.items()},
+            is_excluded=None if self.is_excluded is None else self.is_excluded[mask],
+            stratum=self.stratum[mask],
+            cluster=self.cluster[mask],
+            probability=self.probability[mask],
+            divisions={name: labels[mask] for name, labels in self.divisions.items()},
         )
 
 
@@ -153,8 +153,8 @@ class StagePart:
             weight = 1 / self.probability
         else:
             weight = (np.array(self.sizes, dtype=np.float64) / np.array(self.answered))[self.stratum]
-        found: NDArray[np.float64] = weight / weight.sum()
-        return found
+        weights: NDArray[np.float64] = weight / weight.sum()
+        return weights
 
     @cached_property
     def stayed_weights(self) -> NDArray[np.float64]:
@@ -164,8 +164,8 @@ class StagePart:
         weight = self.answer_weights / self.staying
         if not self.is_unequal:  # A stratum's answers together weigh what its candidates do.
             weight *= self._by_stratum(self.answer_weights)[self.stratum] / self._by_stratum(weight)[self.stratum]
-        found: NDArray[np.float64] = weight / weight.sum()
-        return found
+        weights: NDArray[np.float64] = weight / weight.sum()
+        return weights
 
     def _by_stratum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.stratum, weights=values, minlength=len(self.sizes)).astype(np.float64)
@@ -179,10 +179,10 @@ class StagePart:
         if inside is None or len(self.names) == 1 or self.is_unequal:
             return ""
         here = np.bincount(self.stratum[inside], minlength=len(self.names))
-        found = sum(size * n / r for size, n, r in zip(self.sizes, here.tolist(), self.answered, strict=True))
+        total = sum(size * n / r for size, n, r in zip(self.sizes, here.tolist(), self.answered, strict=True))
         for name, size, n, r in zip(self.names, self.sizes, here.tolist(), self.answered, strict=True):
             unseen = size * min(1.0, NEVER_SEEN / r)
-            if not n and unseen > MISSING * (found + unseen):
+            if not n and unseen > MISSING * (total + unseen):
                 return f"no answers there in {name}, where it may have candidates"
         return ""
 
@@ -209,18 +209,18 @@ class StagePart:
             **common,
         )
 
-    def under(self, kept: NDArray[np.bool_], lost: NDArray[np.bool_] | None = None) -> StagePart:
+    def under(self, mask: NDArray[np.bool_], lost: NDArray[np.bool_] | None = None) -> StagePart:
         """The same part with only these answers, and with only these of its unanswered items: those under one level of
         a factor, which was drawn at random."""
         return replace(
             self,
-            stratum=self.stratum[kept],
-            cluster=self.cluster[kept],
-            probability=self.probability[kept],
+            stratum=self.stratum[mask],
+            cluster=self.cluster[mask],
+            probability=self.probability[mask],
             predictions=None,
-            item=None if self.item is None else self.item[kept],
-            staying=None if self.staying is None else self.staying[kept],
-            subjects=None if self.subjects is None else self.subjects[kept],
+            item=None if self.item is None else self.item[mask],
+            staying=None if self.staying is None else self.staying[mask],
+            subjects=None if self.subjects is None else self.subjects[mask],
             unanswered=None if self.unanswered is None or lost is None else self.unanswered.under(lost),
         )
 
@@ -331,10 +331,10 @@ def estimate(
     if _is_nothing(per, inside):
         return None, NOTHING
     if part.is_unequal:
-        found = bandit.hajek(values=values, domain=inside, share=share, per=per, **_chances(part))
+        mean_estimate = bandit.hajek(values=values, domain=inside, share=share, per=per, **_chances(part))
     else:
-        found = bandit.stratified_mean(values=values, domain=inside, share=share, per=per, **_strata(part))
-    return _known(found)
+        mean_estimate = bandit.stratified_mean(values=values, domain=inside, share=share, per=per, **_strata(part))
+    return _known(mean_estimate)
 
 
 def stayed(
@@ -368,7 +368,7 @@ def stayed(
 def stayed_of(
     figure: StudyFigure,
     parts: Sequence[StagePart],
-    found: Sequence[tuple[Estimate | None, str]],
+    results: Sequence[tuple[Estimate | None, str]],
     *,
     pooled: Sequence[StageAnswers] = (),
     share: bool = False,
@@ -385,9 +385,9 @@ def stayed_of(
         return None
     if pooled and len(used) > 1:
         return _pooled(pooled, weights, share)
-    if any(found[place][0] is None for place in used):
+    if any(results[place][0] is None for place in used):
         return None
-    return bandit.combine_stages(estimates=[one for one, _reason in found], plan_weights=weights).estimate
+    return bandit.combine_stages(estimates=[estimate for estimate, _reason in results], plan_weights=weights).estimate
 
 
 def bounds_of(
@@ -418,8 +418,8 @@ def bounds_of(
     plain: Estimate | None = figure.combined
     if is_side:
         answers = [
-            part.stage_answers(own, inside=in_both(one, None if inside is None else inside[place]))
-            for place, (part, own, one) in enumerate(zip(parts, values, where, strict=True))
+            part.stage_answers(own, inside=in_both(mask, None if inside is None else inside[place]))
+            for place, (part, own, mask) in enumerate(zip(parts, values, where, strict=True))
         ]
         try:
             plain = _pooled(answers, [stage.weight for stage in figure.stages], share)
@@ -427,7 +427,7 @@ def bounds_of(
             plain = None
     if plain is None or not plain.has_interval:
         return None
-    given, weights = [], []
+    stage_items, weights = [], []
     for place, (stage, part) in enumerate(zip(figure.stages, parts, strict=True)):
         if not stage.weight:
             continue
@@ -438,7 +438,7 @@ def bounds_of(
         if unanswered.is_excluded is not None and not with_excluded:
             of_others = ~unanswered.is_excluded
             unanswered, missing = unanswered.under(of_others), None if missing is None else missing[of_others]
-        given.append(
+        stage_items.append(
             _given_items(
                 part,
                 unanswered,
@@ -449,22 +449,22 @@ def bounds_of(
             )
         )
         weights.append(stage.weight)
-    found = bandit.bounds(
-        stages=given, plain=plain, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share
+    bounds = bandit.bounds(
+        stages=stage_items, plain=plain, plan_weights=weights, odds_ratio=odds_ratio, span=span, share=share
     )
-    return None if math.isnan(found.lower.standard_error) else found
+    return None if math.isnan(bounds.lower.standard_error) else bounds
 
 
-def in_both(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+def in_both(mask: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
     """Where both masks are true; None is true everywhere."""
-    if one is None or other is None:
-        return one if other is None else other
-    return one & other
+    if mask is None or other is None:
+        return mask if other is None else other
+    return mask & other
 
 
-def with_losses(found: Bounds | None) -> Bounds | None:
+def with_losses(bounds: Bounds | None) -> Bounds | None:
     """Bounds that say something: None where no item is unanswered, or no interval is known."""
-    return None if found is None or not found.unanswered or any(map(math.isnan, found.interval)) else found
+    return None if bounds is None or not bounds.unanswered or any(map(math.isnan, bounds.interval)) else bounds
 
 
 def _given_items(
@@ -505,11 +505,11 @@ def such_questions(
     questions. The arrays are one for each part, as `estimate` took them."""
     if figure.combined is None or not figure.combined.has_interval:
         return None
-    found = _errors(figure, parts, values, masks, per)
-    if found is None:
+    errors = _errors(figure, parts, values, masks, per)
+    if errors is None:
         return None
     about, things, alone = [], [], -1
-    for part in found.parts:
+    for part in errors.parts:
         if part.subjects is None:
             return None
         about.append(part.subjects)
@@ -520,9 +520,9 @@ def such_questions(
     try:
         return bandit.for_such_questions(
             figure.combined,
-            contributions=found.contributions,
-            shares=found.shares,
-            cluster=found.people,
+            contributions=errors.contributions,
+            shares=errors.shares,
+            cluster=errors.people,
             subjects=np.concatenate(about),
             item=np.concatenate(things) if any(part.item is not None for part in parts) else None,
         )
@@ -580,9 +580,9 @@ def cut(figure: StudyFigure, span: tuple[float, float] | None) -> StudyFigure:
             return None
         return replace(estimate, interval=bandit.cut_to_span(estimate.interval, span))
 
-    def ends(found: Bounds | None) -> Bounds | None:
-        lower, upper = (inside(end) for end in ((None, None) if found is None else (found.lower, found.upper)))
-        return None if found is None or lower is None or upper is None else replace(found, lower=lower, upper=upper)
+    def ends(bounds: Bounds | None) -> Bounds | None:
+        lower, upper = (inside(end) for end in ((None, None) if bounds is None else (bounds.lower, bounds.upper)))
+        return None if bounds is None or lower is None or upper is None else replace(bounds, lower=lower, upper=upper)
 
     return replace(
         figure,
@@ -737,13 +737,13 @@ def sampled_minus_holdout(
     sampled: tuple[Estimate | None, str], holdout: tuple[Estimate | None, str]
 ) -> tuple[Estimate | None, str]:
     """The mean by a stage's sampled slots minus that by its holdout, which other people answer; both by `estimate`."""
-    one, other = sampled[0], holdout[0]
-    if one is None or other is None:
+    sampled_mean, other = sampled[0], holdout[0]
+    if sampled_mean is None or other is None:
         return None, "; ".join(
             f"{role}: {reason}" for role, (_, reason) in (("sampled", sampled), ("holdout", holdout)) if reason
         )
-    found = bandit.minus(one, other, same_people=False)
-    return (found, "") if found.has_interval else (None, "nothing varies between the answers")
+    difference = bandit.minus(sampled_mean, other, same_people=False)
+    return (difference, "") if difference.has_interval else (None, "nothing varies between the answers")
 
 
 def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
@@ -767,19 +767,19 @@ def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | N
                 **_chances(part),
             )
         )
-    found = bandit.difference_mean(
+    assisted_mean = bandit.difference_mean(
         values=values,
         predictions=predictions.values,
         prediction_means=predictions.means,
         prediction_variances=predictions.variances,
         **_strata(part),
     )
-    return _known(found)
+    return _known(assisted_mean)
 
 
 def combine(
     parts: Sequence[StagePart],
-    found: Sequence[tuple[Estimate | None, str]],
+    results: Sequence[tuple[Estimate | None, str]],
     *,
     name: str,
     title: str,
@@ -795,10 +795,13 @@ def combine(
     of its own still counts, and the plans alone decide the weights. Otherwise parts without an estimate are left out,
     with their reasons.
     """
-    weights = [part.plan_weight if one is not None else 0.0 for part, (one, _reason) in zip(parts, found, strict=True)]
-    estimates = [one for one, _reason in found]
+    weights = [
+        part.plan_weight if estimate is not None else 0.0
+        for part, (estimate, _reason) in zip(parts, results, strict=True)
+    ]
+    estimates = [estimate for estimate, _reason in results]
     agreement, withheld = bandit.agreement_of(
-        [one if weight else None for one, weight in zip(estimates, weights, strict=True)]
+        [estimate if weight else None for estimate, weight in zip(estimates, weights, strict=True)]
     )
     together: Estimate | None = None
     if any(weights) and pooled:
@@ -817,8 +820,8 @@ def combine(
         title=title,
         unit=unit,
         stages=tuple(
-            StageFigure(stage=part.stage, role=part.role, estimate=one, reason=reason, weight=weight / total)
-            for part, (one, reason), weight in zip(parts, found, weights, strict=True)
+            StageFigure(stage=part.stage, role=part.role, estimate=estimate, reason=reason, weight=weight / total)
+            for part, (estimate, reason), weight in zip(parts, results, weights, strict=True)
         ),
         combined=together,
         agreement=agreement,
@@ -829,13 +832,13 @@ def combine(
 
 def _pooled(stages: Sequence[StageAnswers], weights: Sequence[float], share: bool) -> Estimate | None:
     """None where one answer or one person decides: nothing then says how people differ."""
-    kept = [stage for stage, weight in zip(stages, weights, strict=True) if weight]
+    weighted_stages = [stage for stage, weight in zip(stages, weights, strict=True) if weight]
     used = [weight for weight in weights if weight]
     if any(stage.first is not None for stage in stages):
-        found = bandit.pooled_difference(stages=kept, plan_weights=used)
+        pooled = bandit.pooled_difference(stages=weighted_stages, plan_weights=used)
     else:
-        found = bandit.pooled_mean(stages=kept, plan_weights=used, share=share)
-    return found if found.effective_sample_size >= FEWEST_EFFECTIVE and found.n_clusters > 1 else None
+        pooled = bandit.pooled_mean(stages=weighted_stages, plan_weights=used, share=share)
+    return pooled if pooled.effective_sample_size >= FEWEST_EFFECTIVE and pooled.n_clusters > 1 else None
 
 
 def naive(
@@ -849,7 +852,9 @@ def naive(
     error is only between respondents."""
 
     def pooled(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([one if mask is None else one[mask] for one, mask in zip(arrays, masks, strict=True)])
+        return np.concatenate(
+            [array if mask is None else array[mask] for array, mask in zip(arrays, masks, strict=True)]
+        )
 
     below = None if per is None else pooled(per)
     if not parts or not pooled(values).size or _is_nothing(below, None):
@@ -935,7 +940,7 @@ def as_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if is_dataclass(value) and not isinstance(value, type):
-        row = {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+        row = {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
         if isinstance(value, Estimate):
             row["too_few"] = value.too_few
         if isinstance(value, Bounds):
@@ -944,9 +949,9 @@ def as_json(value: Any) -> Any:
             row["notes"] = value.notes
         return row
     if isinstance(value, Mapping):
-        return {str(key): as_json(one) for key, one in value.items()}
+        return {str(key): as_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [as_json(one) for one in value]
+        return [as_json(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -969,11 +974,11 @@ def _chances(part: StagePart, *, weighted_for_leaving: bool = False) -> dict[str
     return {"probability": chance, "cluster": part.cluster, "item": part.item}
 
 
-def _known(found: Estimate) -> tuple[Estimate | None, str]:
+def _known(estimate: Estimate) -> tuple[Estimate | None, str]:
     """The estimate, or why its error is unknown."""
-    if math.isnan(found.standard_error):
-        return None, "one respondent only" if found.n_clusters < 2 else "one item only"
-    return (found, "") if found.effective_sample_size >= FEWEST_EFFECTIVE else (None, ONE_DECIDES)
+    if math.isnan(estimate.standard_error):
+        return None, "one respondent only" if estimate.n_clusters < 2 else "one item only"
+    return (estimate, "") if estimate.effective_sample_size >= FEWEST_EFFECTIVE else (None, ONE_DECIDES)
 
 
 def _is_nothing(per: NDArray[np.float64] | None, inside: NDArray[np.bool_] | None) -> bool:

@@ -30,7 +30,7 @@ def columns(unit: str) -> tuple[Column, ...]:
 
 
 def fragile_table(
-    found: Sequence[tuple[str, Fragility]],
+    fragilities: Sequence[tuple[str, Fragility]],
     names: Sequence[str],
     *,
     unit: str = "judgements",
@@ -46,13 +46,13 @@ def fragile_table(
         name: the file's name.
     """
     rows: list[list[Any]] = []
-    for (title, fragility), label_of in zip(found, labels or [label] * len(found), strict=True):
+    for (title, fragility), label_of in zip(fragilities, labels or [label] * len(fragilities), strict=True):
         first = [] if fragility.first is None else [("first", fragility.first)]
-        for place, one in [*first, *(("neighbours", pair) for pair in fragility.neighbours)]:
-            rows.append(_row(title, place, one, names, label_of))
+        for place, fragile in [*first, *(("neighbours", pair) for pair in fragility.neighbours)]:
+            rows.append(_row(title, place, fragile, names, label_of))
     sentences = [
         f"{title}: {sentence}" if title else sentence
-        for title, fragility in (found if len(found) <= MOST_SENTENCES else found[:1])
+        for title, fragility in (fragilities if len(fragilities) <= MOST_SENTENCES else fragilities[:1])
         for sentence in in_words(fragility, names, unit=unit)
     ]
     return Table(
@@ -71,7 +71,7 @@ def fragile_table(
     )
 
 
-def _row(title: str, place: str, one: Fragile, names: Sequence[str], label: Callable[[int], str]) -> list[Any]:
-    lost = "" if one.rows is None else "; ".join(label(int(row)) for row in one.rows)
-    facts = [title, place, names[one.ahead], names[one.behind]]
-    return [*facts, one.margin, one.count, one.share, one.margin_after, lost]
+def _row(title: str, place: str, fragile: Fragile, names: Sequence[str], label: Callable[[int], str]) -> list[Any]:
+    lost = "" if fragile.rows is None else "; ".join(label(int(row)) for row in fragile.rows)
+    facts = [title, place, names[fragile.ahead], names[fragile.behind]]
+    return [*facts, fragile.margin, fragile.count, fragile.share, fragile.margin_after, lost]

@@ -17,9 +17,9 @@ def stage_weights(answers: Sequence[Assignment]) -> np.ndarray:
     """How many items each answer's item stands for, (n,), so that the answers of each part of a stage together count as
     many as they are: each part stands for all items once."""
     weights = np.array([answer.slot.design_weight for answer in answers], dtype=np.float64)
-    _, part = np.unique([f"{one.slot.stage_id} {one.slot.role}" for one in answers], return_inverse=True)
-    found: np.ndarray = weights * (np.bincount(part) / np.bincount(part, weights=weights))[part]
-    return found
+    _, part = np.unique([f"{answer.slot.stage_id} {answer.slot.role}" for answer in answers], return_inverse=True)
+    rescaled: np.ndarray = weights * (np.bincount(part) / np.bincount(part, weights=weights))[part]
+    return rescaled
 
 
 def auc_limit(
@@ -42,20 +42,20 @@ def auc_limit(
     of_item: dict[tuple[int, int], list[tuple[Assignment, float]]] = {}
     for answer, value in again:
         of_item.setdefault((answer.slot.stage.index, answer.slot.item_id), []).append((answer, value))
-    found: list[Estimate | None] = []
+    estimates: list[Estimate | None] = []
     reasons = []
     for part, answers, values in parts:
         estimate, reason = _item_variance(part, list(zip(answers, values, strict=True)), of_item, share.value)
-        found.append(estimate)
+        estimates.append(estimate)
         if reason:
             reasons.append(f"{part.title}: {reason}")
     weights = [
         part.plan_weight if estimate is not None else 0.0
-        for (part, _answers, _values), estimate in zip(parts, found, strict=True)
+        for (part, _answers, _values), estimate in zip(parts, estimates, strict=True)
     ]
     if not any(weights):
         return None, "; ".join(reasons)
-    between = bandit.combine_stages(estimates=found, plan_weights=weights).estimate
+    between = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate
     try:
         return bandit.auc_limit(between_items=between, base_rate=share), ""
     except DesignError as exc:
@@ -87,7 +87,7 @@ def _item_variance(
     if len(set(zip(items, people, strict=True))) == len(asked):
         return None, "no item was answered by two people"
     try:
-        found = bandit.item_variance(
+        variance = bandit.item_variance(
             values=values,
             item=items,
             cluster=people,
@@ -98,4 +98,4 @@ def _item_variance(
         )
     except DesignError:
         return None, f"fewer than {bandit.FEWEST_ITEMS} items of a stratum were answered by two people"
-    return found, ""
+    return variance, ""

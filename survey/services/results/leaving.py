@@ -95,36 +95,36 @@ def read_answered(
         values: by the key of each answer, what leaving may depend on. Answers without one are not read.
         factors: of the conditions, whose levels leaving may depend on.
     """
-    found: list[tuple[int, float, int, int, int, int, bool, bool]] = []
+    answered: list[tuple[int, float, int, int, int, int, bool, bool]] = []
     under: list[list[str]] = []
     for of_stage in rows:
         for items in _sittings(of_stage.given):
-            places = [index for index, one in enumerate(items) if one.answer is not None and one.answer.pk in values]
+            places = [index for index, item in enumerate(items) if item.answer is not None and item.answer.pk in values]
             for index, after in zip(places, [*places[1:], None], strict=False):
                 answer = items[index].answer
                 rest = items[index + 1 :]
                 # After the last answer: gone, if all that is left can get no answer any more.
-                left = after is None and bool(rest) and all(one.is_over and one.answer is None for one in rest)
+                left = after is None and bool(rest) and all(item.is_over and item.answer is None for item in rest)
                 known = bool(rest) and (left or after is not None)
                 if answer is not None:
                     sitting = items[index].sitting
                     own = (of_stage.stage.index, sitting.pk, sitting.respondent_id, index + 1)
-                    found.append((answer.pk, values[answer.pk], *own, left, known))
+                    answered.append((answer.pk, values[answer.pk], *own, left, known))
                     under.append([items[index].levels.get(factor, "") for factor in factors])
-    columns = list(zip(*found, strict=True)) or [()] * 8
-    numbered = [np.unique(np.array(one, dtype=str), return_inverse=True)[1] for one in zip(*under, strict=True)]
-    levels = np.column_stack(numbered) if numbered else np.empty((len(found), 0), dtype=np.int64)
+    columns = list(zip(*answered, strict=True)) or [()] * 8
+    numbered = [np.unique(np.array(column, dtype=str), return_inverse=True)[1] for column in zip(*under, strict=True)]
+    levels = np.column_stack(numbered) if numbered else np.empty((len(answered), 0), dtype=np.int64)
     kinds = (np.int64, np.float64, np.int64, np.int64, np.int64, np.int64, np.bool_, np.bool_)
     arrays: list[np.ndarray] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)]
     return AnswersInOrder(*[*arrays, levels])
 
 
-def _sittings(given: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:
+def _sittings(items: Sequence[GivenItem]) -> Iterator[list[GivenItem]]:
     """The items of each sitting, in their order."""
     start = 0
-    for index in range(1, len(given) + 1):
-        if index == len(given) or given[index].sitting.pk != given[start].sitting.pk:
-            yield list(given[start:index])
+    for index in range(1, len(items) + 1):
+        if index == len(items) or items[index].sitting.pk != items[start].sitting.pk:
+            yield list(items[start:index])
             start = index
 
 
@@ -150,24 +150,26 @@ def lines(
     rows: Sequence[StageRows], answered: AnswersInOrder, factors: Sequence[str], levels: Mapping[str, str]
 ) -> Iterator[LeavingLine]:
     """Everybody, and each level of each factor; with `levels`, only the items under these."""
-    given = [
-        (of_stage, one)
+    stage_items = [
+        (of_stage, item)
         for of_stage in rows
-        for one in of_stage.given
-        if all(one.levels.get(factor) == level for factor, level in levels.items())
+        for item in of_stage.given
+        if all(item.levels.get(factor) == level for factor, level in levels.items())
     ]
-    yield _line("", "", [one for _stage, one in given], answered)
+    yield _line("", "", [item for _stage, item in stage_items], answered)
     for factor in factors:
         if factor in levels:
             continue
-        for level in sorted({one.levels[factor] for _stage, one in given if factor in one.levels}):
-            yield _line(factor, level, [one for _stage, one in given if one.levels.get(factor) == level], answered)
+        for level in sorted({item.levels[factor] for _stage, item in stage_items if factor in item.levels}):
+            yield _line(
+                factor, level, [item for _stage, item in stage_items if item.levels.get(factor) == level], answered
+            )
 
 
-def _line(factor: str, level: str, given: Sequence[GivenItem], answered: AnswersInOrder) -> LeavingLine:
-    unanswered = [one for one in given if is_lost(one)]
-    inside = np.isin(answered.key, [one.answer.pk for one in given if one.answer is not None]) & answered.known
-    gone = {one.sitting.pk for one in unanswered}
+def _line(factor: str, level: str, items: Sequence[GivenItem], answered: AnswersInOrder) -> LeavingLine:
+    unanswered = [item for item in items if is_lost(item)]
+    inside = np.isin(answered.key, [item.answer.pk for item in items if item.answer is not None]) & answered.known
+    gone = {item.sitting.pk for item in unanswered}
     test = None
     if inside.any():
         _, stratum = np.unique(
@@ -177,9 +179,9 @@ def _line(factor: str, level: str, given: Sequence[GivenItem], answered: Answers
     return LeavingLine(
         factor=factor,
         level=level,
-        people=len({one.sitting.respondent_id for one in given}),
+        people=len({item.sitting.respondent_id for item in items}),
         left=len(gone),
-        given=len(given),
+        given=len(items),
         unanswered=len(unanswered),
         test=test,
     )
@@ -195,11 +197,11 @@ def excluded_lines(
     out: set[int] = set()
     for of_stage in rows:
         for items, are_out in ((of_stage.given, False), (of_stage.excluded, True)):
-            for one in items:
-                own = one.sitting.levels()
+            for item in items:
+                own = item.sitting.levels()
                 if all(own.get(factor, level) == level for factor, level in levels.items()):
-                    people[one.sitting.respondent_id] = own
-                    out |= {one.sitting.respondent_id} if are_out else set()
+                    people[item.sitting.respondent_id] = own
+                    out |= {item.sitting.respondent_id} if are_out else set()
     if not out:
         return
     yield ExcludedLine("", "", len(people), len(out), None)
@@ -212,6 +214,6 @@ def excluded_lines(
             yield ExcludedLine(factor, level, len(inside), len(inside & out), p)
 
 
-def is_lost(one: GivenItem) -> bool:
+def is_lost(item: GivenItem) -> bool:
     """Whether it was given to somebody and can get no answer of theirs any more."""
-    return one.is_over and one.answer is None
+    return item.is_over and item.answer is None

@@ -55,10 +55,10 @@ def look(stage: Stage, *, now: datetime | None = None) -> Look | None:
     if _people(stage, until) < due:
         return None
     seen = look_at(stage, factor=rule["factor"] or "", until=until)
-    found = seen.estimate
-    if found is None or found.n_clusters < due or not math.isfinite(found.standard_error):
+    estimate = seen.estimate
+    if estimate is None or estimate.n_clusters < due or not math.isfinite(estimate.standard_error):
         return None
-    return _store(stage, rule, seen, found, now=now, until=until, after=last)
+    return _store(stage, rule, seen, estimate, now=now, until=until, after=last)
 
 
 def _people(stage: Stage, until: datetime) -> int:
@@ -71,7 +71,7 @@ def _store(
     stage: Stage,
     rule: dict[str, Any],
     seen: Seen,
-    found: bandit.Estimate,
+    estimate: bandit.Estimate,
     *,
     now: datetime,
     until: datetime,
@@ -82,19 +82,19 @@ def _store(
     newest = stage.looks.last()
     if stage.state not in RUNNING or (newest.pk if newest else None) != (after.pk if after else None):
         return None
-    interval = bandit.anytime_interval(found, **estimating.interval_by(rule))
+    interval = bandit.anytime_interval(estimate, **estimating.interval_by(rule))
     low, high = interval.interval
     # Too few answers of one kind make an interval narrow by chance.
-    reached = 0 < interval.width < rule["width"] and not found.too_few
+    reached = 0 < interval.width < rule["width"] and not estimate.too_few
     made = Look.objects.create(
         stage=stage,
         number=(newest.number if newest else 0) + 1,
         at=now,
         answers_until=until,
-        people=found.n_clusters,
+        people=estimate.n_clusters,
         answers=seen.answers,
-        value=found.value,
-        standard_error=found.standard_error,
+        value=estimate.value,
+        standard_error=estimate.standard_error,
         low=low,
         high=high,
         reached=reached,
@@ -132,14 +132,14 @@ def verify_looks(stage: Stage) -> list[str]:
     if rule is None:
         return [f"looks: {len(looks)} of a stage without a stopping rule"] if looks else []
     wrong = []
-    for number, one in enumerate(looks, start=1):
-        low, high = bandit.anytime_ends(one.value, one.standard_error, one.people, **estimating.interval_by(rule))
-        if one.number != number:
+    for number, look in enumerate(looks, start=1):
+        low, high = bandit.anytime_ends(look.value, look.standard_error, look.people, **estimating.interval_by(rule))
+        if look.number != number:
             wrong.append(f"looks: number {number} is missing")
-        if not (_same(one.low, low) and _same(one.high, high)):
-            wrong.append(f"looks: the interval of look {one.number} is not that of its estimate")
-        if one.reached and (one.width >= rule["width"] or one is not looks[-1]):
-            wrong.append(f"looks: look {one.number} cannot have ended the stage")
+        if not (_same(look.low, low) and _same(look.high, high)):
+            wrong.append(f"looks: the interval of look {look.number} is not that of its estimate")
+        if look.reached and (look.width >= rule["width"] or look is not looks[-1]):
+            wrong.append(f"looks: look {look.number} cannot have ended the stage")
     stopped = stage.manifest.get("stopped")
     ended = looks[-1] if looks and looks[-1].reached else None
     if stopped != (facts_of(ended) if ended else None):
@@ -149,18 +149,18 @@ def verify_looks(stage: Stage) -> list[str]:
     return wrong
 
 
-def _made_again(stage: Stage, rule: dict[str, Any], one: Look) -> Iterator[str]:
-    given = Assignment.objects.filter(slot__stage=stage, slot__role=Slot.Role.SAMPLED)
-    if given.filter(state=Assignment.State.WITHDRAWN).exists():
+def _made_again(stage: Stage, rule: dict[str, Any], look: Look) -> Iterator[str]:
+    assignments = Assignment.objects.filter(slot__stage=stage, slot__role=Slot.Role.SAMPLED)
+    if assignments.filter(state=Assignment.State.WITHDRAWN).exists():
         return
-    seen = look_at(stage, factor=rule["factor"] or "", until=one.answers_until)
-    found = seen.estimate
-    if found is None or (found.n_clusters, seen.answers) != (one.people, one.answers):
+    seen = look_at(stage, factor=rule["factor"] or "", until=look.answers_until)
+    estimate = seen.estimate
+    if estimate is None or (estimate.n_clusters, seen.answers) != (look.people, look.answers):
         if not stage.study.config.exclusions.flags:
-            yield f"looks: look {one.number} had {one.answers} answers, and there are {seen.answers} from before it"
-    elif not (_same(found.value, one.value) and _same(found.standard_error, one.standard_error)):
-        yield f"looks: look {one.number} found {one.value}, and its answers make {found.value}"
+            yield f"looks: look {look.number} had {look.answers} answers, and there are {seen.answers} from before it"
+    elif not (_same(estimate.value, look.value) and _same(estimate.standard_error, look.standard_error)):
+        yield f"looks: look {look.number} found {look.value}, and its answers make {estimate.value}"
 
 
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= TOLERANCE * max(1.0, abs(one))
+def _same(value: float, other: float) -> bool:
+    return abs(value - other) <= TOLERANCE * max(1.0, abs(value))

@@ -133,22 +133,22 @@ class StudyMethods:
 class Methods(Report):
     """Sampling, people and estimates in tables, words, LaTeX and figures; a preregistration; a page for the board."""
 
-    def make(self, study: Study, given: Given) -> Findings:
-        found = methods_of(study)
+    def make(self, study: Study, arguments: Given) -> Findings:
+        methods = methods_of(study)
         return Findings(
             title=f"Methods of {study.slug}",
-            lines=[line for part in paragraphs(found) for line in part],
-            tables=[table for table in found.tables.values() if table.rows],
-            pictures=list(_pictures(found)),
+            lines=[line for part in paragraphs(methods) for line in part],
+            tables=[table for table in methods.tables.values() if table.rows],
+            pictures=list(_pictures(methods)),
             files=[
-                ReportFile("methods.md", lambda: _encoded(markdown(found))),
-                ReportFile("methods.tex", lambda: _encoded(latex(found))),
+                ReportFile("methods.md", lambda: _encoded(markdown(methods))),
+                ReportFile("methods.tex", lambda: _encoded(latex(methods))),
                 ReportFile("preregistration.md", lambda: _encoded(preregistration(study))),
                 ReportFile("ethics.md", lambda: _encoded(ethics_page(study))),
             ],
-            notes=() if found.estimates else (found.why,),
+            notes=() if methods.estimates else (methods.why,),
             data={
-                **{name: table.records() for name, table in found.tables.items()},
+                **{name: table.records() for name, table in methods.tables.items()},
                 "preregistration": preregistration(study),
                 "ethics": ethics_page(study),
             },
@@ -208,10 +208,10 @@ def _other_assumptions(figure: StudyFigure) -> list[Any]:
 
 def _stops(study: Study, stages: Sequence[Stage]) -> Iterator[list[Any]]:
     """A rule about a condition is left out while the study is blind."""
-    shown = {None, *(one.factor for one in shown_conditions(study))}
+    shown_factors = {None, *(shown_condition.factor for shown_condition in shown_conditions(study))}
     for stage in stages:
         rule, stopped = stage.config.stop, stage.manifest.get("stopped")
-        if rule is not None and rule.factor in shown:
+        if rule is not None and rule.factor in shown_factors:
             words, looks = rule.in_words(stage.config.sittings), stage.looks.count()
             yield [stage.index, words, looks, stopped["people"] if stopped else None]
 
@@ -233,15 +233,15 @@ def _flow(study: Study, stages: Sequence[Stage], estimates: StudyEstimates | Non
     """Everybody of the main stages, from arrival to the analysis. Who does not agree leaves no row."""
     rows = list(Sitting.objects.filter(stage__in=stages).order_by().values_list("pk", "state", "withdrawn_at"))
     states = Counter(state for _pk, state, _at in rows)
-    given = set(Assignment.objects.filter(sitting__stage__in=stages).order_by().values_list("sitting", flat=True))
+    with_items = set(Assignment.objects.filter(sitting__stage__in=stages).order_by().values_list("sitting", flat=True))
     yield "arrived", len(rows), "agreed to take part (who did not agree is not stored)"
     yield "screened_out", states[Sitting.State.SCREENED_OUT], "were screened out"
     yield "failed_checks", states[Sitting.State.FAILED_CHECKS], "failed the comprehension checks"
     yield "turned_away", states[Sitting.State.TURNED_AWAY], "found all places taken"
-    yield "passed", len(given), "passed and were given items"
-    left = sum(pk in given and state == Sitting.State.EXPIRED for pk, state, _at in rows)
+    yield "passed", len(with_items), "passed and were given items"
+    left = sum(pk in with_items and state == Sitting.State.EXPIRED for pk, state, _at in rows)
     yield "left", left, "left before the end"
-    inside = sum(pk in given and state == Sitting.State.LIVE for pk, state, _at in rows)
+    inside = sum(pk in with_items and state == Sitting.State.LIVE for pk, state, _at in rows)
     if inside:
         yield "inside", inside, "are still inside"
     yield "finished", states[Sitting.State.COMPLETE], "finished"
@@ -256,22 +256,22 @@ def _flow(study: Study, stages: Sequence[Stage], estimates: StudyEstimates | Non
 
 
 def _conditions(study: Study) -> list[list[Any]]:
-    factors = [one.factor for one in shown_conditions(study)]
+    factors = [shown_condition.factor for shown_condition in shown_conditions(study)]
     levels = ConditionLevel.objects.filter(sitting__stage__in=study.main_stages(), factor__in=factors)
     rows = levels.order_by("factor", "level")
-    return [[*one] for one in rows.values_list("factor", "level").annotate(n=Count("pk"))]
+    return [[*row] for row in rows.values_list("factor", "level").annotate(n=Count("pk"))]
 
 
 # In words
 
 
-def paragraphs(found: StudyMethods) -> list[list[str]]:
+def paragraphs(methods: StudyMethods) -> list[list[str]]:
     """Sampling, people, estimates: sentences made of the tables alone."""
-    return [[*_about_sampling(found)], [*_about_people(found)], [*_about_estimates(found)]]
+    return [[*_about_sampling(methods)], [*_about_people(methods)], [*_about_estimates(methods)]]
 
 
-def _about_sampling(found: StudyMethods) -> Iterator[str]:
-    for row in found.records("sampling"):
+def _about_sampling(methods: StudyMethods) -> Iterator[str]:
+    for row in methods.records("sampling"):
         kind = "pilot" if row["pilot"] else "stage"
         if not row["sampled"]:
             yield f"Stage {row['stage']} ({row['design']}) for {_people(row['people_planned'])} is not planned yet."
@@ -286,29 +286,31 @@ def _about_sampling(found: StudyMethods) -> Iterator[str]:
             f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{beside_them}, dealt to "
             f"{_people(row['people_planned'])}; it is {row['state']}."
         )
-    for row in found.records("stops"):
+    for row in methods.records("stops"):
         looks = f"it was looked at {_times(row['looks'])}" if row["looks"] else "no look was made yet"
         end = f", and the last look, at {_people(row['people'])}, ended it" if row["people"] else ""
         yield f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}."
 
 
-def _about_people(found: StudyMethods) -> Iterator[str]:
-    if not found.people("arrived"):
+def _about_people(methods: StudyMethods) -> Iterator[str]:
+    if not methods.people("arrived"):
         yield "Nobody has taken part yet."
         return
     steps = [
         f"{people} {text}"
-        for name, people, text in found.flow
+        for name, people, text in methods.flow
         if people and name != "arrived" and not name.startswith("excluded_")
     ]
-    yield f"{found.people('arrived')} people agreed to take part: {'; '.join(steps)}."
-    reasons = [f"{name.removeprefix('excluded_')} ({people})" for name, people, _t in found.flow if "excluded_" in name]
+    yield f"{methods.people('arrived')} people agreed to take part: {'; '.join(steps)}."
+    reasons = [
+        f"{name.removeprefix('excluded_')} ({people})" for name, people, _t in methods.flow if "excluded_" in name
+    ]
     if reasons:
         yield f"Reasons of exclusions: {', '.join(reasons)}; one person may have several."
-    for quota in found.study.config.quotas:
+    for quota in methods.study.config.quotas:
         yield _quota_words(quota)
-    if found.study.config.quotas:
-        placed = QuotaPlace.objects.filter(stage__in=found.study.main_stages(), state=QuotaPlace.State.FULL)
+    if methods.study.config.quotas:
+        placed = QuotaPlace.objects.filter(stage__in=methods.study.main_stages(), state=QuotaPlace.State.FULL)
         yield f"{_people(placed.values('sitting').distinct().count())} found their part full."
 
 
@@ -325,18 +327,18 @@ def _quota_words(quota: QuotaConfig) -> str:
     )
 
 
-def _about_estimates(found: StudyMethods) -> Iterator[str]:
-    if found.estimates is None:
-        yield f"There are no estimates yet: {found.why}."
+def _about_estimates(methods: StudyMethods) -> Iterator[str]:
+    if methods.estimates is None:
+        yield f"There are no estimates yet: {methods.why}."
         return
-    yield f"Estimates are over {found.estimates.estimand}."
-    for row, others in zip(found.records("estimates"), found.records("beside"), strict=True):
+    yield f"Estimates are over {methods.estimates.estimand}."
+    for row, others in zip(methods.records("estimates"), methods.records("beside"), strict=True):
         figure = row["value"]
         people = _people(figure.people)
         yield f"{row['title'].capitalize()}: {_value(figure)}, from {figure.answers} answers of {people}."
         if known := "; ".join(_beside(others)):
             yield f"Beside it: {known}."
-    yield from found.estimates.assumptions
+    yield from methods.estimates.assumptions
 
 
 def _beside(row: dict[str, Any]) -> Iterator[str]:
@@ -382,12 +384,12 @@ def markdown(found: StudyMethods) -> str:
     return "\n".join(parts)
 
 
-def latex(found: StudyMethods) -> str:
+def latex(methods: StudyMethods) -> str:
     """Text and tables to be included: needs only `\\usepackage{booktabs}`."""
     parts = ["% Needs \\usepackage{booktabs}."]
-    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(found), strict=True):
+    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(methods), strict=True):
         parts += [f"\\subsection*{{{title}}}", rendering.escaped_latex(" ".join(sentences))]
-        parts += [rendering.latex(found.tables[name]) for name in names if found.tables[name].rows]
+        parts += [rendering.latex(methods.tables[name]) for name in names if methods.tables[name].rows]
     return "\n".join(parts) + "\n"
 
 
@@ -410,8 +412,11 @@ def preregistration(study: Study) -> str:
     for index, stage in enumerate(config.stages, start=1):
         stop = f"; {stage.stop.in_words(stage.sittings)}" if stage.stop else ""
         lines.append(f"- Stage {index}: {_people(stage.sittings)}, {design_words(stage.design)}{stop}.")
-    for one in shown_conditions(study):
-        lines.append(f"- Condition {one.factor}, drawn for each {one.per}: {', '.join(one.levels)}.")
+    for shown_condition in shown_conditions(study):
+        lines.append(
+            f"- Condition {shown_condition.factor}, drawn for each {shown_condition.per}: "
+            f"{', '.join(shown_condition.levels)}."
+        )
     lines += [f"- {_quota_words(quota)}" for quota in config.quotas]
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
@@ -449,7 +454,7 @@ def ethics_page(study: Study) -> str:
     until = config.data.retention_until
     asked_in_all = sum(stage.sittings for stage in config.stages)
     asked = [
-        f"- {block.title or block.name}: {', '.join(str(one.label) for one in block.fields)}"
+        f"- {block.title or block.name}: {', '.join(str(field.label) for field in block.fields)}"
         for block in config.blocks
         if block.fields
     ]
@@ -483,13 +488,13 @@ def ethics_page(study: Study) -> str:
 # Figures
 
 
-def _pictures(found: StudyMethods) -> Iterator[Picture]:
-    steps = [(f"{people} {text}", name in GO_ON) for name, people, text in found.flow if people]
-    if found.people("arrived"):
+def _pictures(methods: StudyMethods) -> Iterator[Picture]:
+    steps = [(f"{people} {text}", name in GO_ON) for name, people, text in methods.flow if people]
+    if methods.people("arrived"):
         said = "; ".join(words for words, _goes_on in steps)
         title = "What became of people"
         yield Picture.of("flow", title, f"From top to bottom: {said}.", FlowChart(title=title, steps=steps))
-    rows = [row for row in found.records("estimates") if row["unit"] == "share" and row["value"].interval]
+    rows = [row for row in methods.records("estimates") if row["unit"] == "share" and row["value"].interval]
     if rows:
         said = "; ".join(f"{row['title']}: {row['value']}" for row in rows)
         title = "Shares over all items, with 95 % intervals"

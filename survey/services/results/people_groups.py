@@ -53,13 +53,13 @@ def people_questions(study: Study, taken: Collection[str] = ()) -> dict[str, Peo
     times: dict[str, int] = {}
     for _block, field in asked:
         times[field.name] = times.get(field.name, 0) + 1
-    found = {}
+    questions = {}
     for block, field in asked:
         if field.kind in KINDS:
             alone = times[field.name] == 1 and field.name not in taken
             name = field.name if alone else f"{block}.{field.name}"
-            found[name] = PeopleQuestion(name, block, field)
-    return found
+            questions[name] = PeopleQuestion(name, block, field)
+    return questions
 
 
 def groups_of(study: Study, question: PeopleQuestion, people: Collection[int]) -> PeopleGroups:
@@ -68,16 +68,16 @@ def groups_of(study: Study, question: PeopleQuestion, people: Collection[int]) -
     Who left the question out, never came to it, or chose not to say is in a group of their own (`NO_ANSWER`).
     """
     known = set(people)
-    given: dict[int, Any] = {}
+    stated: dict[int, Any] = {}
     rows = FormAnswer.objects.filter(sitting__stage__study=study, block=question.block).order_by("sitting", "pk")
     for person, answers in rows.values_list("sitting__respondent", "answers").iterator():
         said = answers.get(question.field.name)
         if person in known and said not in (None, "", NOT_SAID):
-            given.setdefault(person, said)
+            stated.setdefault(person, said)
     if question.field.kind == "number":
-        of_person, labels, how = _by_number(given, question.field.bands)
+        of_person, labels, how = _by_number(stated, question.field.bands)
     else:
-        of_person = {person: str(said) for person, said in given.items()}
+        of_person = {person: str(said) for person, said in stated.items()}
         labels, how = _options(question.field), "Groups are the answers that could be chosen."
     older = sorted(set(of_person.values()) - set(labels))  # Options of a study file that was amended since.
     return PeopleGroups(
@@ -98,8 +98,8 @@ def _options(field: FieldConfig) -> list[str]:
     return [*field.codes]
 
 
-def _by_number(given: Mapping[int, Any], bands: Sequence[int]) -> tuple[dict[int, str], list[str], str]:
-    numbers = {person: said for person, said in given.items() if isinstance(said, int)}
+def _by_number(stated: Mapping[int, Any], bands: Sequence[int]) -> tuple[dict[int, str], list[str], str]:
+    numbers = {person: said for person, said in stated.items() if isinstance(said, int)}
     if bands:
         return (*_cut(numbers, bands), "Groups are the bands of the study file.")
     values = [*numbers.values()]

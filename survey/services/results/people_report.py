@@ -95,13 +95,13 @@ class People(Report):
             return f"{study.slug}: its instrument names nothing to estimate"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
-        resamples = given.whole("resamples", lowest=20, highest=MOST_RESAMPLES)
-        levels = read_condition(study, given["condition"])
+    def make(self, study: Study, arguments: Given) -> Findings:
+        resamples = arguments.whole("resamples", lowest=20, highest=MOST_RESAMPLES)
+        levels = read_condition(study, arguments["condition"])
         with collector_paused():
-            rows = _read(study, given.one("figure"), levels)
+            rows = _read(study, arguments.one("figure"), levels)
         try:
-            found = bandit.variance_components(
+            components = bandit.variance_components(
                 values=rows.values,
                 person=rows.person,
                 item=rows.item,
@@ -114,20 +114,25 @@ class People(Report):
             raise StateRefused(f"{study.slug}: the variance cannot be shared out: {exc}") from exc
         return Findings(
             title=f"People, pairs and questions: {study.title}",
-            lines=list(_lines(rows, found, levels)),
-            tables=list(_tables(rows, found)),
-            pictures=list(_pictures(rows, found)),
-            notes=list(_notes(study, rows, found, levels)),
+            lines=list(_lines(rows, components, levels)),
+            tables=list(_tables(rows, components)),
+            pictures=list(_pictures(rows, components)),
+            notes=list(_notes(study, rows, components, levels)),
             data={
                 "figure": rows.title,
-                "answers": found.answers,
-                "people": found.people,
+                "answers": components.answers,
+                "people": components.people,
                 "shares": [
-                    {"part": one.name, "variance": one.variance, "share": one.share, "interval": list(one.interval)}
-                    for one in found.shares
+                    {
+                        "part": share.name,
+                        "variance": share.variance,
+                        "share": share.share,
+                        "interval": list(share.interval),
+                    }
+                    for share in components.shares
                 ],
-                "joined_to_the_rest": list(found.joined),
-                "effects": [{"percentile": place, "effect": effect} for place, effect in _percentiles(found)],
+                "joined_to_the_rest": list(components.joined),
+                "effects": [{"percentile": place, "effect": effect} for place, effect in _percentiles(components)],
             },
         )
 
@@ -146,26 +151,26 @@ def _read(study: Study, figure: str, levels: Mapping[str, str]) -> _Answers:
     for stage in study.main_stages().exclude(state=Stage.State.DRAFT).order_by("index"):
         stage.study = study
         rows = read_stage(stage, instrument, levels)
-        answers = [one for one in rows.answers if one.slot.role in ESTIMATED and one.pk in weights]
+        answers = [answer for answer in rows.answers if answer.slot.role in ESTIMATED and answer.pk in weights]
         if not answers:
             continue
         measures = estimates.estimands(answers, thresholds=tuple(estimates.default_thresholds())).measures
-        if figure and figure not in [one.name for one in measures]:
-            there_are = ", ".join(one.name for one in measures)
+        if figure and figure not in [measure.name for measure in measures]:
+            there_are = ", ".join(measure.name for measure in measures)
             raise HunchError(f"figure: {figure} is not one of {there_are}", code="invalid")
-        measure = next(one for one in measures if not figure or one.name == figure)
+        measure = next(measure for measure in measures if not figure or measure.name == figure)
         title, unit, is_ratio = measure.title, measure.unit, measure.per is not None
-        kept, own = _single_values(measure, len(answers))
-        values.append(own[kept])
-        people.append(np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)[kept])
-        items.append(np.array([one.slot.item_id for one in answers], dtype=np.int64)[kept])
-        weight.append(np.array([weights[one.pk] for one in answers])[kept])
+        mask, own = _single_values(measure, len(answers))
+        values.append(own[mask])
+        people.append(np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64)[mask])
+        items.append(np.array([answer.slot.item_id for answer in answers], dtype=np.int64)[mask])
+        weight.append(np.array([weights[answer.pk] for answer in answers])[mask])
         of_stage = subjects_of(answers, instrument)
-        subjects.append(None if of_stage is None else of_stage[kept])
+        subjects.append(None if of_stage is None else of_stage[mask])
     if not values:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to share out")
-    known_subjects = [one for one in subjects if one is not None]
+    known_subjects = [subject for subject in subjects if subject is not None]
     return _Answers(
         title=title,
         unit=unit,
@@ -180,37 +185,37 @@ def _read(study: Study, figure: str, levels: Mapping[str, str]) -> _Answers:
 
 def _single_values(measure: Measure, answers: int) -> tuple[np.ndarray, np.ndarray]:
     """Which of n answers have a value of the measure, and the values (n,)."""
-    kept = np.ones(answers, dtype=bool) if measure.where is None else np.asarray(measure.where, dtype=bool)
+    mask = np.ones(answers, dtype=bool) if measure.where is None else np.asarray(measure.where, dtype=bool)
     own = np.asarray(measure.values, dtype=np.float64)
     if measure.per is None:
-        return kept, own
+        return mask, own
     per = np.asarray(measure.per, dtype=np.float64)
-    return kept & (per != 0), np.divide(own, per, out=np.zeros(answers), where=per != 0)
+    return mask & (per != 0), np.divide(own, per, out=np.zeros(answers), where=per != 0)
 
 
-def _percentiles(found: Components) -> list[tuple[int, float]]:
+def _percentiles(components: Components) -> list[tuple[int, float]]:
     """By percentile: people's effects; none with fewer people than `LEAST_DRAWN`, or where they do not differ."""
-    if found.people < LEAST_DRAWN or not np.ptp(found.effects) > 0:
+    if components.people < LEAST_DRAWN or not np.ptp(components.effects) > 0:
         return []
-    return [(place, float(np.percentile(found.effects, place))) for place in PERCENTILES]
+    return [(place, float(np.percentile(components.effects, place))) for place in PERCENTILES]
 
 
 def _size(value: float, unit: str) -> str:
     return f"{number(100 * value, 1)} points" if is_share(unit) else f"{number(value)} {unit}"
 
 
-def _lines(rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
-    people = found.shares[0]
+def _lines(rows: _Answers, components: Components, levels: Mapping[str, str]) -> Iterator[str]:
+    people = components.shares[0]
     under = f" under {in_words(levels)}" if levels else ""
     title = f"{rows.title[:1].upper()}{rows.title[1:]}"
     yield (
         f"{title}: {Figure.between(people.share, people.interval, SHARE)} of the variance of single answers{under} "
-        f"lies between people, from {found.answers} answers of {found.people} people."
+        f"lies between people, from {components.answers} answers of {components.people} people."
     )
     yield f"People's own means differ with a standard deviation of {_size(math.sqrt(people.variance), rows.unit)}."
 
 
-def _tables(rows: _Answers, found: Components) -> Iterator[Table]:
+def _tables(rows: _Answers, components: Components) -> Iterator[Table]:
     yield Table(
         "variance_shares",
         "Where answers differ",
@@ -223,12 +228,12 @@ def _tables(rows: _Answers, found: Components) -> Iterator[Table]:
                 "meaning": IN_WORDS[part.name],
                 "deviation": _size(math.sqrt(part.variance), rows.unit),
             }
-            for part in found.shares
+            for part in components.shares
         ],
         note="Design-weighted: of all candidates, and not of those that were shown more often.",
         views=[TableView({"meaning": "part", "deviation": "standard deviation", "share": ""})],
     )
-    if effects := _percentiles(found):
+    if effects := _percentiles(components):
         yield Table(
             "people_effects",
             "How people differ",
@@ -241,8 +246,8 @@ def _tables(rows: _Answers, found: Components) -> Iterator[Table]:
         )
 
 
-def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
-    if effects := _percentiles(found):
+def _pictures(rows: _Answers, components: Components) -> Iterator[Picture]:
+    if effects := _percentiles(components):
         low, middle, high = (dict(effects)[place] for place in (10, 50, 90))
         yield Picture.of(
             "people_effects",
@@ -251,7 +256,7 @@ def _pictures(rows: _Answers, found: Components) -> Iterator[Picture]:
             f"{_size(middle, rows.unit)}; eight in ten lie between {_size(low, rows.unit)} and "
             f"{_size(high, rows.unit)}. The second line is a normal distribution with the estimated standard "
             "deviation, which is not shrunken.",
-            chart_of_effects(effects, math.sqrt(found.shares[0].variance), rows.unit),
+            chart_of_effects(effects, math.sqrt(components.shares[0].variance), rows.unit),
         )
 
 
@@ -275,9 +280,9 @@ def chart_of_effects(effects: list[tuple[int, float]], deviation: float, unit: s
     )
 
 
-def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str, str]) -> Iterator[str]:
-    if found.joined:
-        lost = ", ".join(found.joined)
+def _notes(study: Study, rows: _Answers, components: Components, levels: Mapping[str, str]) -> Iterator[str]:
+    if components.joined:
+        lost = ", ".join(components.joined)
         yield (
             f"Too few answers share what separates them: {lost} cannot be separated from the rest, which holds them. "
             "Items that several people answer are needed (responses_per_item) to see how pairs differ."
@@ -291,7 +296,7 @@ def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str,
         "The parts are those of a linear model with effects of people, items and questions that do not depend on each "
         "other. A question in another place of the item (target, evidence) has another effect."
     )
-    if sum(one.share for one in found.shares) > 1 + 1e-9:
+    if sum(share.share for share in components.shares) > 1 + 1e-9:
         yield "A share that is estimated below 0 is shown as 0, so that the shares add up to more than 100 %."
     if rows.is_ratio:
         yield (
@@ -300,11 +305,15 @@ def _notes(study: Study, rows: _Answers, found: Components, levels: Mapping[str,
         )
     if rows.unit == SHARE:
         yield "The answers are 0 or 1: most of their variance is chance, so that 10 % between people is much."
-    if others := [one.factor for one in shown_conditions(study) if one.per == "sitting" and one.factor not in levels]:
+    if others := [
+        shown_condition.factor
+        for shown_condition in shown_conditions(study)
+        if shown_condition.per == "sitting" and shown_condition.factor not in levels
+    ]:
         yield (
             f"Levels of {', '.join(others)} are drawn for people, so that what they do counts as a difference between "
             "people here; choose a level to leave it out."
         )
-    if found.people < LEAST_DRAWN:
-        yield f"People's effects are not shown: {found.people} people, and their distribution needs {LEAST_DRAWN}."
+    if components.people < LEAST_DRAWN:
+        yield f"People's effects are not shown: {components.people} people, and their distribution needs {LEAST_DRAWN}."
     yield "Shrunken effects lie closer together than people do. No single person's effect is shown or stored."

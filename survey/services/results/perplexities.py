@@ -185,36 +185,36 @@ def findings(
     Raises:
         HunchError: two models have the same name.
     """
-    names = [one.source.name for one in readings]
+    names = [reading.source.name for reading in readings]
     if len(set(names)) < len(names):
         raise HunchError("model: two have the same name; name one of them: NAME=SCHEME:TARGET")
     begins = _begins(readings, texts)
     train_begins = _begins(train_readings, train)
     figures = [
         _figures(
-            one,
+            model_readings,
             texts,
             begins,
             groups,
             learnt=_score_of(train_readings[place], train, train_begins) if train_readings else None,
         )
-        for place, one in enumerate(readings)
+        for place, model_readings in enumerate(readings)
     ]
     rankings = _rankings(figures)
-    figures = [one for ranking in rankings for one in ranking]
+    figures = [model_figures for ranking in rankings for model_figures in ranking]
     try:
         intervals = _intervals(rankings)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
     notes = _notes(figures, texts, train)
-    detailed = any(reading.distributions is not None for one in figures for reading in one.readings.of_texts)
+    detailed = any(reading.distributions is not None for figure in figures for reading in figure.readings.of_texts)
     return Findings(
         title="How well language models predict the texts",
         lines=_lines(texts, begins, models=len(readings)),
         tables=[
             _table(figures, intervals, rankings, normalised=normalised),
             *_differences(rankings, intervals),
-            *_fragile(rankings, [one for one, begin in zip(texts, begins, strict=True) if begin < len(one.text)]),
+            *_fragile(rankings, [text for text, begin in zip(texts, begins, strict=True) if begin < len(text.text)]),
         ],
         files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
         pictures=[
@@ -229,18 +229,18 @@ def findings(
         data={
             "models": [
                 {
-                    **one.total.as_json(),
-                    "model": one.name,
-                    "vocabulary": one.readings.vocabulary,
-                    "normalised_perplexity": finite(one.normalised(one.total)),
-                    "train": one.train.as_json() if one.train else None,
-                    "unknown": one.unknown,
-                    "unknown_share": one.unknown_share,
-                    "at_least": bool(one.unpaid),
+                    **model_figures.total.as_json(),
+                    "model": model_figures.name,
+                    "vocabulary": model_figures.readings.vocabulary,
+                    "normalised_perplexity": finite(model_figures.normalised(model_figures.total)),
+                    "train": model_figures.train.as_json() if model_figures.train else None,
+                    "unknown": model_figures.unknown,
+                    "unknown_share": model_figures.unknown_share,
+                    "at_least": bool(model_figures.unpaid),
                     "ranking": place,
                 }
                 for place, ranking in enumerate(rankings, start=1)
-                for one in ranking
+                for model_figures in ranking
             ],
             "notes": notes,
         },
@@ -249,15 +249,18 @@ def findings(
 
 def _begins(readings: Sequence[Readings], texts: Sequence[Text]) -> list[int]:
     """From which character of each text on all models read it."""
-    return [common_begin([one.of_texts[place] for one in readings], len(text.text)) for place, text in enumerate(texts)]
+    return [
+        common_begin([reading.of_texts[place] for reading in readings], len(text.text))
+        for place, text in enumerate(texts)
+    ]
 
 
 def _lines(texts: Sequence[Text], begins: Sequence[int], *, models: int) -> list[str]:
     lines = [f"{len(texts)} texts, {integer(sum(len(one.text) for one in texts))} characters"]
     if any(begins):
         who = "all models" if models > 1 else "the model"
-        left = sum(len(one.text) - begin for one, begin in zip(texts, begins, strict=True))
-        empty = sum(begin >= len(one.text) for one, begin in zip(texts, begins, strict=True))
+        left = sum(len(text.text) - begin for text, begin in zip(texts, begins, strict=True))
+        empty = sum(begin >= len(text.text) for text, begin in zip(texts, begins, strict=True))
         nothing = f"; {empty} of the texts had nothing that {who} read" if empty else ""
         lines.append(f"figures are of the {integer(left)} characters that {who} read{nothing}")
     return lines
@@ -267,8 +270,8 @@ def _figures(
     readings: Readings, texts: Sequence[Text], begins: Sequence[int], groups: Sequence[str], learnt: TextScore | None
 ) -> ModelFigures:
     scores = [
-        reading.score(one.text, begin=begin)
-        for reading, one, begin in zip(readings.of_texts, texts, begins, strict=True)
+        reading.score(text.text, begin=begin)
+        for reading, text, begin in zip(readings.of_texts, texts, begins, strict=True)
     ]
     total = added(scores)
     of_groups = {
@@ -282,7 +285,7 @@ def _figures(
         total,
         of_groups,
         train=None if learnt is None else TrainTest(learnt, total),
-        own=added([reading.score(one.text) for reading, one in zip(readings.of_texts, texts, strict=True)]),
+        own=added([reading.score(text.text) for reading, text in zip(readings.of_texts, texts, strict=True)]),
         unknown=unknown,
         unpaid=unpaid,
     )
@@ -290,15 +293,15 @@ def _figures(
 
 def _score_of(readings: Readings, texts: Sequence[Text], begins: Sequence[int]) -> TextScore:
     each = zip(readings.of_texts, texts, begins, strict=True)
-    return added([reading.score(one.text, begin=begin) for reading, one, begin in each])
+    return added([reading.score(text.text, begin=begin) for reading, text, begin in each])
 
 
 def _unknown(readings: Readings, texts: Sequence[Text], begins: Sequence[int]) -> tuple[int | None, int]:
     if readings.unknown is None:
         return None, 0
     unknown = unpaid = 0
-    for reading, marks, one, begin in zip(readings.of_texts, readings.unknown, texts, begins, strict=True):
-        if begin < len(one.text):
+    for reading, marks, text, begin in zip(readings.of_texts, readings.unknown, texts, begins, strict=True):
+        if begin < len(text.text):
             inside = marks & (reading.of_text["start"] >= begin)
             unknown += int(inside.sum())
             unpaid += int((inside & np.isfinite(reading.log_probabilities)).sum())
@@ -307,25 +310,27 @@ def _unknown(readings: Readings, texts: Sequence[Text], begins: Sequence[int]) -
 
 def _rankings(figures: Sequence[ModelFigures]) -> list[list[ModelFigures]]:
     """Models that may be compared, best first: those that pay for all they read before those that do not."""
-    found: dict[tuple[str, ...], list[ModelFigures]] = {}
-    for one in sorted(figures, key=_by_bits):
-        found.setdefault(one.ranked_with, []).append(one)
-    return sorted(found.values(), key=lambda ranking: (ranking[0].unpaid > 0, ranking[0].name))
+    rankings: dict[tuple[str, ...], list[ModelFigures]] = {}
+    for figure in sorted(figures, key=_by_bits):
+        rankings.setdefault(figure.ranked_with, []).append(figure)
+    return sorted(rankings.values(), key=lambda ranking: (ranking[0].unpaid > 0, ranking[0].name))
 
 
 def _intervals(rankings: Sequence[Sequence[ModelFigures]]) -> ModelIntervals:
     of_model: dict[str, tuple[float, float] | None] = {}
     differences: dict[str, tuple[float, float] | None] = {}
     for ranking in rankings:
-        found = text_intervals({one.name: one.scores for one in ranking}, rng=generator(SEED, "perplexity"))
-        of_model.update(found.bits_per_character)
-        differences.update(found.differences)
+        ranking_intervals = text_intervals(
+            {model_figures.name: model_figures.scores for model_figures in ranking}, rng=generator(SEED, "perplexity")
+        )
+        of_model.update(ranking_intervals.bits_per_character)
+        differences.update(ranking_intervals.differences)
     return ModelIntervals(of_model, differences)
 
 
-def _by_bits(one: ModelFigures) -> tuple[float, str]:
-    bits = one.total.bits_per_character
-    return (math.inf if bits is None else bits, one.name)
+def _by_bits(model_figures: ModelFigures) -> tuple[float, str]:
+    bits = model_figures.total.bits_per_character
+    return (math.inf if bits is None else bits, model_figures.name)
 
 
 def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequence[Text]) -> list[str]:
@@ -336,42 +341,48 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
             f"{INCOMPARABLE}: the models cut texts into different tokens; compare them {how}, by which the table is "
             "sorted"
         )
-    for one in figures:
-        found = one.readings.of_texts
-        if any(reading.skips_first for reading in found):
+    for figure in figures:
+        readings = figure.readings.of_texts
+        if any(reading.skips_first for reading in readings):
             notes.append(
-                f"{one.name}: has no token for the beginning of a text, so that the first token of each was not read; "
+                f"{figure.name}: has no token for the beginning of a text, so that the first token of each "
+                "was not read; "
                 "no model is scored there"
             )
-        if one.own != one.total:
+        if figure.own != figure.total:
             notes.append(
-                f"{one.name}: on all that it read: {in_words(one.own.bits_per_character, 3)} bits a character, "
-                f"{integer(one.own.characters)} characters"
+                f"{figure.name}: on all that it read: {in_words(figure.own.bits_per_character, 3)} bits a character, "
+                f"{integer(figure.own.characters)} characters"
             )
-        if one.unpaid:
+        if figure.unpaid:
             notes.append(
-                f"{one.name}: read {integer(one.unknown)} of {integer(one.total.tokens)} tokens as unknown, and paid "
+                f"{figure.name}: read {integer(figure.unknown)} of {integer(figure.total.tokens)} tokens as "
+                "unknown, and paid "
                 f"nothing for which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of "
                 "characters or of tokens to compare"
             )
-        if any(reading.reads_end for reading in found):
-            whole = added([reading.score(text.text, with_end=True) for reading, text in zip(found, texts, strict=True)])
+        if any(reading.reads_end for reading in readings):
+            whole = added(
+                [reading.score(text.text, with_end=True) for reading, text in zip(readings, texts, strict=True)]
+            )
             notes.append(
-                f"{one.name}: predicts the end of a text too; it is left out here. With it: {whole.tokens} tokens, "
+                f"{figure.name}: predicts the end of a text too; it is left out here. With it: {whole.tokens} tokens, "
                 f"perplexity {in_words(whole.perplexity_per_token)} a token"
             )
-        if one.total.infinite:
+        if figure.total.infinite:
             notes.append(
-                f"{one.name}: gives probability 0 to {one.total.infinite} of {one.total.tokens} tokens; without these "
-                f"its perplexity is {in_words(one.total.perplexity_of_finite)} a token"
+                f"{figure.name}: gives probability 0 to {figure.total.infinite} of {figure.total.tokens} "
+                "tokens; without these "
+                f"its perplexity is {in_words(figure.total.perplexity_of_finite)} a token"
             )
-        if one.readings.of_others:
+        if figure.readings.of_others:
             notes.append(
-                f"{one.name}: {one.readings.of_others} stored readings of these texts were made by other weights, "
+                f"{figure.name}: {figure.readings.of_others} stored readings of these texts were made by "
+                "other weights, "
                 "another tokenizer or another version of the code, and are not used"
             )
-        if one.train is not None and one.train.is_overfitted:
-            notes.append(f"{one.name}: overfitted: its train perplexity is less than half of its test perplexity")
+        if figure.train is not None and figure.train.is_overfitted:
+            notes.append(f"{figure.name}: overfitted: its train perplexity is less than half of its test perplexity")
     if train and (both := same_texts(train, texts)):
         notes.append(
             f"{len(both)} of the {len(texts)} test texts are training texts, such as {both[0]}: leave them out"
@@ -393,16 +404,23 @@ def _differences(rankings: Sequence[Sequence[ModelFigures]], intervals: ModelInt
 def _fragile(rankings: Sequence[Sequence[ModelFigures]], texts: Sequence[Text]) -> list[Table]:
     """Which few texts carry the ranking by bits a character, of the models that have a finite one. `texts`: those of
     which all read something."""
-    ranked = [[one for one in ranking if finite(one.total.bits_per_character) is not None] for ranking in rankings]
+    ranked = [
+        [model_figures for model_figures in ranking if finite(model_figures.total.bits_per_character) is not None]
+        for ranking in rankings
+    ]
     ranked = [ranking for ranking in ranked if len(ranking) > 1] if len(texts) > 1 else []
     tables = []
     for place, ranking in enumerate(ranked, start=1):
-        characters = np.array([one.characters for one in ranking[0].scores], dtype=np.float64)
-        bits = np.array([[score.nats / LN2 for score in one.scores] for one in ranking]) / characters
-        found = fragile_means(values=-bits.T, weight=characters)  # Fewer bits are better.
-        names = [one.name for one in ranking]
+        characters = np.array([score.characters for score in ranking[0].scores], dtype=np.float64)
+        bits = (
+            np.array([[score.nats / LN2 for score in model_figures.scores] for model_figures in ranking]) / characters
+        )
+        fragility = fragile_means(values=-bits.T, weight=characters)  # Fewer bits are better.
+        names = [model_figures.name for model_figures in ranking]
         of_file = "fragility" if place == 1 else f"fragility_{place}"
-        tables.append(fragile_table([("", found)], names, unit="texts", label=lambda one: texts[one].id, name=of_file))
+        tables.append(
+            fragile_table([("", fragility)], names, unit="texts", label=lambda index: texts[index].id, name=of_file)
+        )
     return tables
 
 
@@ -417,7 +435,7 @@ def _table(
     shown = ["model", "bound", *figured, "tokens", "unknown_share", "cut_by", "train_perplexity_per_token"]
     shown += ["train_to_test", "overfitted", *(["normalised_perplexity"] if normalised else [])]
     groups = list(dict.fromkeys(group for one in figures for group in one.groups))
-    ranks = {one.name: place for place, ranking in enumerate(rankings, start=1) for one in ranking}
+    ranks = {model_figures.name: place for place, ranking in enumerate(rankings, start=1) for model_figures in ranking}
     rows = [
         _row(one, "", one.total, len(one.scores), intervals.bits_per_character[one.name], ranks[one.name])
         for one in figures
@@ -440,17 +458,17 @@ def _bound(value: float | None, of: ModelFigures, digits: int) -> str:
 
 
 def _row(
-    one: ModelFigures,
+    model_figures: ModelFigures,
     group: str,
     score: TextScore,
     texts: int | None,
     interval: tuple[float, float] | None,
     ranking: int,
 ) -> dict[str, Any]:
-    train = one.train if not group else None
+    train = model_figures.train if not group else None
     row = score.as_json()
     return {
-        "model": one.name,
+        "model": model_figures.name,
         "group": group or None,
         "texts": texts,
         "tokens": score.tokens,
@@ -465,15 +483,15 @@ def _row(
         "train_perplexity_per_token": None if train is None else train.train.perplexity_per_token,
         "train_to_test": None if train is None else train.ratio,
         "overfitted": None if train is None else int(train.is_overfitted),
-        "tokenizer": " ".join(sorted(one.readings.tokenizers)),
-        "vocabulary": one.readings.vocabulary,
-        "normalised_perplexity": one.normalised(score),
-        "unknown": None if group else one.unknown,
-        "unknown_share": None if group else one.unknown_share,
-        "at_least": int(one.unpaid > 0),
+        "tokenizer": " ".join(sorted(model_figures.readings.tokenizers)),
+        "vocabulary": model_figures.readings.vocabulary,
+        "normalised_perplexity": model_figures.normalised(score),
+        "unknown": None if group else model_figures.unknown,
+        "unknown_share": None if group else model_figures.unknown_share,
+        "at_least": int(model_figures.unpaid > 0),
         "ranking": ranking,
-        "cut_by": ", ".join(tokenizer[:8] for tokenizer in sorted(one.readings.tokenizers)),
-        "bound": "≥" if one.unpaid else "",
+        "cut_by": ", ".join(tokenizer[:8] for tokenizer in sorted(model_figures.readings.tokenizers)),
+        "bound": "≥" if model_figures.unpaid else "",
     }
 
 
@@ -484,14 +502,14 @@ def _token_file(figures: Sequence[ModelFigures], texts: Sequence[Text], *, detai
 
 def _token_rows(figures: Sequence[ModelFigures], texts: Sequence[Text], *, detailed: bool) -> list[list[Any]]:
     rows: list[list[Any]] = []
-    for one in figures:
-        for reading, text in zip(one.readings.of_texts, texts, strict=True):
+    for figure in figures:
+        for reading, text in zip(figure.readings.of_texts, texts, strict=True):
             listed = reading.distributions
             bits = -reading.tokens["logprob"] / LN2
             for place, (token, value) in enumerate(zip(reading.strings(text.text), bits.tolist(), strict=True)):
                 start, end = int(reading.tokens["start"][place]), int(reading.tokens["end"][place])
                 cell = None if math.isnan(value) else "inf" if math.isinf(value) else value + 0.0
-                row = [one.name, text.id, token, start, end, cell]
+                row = [figure.name, text.id, token, start, end, cell]
                 if detailed:
                     row += [None, None, None] if listed is None else _expected(listed, place)
                 rows.append(row)

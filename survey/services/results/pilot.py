@@ -47,31 +47,31 @@ class Pilot(Report):
             return f"{study.slug}: nobody has begun the pilot yet"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
-        found = pilot_report(study)
-        too_low = found.pay is not None and found.pay.is_too_low
+    def make(self, study: Study, arguments: Given) -> Findings:
+        report = pilot_report(study)
+        too_low = report.pay is not None and report.pay.is_too_low
         return Findings(
             title=f"Pilot of {study.slug}",
-            lines=tuple(_lines(found)),
-            tables=[table for table in _tables(found) if table.rows],
-            notes=(f"Too little would be paid: {found.pay}. The first main stage does not open so.",)
+            lines=tuple(_lines(report)),
+            tables=[table for table in _tables(report) if table.rows],
+            notes=(f"Too little would be paid: {report.pay}. The first main stage does not open so.",)
             if too_low
             else (),
-            data=_data(found),
+            data=_data(report),
         )
 
 
-def _lines(found: PilotReport) -> "Iterator[str]":
-    states = ", ".join(f"{count} {state}" for state, count in found.by_state.items())
-    yield f"{found.study.slug}: {found.begun} people began the pilot, {found.finished} finished ({states})"
-    if found.withdrawn:
-        yield f"{found.withdrawn} withdrew their answers and are left out"
-    if found.minutes:
-        spread = found.minutes
+def _lines(report: PilotReport) -> "Iterator[str]":
+    states = ", ".join(f"{count} {state}" for state, count in report.by_state.items())
+    yield f"{report.study.slug}: {report.begun} people began the pilot, {report.finished} finished ({states})"
+    if report.withdrawn:
+        yield f"{report.withdrawn} withdrew their answers and are left out"
+    if report.minutes:
+        spread = report.minutes
         median, lower, upper = (number(minutes, 1) for minutes in (spread.median, spread.lower, spread.upper))
         yield f"minutes: median {median}, quartiles {lower} and {upper}"
-    if found.pay:
-        yield f"pay: {found.pay}" + (" (too low)" if found.pay.is_too_low else "")
+    if report.pay:
+        yield f"pay: {report.pay}" + (" (too low)" if report.pay.is_too_low else "")
 
 
 def _tables(found: PilotReport) -> "Iterator[Table]":
@@ -90,7 +90,11 @@ def _tables(found: PilotReport) -> "Iterator[Table]":
     )
     yield Table("outcomes", "Answers", OUTCOMES, outcomes)
     yield Table(
-        "remarks", "What people wrote", REMARKS, [[one.where, one.text] for one in found.remarks], verbatim=True
+        "remarks",
+        "What people wrote",
+        REMARKS,
+        [[remark.where, remark.text] for remark in found.remarks],
+        verbatim=True,
     )
 
 
@@ -100,17 +104,17 @@ def _screen_row(line: ScreenLine) -> list[Any]:
     return [line.kind, line.name, *times, line.left]
 
 
-def _data(found: PilotReport) -> dict[str, Any]:
+def _data(report: PilotReport) -> dict[str, Any]:
     return {
-        "begun": found.begun,
-        "finished": found.finished,
-        "by_state": found.by_state,
-        "withdrawn": found.withdrawn,
-        "minutes": asdict(found.minutes) if found.minutes else None,
-        "screens": [asdict(line) for line in found.screens],
-        "checks": [asdict(line) for line in found.checks],
-        "outcomes": [{"name": name, "mean": mean, "n": n} for name, mean, n in found.outcomes],
-        "shares": [asdict(line) for line in found.shares],
-        "remarks": [asdict(remark) for remark in found.remarks],
-        "pay": asdict(found.pay) if found.pay else None,
+        "begun": report.begun,
+        "finished": report.finished,
+        "by_state": report.by_state,
+        "withdrawn": report.withdrawn,
+        "minutes": asdict(report.minutes) if report.minutes else None,
+        "screens": [asdict(line) for line in report.screens],
+        "checks": [asdict(line) for line in report.checks],
+        "outcomes": [{"name": name, "mean": mean, "n": n} for name, mean, n in report.outcomes],
+        "shares": [asdict(line) for line in report.shares],
+        "remarks": [asdict(remark) for remark in report.remarks],
+        "pay": asdict(report.pay) if report.pay else None,
     }

@@ -121,7 +121,9 @@ def pilot_report(study: Study) -> PilotReport:
         sitting.stage.study = study
     people = [sitting for sitting in everybody if sitting.withdrawn_at is None]
     done = [sitting for sitting in people if sitting.state == Sitting.State.COMPLETE and not sitting.expired_at]
-    minutes = [(one.ended_at - one.started_at).total_seconds() / 60 for one in done if one.ended_at is not None]
+    minutes = [
+        (sitting.ended_at - sitting.started_at).total_seconds() / 60 for sitting in done if sitting.ended_at is not None
+    ]
     outcomes, shares = _answers(study, stages)
     return PilotReport(
         study=study,
@@ -165,24 +167,24 @@ def _screens(people: Sequence[Sitting]) -> list[ScreenLine]:
 
 
 def _checks(people: Sequence[Sitting]) -> Iterable[CheckLine]:
-    shown: Counter[str] = Counter()
+    shown_counts: Counter[str] = Counter()
     failed: dict[int, Counter[str]] = {1: Counter(), 2: Counter()}
     for attempt, answers in CheckAttempt.objects.filter(sitting__in=people).values_list("attempt", "answers"):
         for name, chosen in answers.items():
-            shown[name] += attempt == 1
+            shown_counts[name] += attempt == 1
             failed[attempt][name] += chosen != 0  # In the file the right option comes first.
     files = {sitting.study_sha256: sitting.config for sitting in people}.values()
     words = {check.name: str(check.question) for file in files for block in file.blocks for check in block.checks}
-    for name in shown:
-        yield CheckLine(name, words.get(name, ""), shown[name], failed[1][name], failed[2][name])
+    for name in shown_counts:
+        yield CheckLine(name, words.get(name, ""), shown_counts[name], failed[1][name], failed[2][name])
 
 
 def _attention(people: Sequence[Sitting]) -> Iterable[CheckLine]:
     passed: dict[str, list[bool]] = defaultdict(list)
     for name, is_right in AttentionAnswer.objects.filter(sitting__in=people).values_list("name", "passed"):
         passed[name].append(is_right)
-    for name, given in sorted(passed.items()):
-        yield CheckLine(name, "attention check", len(given), len(given) - sum(given), None)
+    for name, outcomes in sorted(passed.items()):
+        yield CheckLine(name, "attention check", len(outcomes), len(outcomes) - sum(outcomes), None)
 
 
 def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, float, int]], list[ShareLine]]:
@@ -217,11 +219,11 @@ def _remarks(people: Sequence[Sitting]) -> list[Remark]:
         for field in block.fields
         if field.kind == "text"
     }
-    found = []
+    remarks = []
     for form in FormAnswer.objects.filter(sitting__in=people).order_by("at", "pk"):
         for name, answer in form.answers.items():
             if answer and (form.block, name) in texts:
-                found.append(Remark(texts[form.block, name], str(answer)))
+                remarks.append(Remark(texts[form.block, name], str(answer)))
     reports = QuestionReport.objects.filter(sitting__in=people).select_related("assignment__slot__item")
-    found += [Remark(f"about {report.assignment.slot.item.key}", report.text) for report in reports.order_by("at")]
-    return sorted(found, key=lambda remark: remark.where)
+    remarks += [Remark(f"about {report.assignment.slot.item.key}", report.text) for report in reports.order_by("at")]
+    return sorted(remarks, key=lambda remark: remark.where)

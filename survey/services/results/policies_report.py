@@ -48,7 +48,7 @@ SHOWN = ("policy", "predictor", "self_normalised", "plain", "difference", "effec
 def _quick_predictors(study: Study) -> list[str]:
     """The instrument's baselines, which train at once."""
     learning = instruments.of_study(study).learning
-    return [one.name for one in learning.baselines] if learning is not None else []
+    return [baseline.name for baseline in learning.baselines] if learning is not None else []
 
 
 class PoliciesReport(Report):
@@ -66,12 +66,12 @@ class PoliciesReport(Report):
         ),
     )
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         for name in ("epsilon", "top_fraction", "design", "predictor"):
-            if len(given[name]) > MOST:
-                raise HunchError(f"{name}: give at most {MOST}, not {len(given[name])}", code="invalid")
+            if len(arguments[name]) > MOST:
+                raise HunchError(f"{name}: give at most {MOST}, not {len(arguments[name])}", code="invalid")
         quick = _quick_predictors(study)
-        for name in given["predictor"]:
+        for name in arguments["predictor"]:
             if name not in quick:
                 raise HunchError(
                     f"predictor: {name} is not one of {', '.join(quick) or 'none'}, which train at once; run: hunch "
@@ -80,10 +80,10 @@ class PoliciesReport(Report):
                 )
         stages = comparing.compare(
             study,
-            epsilons=_inside(given, "epsilon"),
-            top_fractions=_inside(given, "top_fraction"),
-            designs=[_design(text) for text in given["design"]],
-            predictors=given["predictor"],
+            epsilons=_inside(arguments, "epsilon"),
+            top_fractions=_inside(arguments, "top_fraction"),
+            designs=[_design(text) for text in arguments["design"]],
+            predictors=arguments["predictor"],
         )
         return findings(study, stages)
 
@@ -129,11 +129,11 @@ INTRODUCTION = (
 )
 
 
-def _inside(given: Given, name: str) -> list[float]:
-    found = given.numbers(name, lowest=0, highest=1)
-    if any(value in (0, 1) for value in found):
-        raise HunchError(f"{name}: must lie strictly between 0 and 1, not {', '.join(given[name])}", code="invalid")
-    return found
+def _inside(arguments: Given, name: str) -> list[float]:
+    numbers = arguments.numbers(name, lowest=0, highest=1)
+    if any(value in (0, 1) for value in numbers):
+        raise HunchError(f"{name}: must lie strictly between 0 and 1, not {', '.join(arguments[name])}", code="invalid")
+    return numbers
 
 
 def _design(text: str) -> Any:

@@ -185,14 +185,14 @@ def entries_of(study: Study) -> list[ReportEntry]:
 
 def _listed(study: Study) -> tuple[list[ReportEntry], ReportLine | None]:
     """The reports, and a line that says why the instrument's are missing; None if they are there."""
-    found = [one.entry for one in CORE if one.applies(study)]
+    entries = [core_report.entry for core_report in CORE if core_report.applies(study)]
     try:
         instrument = instruments.of_study(study)
     except InstrumentMissing:
-        return found, None
+        return entries, None
     kind = type(instrument)
     all_of_them = ReportEntry(kind.name, f"Reports of {kind.title}", "", f"{kind.__module__}.{kind.__qualname__}")
-    taken = {one.entry.name for one in CORE}
+    taken = {core_report.entry.name for core_report in CORE}
     own = []
     try:
         for entry in instrument.reports():
@@ -206,8 +206,8 @@ def _listed(study: Study) -> tuple[list[ReportEntry], ReportLine | None]:
             taken.add(entry.name)
             own.append(entry)
     except Exception as exc:  # Other people's code: the core's reports and the page must work.
-        return found, ReportLine(all_of_them, (), _fault(all_of_them, exc, "cannot list its reports").message)
-    return [*found, *own], None
+        return entries, ReportLine(all_of_them, (), _fault(all_of_them, exc, "cannot list its reports").message)
+    return [*entries, *own], None
 
 
 def lines_of(study: Study) -> list[ReportLine]:
@@ -231,7 +231,7 @@ def find_entry(study: Study, name: str) -> ReportEntry:
     """
     entries, without = _listed(study)
     # A core report that the study does not have yet says itself what is missing.
-    for entry in [*entries, *(one.entry for one in CORE)]:
+    for entry in [*entries, *(core_report.entry for core_report in CORE)]:
         if entry.name == name:
             return entry
     if without is not None:
@@ -301,7 +301,7 @@ def _fault(entry: ReportEntry, exc: Exception, what: str = "fails") -> ReportBro
 # Making one
 
 
-def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = None) -> Findings:
+def make(study: Study, name: str, arguments: Mapping[str, Sequence[str]] | None = None) -> Findings:
     """Make the report.
 
     Args:
@@ -316,7 +316,7 @@ def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = No
     entry, report = load(study, name)
     if obstacle := _obstacle(entry, report, study):
         raise StateRefused(obstacle)
-    checked = checked_arguments(study, entry, report, given or {})
+    checked = checked_arguments(study, entry, report, arguments or {})
     try:
         return report.make(study, checked)
     except HunchError:
@@ -325,7 +325,7 @@ def make(study: Study, name: str, given: Mapping[str, Sequence[str]] | None = No
         raise _fault(entry, exc) from exc
 
 
-def make_for_web(study: Study, name: str, given: Mapping[str, Sequence[str]], *, reader: Any) -> Findings:
+def make_for_web(study: Study, name: str, arguments: Mapping[str, Sequence[str]], *, reader: Any) -> Findings:
     """`make` for pages, their files and the API, within the limits that arguments have there. Cached by the arguments
     for a few minutes, until an answer, a reply of a language model, a withdrawal, or what the audit records, changes.
 
@@ -334,32 +334,32 @@ def make_for_web(study: Study, name: str, given: Mapping[str, Sequence[str]], *,
         NotFound: also where it names a study that the reader may not see.
     """
     entry, report = load(study, name)
-    asked = {argument: [text for text in texts if text] for argument, texts in given.items()}
+    asked = {argument: [text for text in texts if text] for argument, texts in arguments.items()}
     _check_limits(study, entry, report, asked)
     _check_studies(study, entry, report, asked, reader)
     facts = [study.pk, name, sorted(asked.items()), study.source_sha256, _newest(study)]
     key = f"survey.report:{digest(facts)}"
-    found: Findings | None = cache.get(key)
-    if found is None:
-        found = make(study, name, asked)
+    findings: Findings | None = cache.get(key)
+    if findings is None:
+        findings = make(study, name, asked)
         try:
-            found = _drawn(found)
-            cache.set(key, found, timeout=KEPT_SECONDS)
+            findings = _drawn(findings)
+            cache.set(key, findings, timeout=KEPT_SECONDS)
         except HunchError:
             raise
         except Exception as exc:  # Other people's code: a picture that cannot be drawn, a value that cannot be stored.
             raise _fault(entry, exc) from exc
-    return found
+    return findings
 
 
-def _check_limits(study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]]) -> None:
+def _check_limits(study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]]) -> None:
     problems = {
         argument.name: [
             f"pages and the API take at most {argument.most_on_web}; for more, run: hunch report {study.slug} "
             f"{entry.name} {argument.name}={text}"
         ]
         for argument in report.arguments
-        for text in given.get(argument.name, ())
+        for text in arguments.get(argument.name, ())
         if argument.most_on_web is not None and _is_above(text, argument.most_on_web)
     }
     if problems:
@@ -367,7 +367,7 @@ def _check_limits(study: Study, entry: ReportEntry, report: Report, given: Mappi
 
 
 def _check_studies(
-    study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]], reader: Any
+    study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]], reader: Any
 ) -> None:
     """Everything that names other studies, or lists them, is asked here: what was made is kept for all readers. An
     obstacle comes first, and `make` says it."""
@@ -376,9 +376,9 @@ def _check_studies(
         return
     for argument in naming:
         there_are = ", ".join(choices_of(study, entry, argument, reader=reader)) or "none"
-        if argument.required and not given.get(argument.name):
+        if argument.required and not arguments.get(argument.name):
             raise ArgumentErrors({argument.name: [f"name {argument.help}; there are: {there_are}"]})
-        for slug in given.get(argument.name, ()):
+        for slug in arguments.get(argument.name, ()):
             if "\x00" in slug or not _seen([slug], reader):
                 raise NotFound(f"no study is called {slug!r}; there are: {there_are}")
 
@@ -394,20 +394,20 @@ def _newest(study: Study) -> list[Any]:
     """The last rows of what reports read. By primary key, so that it is found at once in large tables."""
     changes = AuditEntry.objects.exclude(action__startswith="export_")
     rows = (Response.objects.all(), Withdrawal.objects.all(), ModelAnswer.objects.all(), changes)
-    newest = {f"newest_{n}": Subquery(one.order_by("-pk").values("pk")[:1]) for n, one in enumerate(rows)}
+    newest = {f"newest_{n}": Subquery(queryset.order_by("-pk").values("pk")[:1]) for n, queryset in enumerate(rows)}
     return list(study.stages.order_by("index").values_list("state", "plan_sha256", *newest.values()))
 
 
-def _drawn(found: Findings) -> Findings:
+def _drawn(findings: Findings) -> Findings:
     """The same with every picture drawn and every file made, which can be stored. A heavy picture is not drawn: web
     processes must not load what it draws with."""
     return replace(
-        found,
+        findings,
         pictures=[
-            replace(one, draw=_not_drawn if one.heavy else partial(_write_bytes, _bytes_of(one.draw)))
-            for one in found.pictures
+            replace(picture, draw=_not_drawn if picture.heavy else partial(_write_bytes, _bytes_of(picture.draw)))
+            for picture in findings.pictures
         ],
-        files=[replace(one, content=partial(bytes, one.content())) for one in found.files],
+        files=[replace(file, content=partial(bytes, file.content())) for file in findings.files],
     )
 
 
@@ -426,19 +426,21 @@ def _not_drawn(path: Path) -> None:
     raise HunchError(f"{path.name}: a command draws it")
 
 
-def checked_arguments(study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]]) -> Given:
+def checked_arguments(
+    study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]]
+) -> Given:
     """Every argument of the report, given or by default.
 
     Raises:
         ArgumentErrors: some are unknown, missing or given too often; every such problem.
     """
     return check_arguments(
-        entry.name, report.arguments, given, choices_of=lambda argument: choices_of(study, entry, argument)
+        entry.name, report.arguments, arguments, choices_of=lambda argument: choices_of(study, entry, argument)
     )
 
 
 def pages_arguments(
-    study: Study, entry: ReportEntry, report: Report, given: Mapping[str, Sequence[str]], *, reader: Any
+    study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]], *, reader: Any
 ) -> dict[str, Sequence[str]]:
     """The arguments that a page uses: the given ones and, if one is not given, its start value: the first choice of a
     required argument, and a quicker setting if the report names one.
@@ -446,7 +448,7 @@ def pages_arguments(
     Raises:
         ReportBroken: the report fails to list the choices.
     """
-    filled = {name: [text for text in texts if text] for name, texts in given.items()}
+    filled = {name: [text for text in texts if text] for name, texts in arguments.items()}
     for argument in report.arguments:
         if filled.get(argument.name):
             continue
@@ -493,10 +495,10 @@ def take(study: Study, name: str, files: Sequence[TakenFile], *, by: Any = None,
 
 
 def record_reading(
-    study: Study, name: str, given: Mapping[str, Sequence[str]], *, by: Any, via: str, file: str = ""
+    study: Study, name: str, arguments: Mapping[str, Sequence[str]], *, by: Any, via: str, file: str = ""
 ) -> None:
     """Record in the audit that somebody took a report out of the service, or one file of it."""
-    asked = {argument: [*texts] for argument, texts in given.items()}
+    asked = {argument: [*texts] for argument, texts in arguments.items()}
     auditing.record(
         "export_report", study, by=by, via=via, report=name, asked=asked, **({"file": file} if file else {})
     )
@@ -541,27 +543,29 @@ def _line_as_json(study: Study, line: ReportLine, reader: Any, listed: dict[Any,
     }
 
 
-def as_json(study: Study, name: str, found: Findings) -> dict[str, Any]:
+def as_json(study: Study, name: str, findings: Findings) -> dict[str, Any]:
     """The whole report, except that pictures and files are only named."""
     return {
         "study": study.slug,
         "report": name,
-        "title": found.title,
-        "lines": list(found.lines),
-        "notes": list(found.notes),
-        "tables": [rendering.as_json(table) for table in found.tables],
-        "pictures": [{"name": one.name, "title": one.title, "text": one.text} for one in found.pictures],
-        "files": [one.name for one in found.files],
-        "data": rendering.plain(found.data),
+        "title": findings.title,
+        "lines": list(findings.lines),
+        "notes": list(findings.notes),
+        "tables": [rendering.as_json(table) for table in findings.tables],
+        "pictures": [
+            {"name": picture.name, "title": picture.title, "text": picture.text} for picture in findings.pictures
+        ],
+        "files": [one.name for one in findings.files],
+        "data": rendering.plain(findings.data),
     }
 
 
 # Files
 
 
-def file_of(found: Findings, name: str) -> Callable[[Path], None] | None:
+def file_of(findings: Findings, name: str) -> Callable[[Path], None] | None:
     """The function that writes the file with that name; None if there is none. Tables are .csv, pictures .svg."""
-    return dict(writers_of(found)).get(name)
+    return dict(writers_of(findings)).get(name)
 
 
 def writers_of(found: Findings, *, png: bool = False) -> list[tuple[str, Callable[[Path], None]]]:
@@ -590,15 +594,15 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="")
 
 
-def write(study: Study, name: str, found: Findings, folder: Path, *, png: bool = False) -> list[Path]:
+def write(study: Study, name: str, findings: Findings, folder: Path, *, png: bool = False) -> list[Path]:
     """Write tables, pictures, further files and NAME.json into a folder, which is made if it is missing. Each file
     appears whole or not at all; an older one is replaced. png: each picture as PNG too.
 
     Raises:
         HunchError: a file cannot be written, a further file's name is no plain one, or PNG cannot be drawn.
     """
-    content = json.dumps(as_json(study, name, found), ensure_ascii=False, indent=1, allow_nan=False)
-    writers = [*writers_of(found, png=png), (f"{name}.json", lambda path: _write_text(path, content + "\n"))]
+    content = json.dumps(as_json(study, name, findings), ensure_ascii=False, indent=1, allow_nan=False)
+    writers = [*writers_of(findings, png=png), (f"{name}.json", lambda path: _write_text(path, content + "\n"))]
     return write_files(writers, folder)
 
 
@@ -663,15 +667,15 @@ class _Made:
     @cached_property
     def tables(self) -> Sequence[Table]:
         """Its tables; none if it cannot be made, and the log then says why."""
-        report, given = _loaded(self.entry), {}
+        report, arguments = _loaded(self.entry), {}
         if self.levels and any(argument.name == "condition" for argument in report.arguments):
-            given["condition"] = [in_words({factor: level}) for factor, level in self.levels.items()]
+            arguments["condition"] = [in_words({factor: level}) for factor, level in self.levels.items()]
         without = "%s: %s has no rows in the export: %s"
         try:
             if obstacle := _obstacle(self.entry, report, self.study):
                 logger.info(without, self.study.slug, self.entry.name, obstacle)  # No fault: it is not there yet.
                 return ()
-            return make(self.study, self.entry.name, given).tables
+            return make(self.study, self.entry.name, arguments).tables
         except StateRefused as exc:
             logger.info(without, self.study.slug, self.entry.name, exc.message)
             return ()

@@ -81,26 +81,30 @@ def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) 
         levels: only the answers under these levels of the study's factors. The slots are all there are.
     """
     slots = _slots(stage)
-    given = sorted(counting([stage], roles=ALL_ROLES).order_by(), key=lambda one: one.pk)
-    sittings, of_item = _attach(given, slots, stage)
-    answers = sorted((one for one in given if has_levels(one, levels)), key=lambda one: one.slot.number)
+    counted_answers = sorted(counting([stage], roles=ALL_ROLES).order_by(), key=lambda answer: answer.pk)
+    sittings, of_item = _attach(counted_answers, slots, stage)
+    answers = sorted(
+        (answer for answer in counted_answers if has_levels(answer, levels)), key=lambda answer: answer.slot.number
+    )
     estimated = [slot for slot in slots.values() if slot.role in ESTIMATED]
     instrument.read_labels([slot.item for slot in slots.values()], answers)
     divisions = instruments.estimates_of(instrument).divisions([slot.item for slot in estimated])
     assigned = list(Assignment.objects.filter(slot__stage=stage).order_by("pk").values_list(*ASSIGNED))
-    rows = _outcomes(stage, estimated, assigned, {one.pk for one in given}, next(iter(divisions.values()), None))
-    return StageRows(stage, rows, answers, divisions, *_given(assigned, slots, sittings, of_item, given))
+    rows = _outcomes(
+        stage, estimated, assigned, {answer.pk for answer in counted_answers}, next(iter(divisions.values()), None)
+    )
+    return StageRows(stage, rows, answers, divisions, *_given(assigned, slots, sittings, of_item, counted_answers))
 
 
 def _slots(stage: Stage) -> dict[int, Slot]:
     """Every slot of the stage by its key, in the plan's order, with its item and stratum."""
     strata = {stratum.pk: stratum for stratum in stage.strata.all()}
-    found = {slot.pk: slot for slot in stage.slots.select_related("item").order_by("number")}
-    for slot in found.values():
+    slots = {slot.pk: slot for slot in stage.slots.select_related("item").order_by("number")}
+    for slot in slots.values():
         slot._state.fields_cache["stage"] = stage  # Without the checks of the descriptor, which take longer than this.
         if slot.stratum_id is not None:
             slot._state.fields_cache["stratum"] = strata[slot.stratum_id]
-    return found
+    return slots
 
 
 def _outcomes(
@@ -114,27 +118,27 @@ def _outcomes(
     complete = set(
         rows.filter(state=Assignment.State.LATE, completed_at__isnull=False).order_by().values_list("pk", flat=True)
     )
-    given: dict[int, list[tuple[int, str, int]]] = defaultdict(list)
+    by_slot: dict[int, list[tuple[int, str, int]]] = defaultdict(list)
     for of, key, state, position, _sitting in assigned:
-        given[of].append((key, state, position))
+        by_slot[of].append((key, state, position))
     is_frozen = stage.state == Stage.State.FROZEN
     labels = [""] * len(slots) if parts is None else [str(part) for part in parts]
-    found = []
+    slot_rows = []
     for slot, part in zip(slots, labels, strict=True):
-        of_slot = given.get(slot.pk, [])
-        holding = [one for one in of_slot if one[1] == Assignment.State.COUNTED]
-        late = [one for one in of_slot if one[0] in complete]
+        of_slot = by_slot.get(slot.pk, [])
+        holding = [assignment for assignment in of_slot if assignment[1] == Assignment.State.COUNTED]
+        late = [assignment for assignment in of_slot if assignment[0] in complete]
         if holding:
             state = ANSWERED if holding[0][0] in counted else EXCLUDED
         elif late:
             state = LATE
-        elif is_frozen and any(one[1] == Assignment.State.WITHDRAWN for one in of_slot):
+        elif is_frozen and any(assignment[1] == Assignment.State.WITHDRAWN for assignment in of_slot):
             state = WITHDRAWN
         else:
             state = LOST if is_frozen else OPEN
         taken = holding or late or of_slot
-        found.append(SlotRow(slot, state, taken[-1][2] if taken else slot.position, part))
-    return found
+        slot_rows.append(SlotRow(slot, state, taken[-1][2] if taken else slot.position, part))
+    return slot_rows
 
 
 def _given(
@@ -152,11 +156,11 @@ def _given(
     of_sitting: dict[int, Mapping[str, str]] = {
         key: sitting.levels() for key, sitting in sittings.items()
     }  # Few beside the items.
-    given: list[GivenItem] = []
+    given_items: list[GivenItem] = []
     excluded: list[GivenItem] = []
     for slot, key, state, position, sitting in sorted(assigned, key=lambda row: (row[4], row[3])):
         if slots[slot].role in ESTIMATED:
-            (excluded if sitting in left_out else given).append(
+            (excluded if sitting in left_out else given_items).append(
                 GivenItem(
                     slot=slots[slot],
                     sitting=sittings[sitting],
@@ -166,7 +170,7 @@ def _given(
                     levels={**of_sitting[sitting], **of_item[key]} if key in of_item else of_sitting[sitting],
                 )
             )
-    return given, excluded
+    return given_items, excluded
 
 
 def _attach(
@@ -189,10 +193,10 @@ def levels_in(stages: Collection[Stage]) -> tuple[dict[int, dict[str, str]], dic
     """Factor to level, by sitting and by assignment."""
     of_sitting: dict[int, dict[str, str]] = defaultdict(dict)
     of_item: dict[int, dict[str, str]] = defaultdict(dict)
-    for found, rows, owner in (
+    for by_key, rows, owner in (
         (of_sitting, ConditionLevel.objects.filter(sitting__stage__in=stages), "sitting"),
         (of_item, AssignmentCondition.objects.filter(assignment__sitting__stage__in=stages), "assignment"),
     ):
         for key, factor, level in rows.order_by().values_list(owner, "factor", "level"):
-            found[key][factor] = level
+            by_key[key][factor] = level
     return of_sitting, of_item

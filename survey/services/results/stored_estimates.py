@@ -78,7 +78,7 @@ def basis_of(study: Study) -> Basis:
         study.is_blind,
         question_set_digest(study),
         _stage_facts(study),
-        [[str(fact) for fact in one] for one in states],
+        [[str(fact) for fact in state] for state in states],
         withdrawals,
     ]
     complete = sum(n for _stage, state, n, *_newest in states if state == Assignment.State.COUNTED)
@@ -99,8 +99,8 @@ def _stage_facts(study: Study) -> list[list[str]]:
         facts["answered_forms"] = Subquery(forms.annotate(last=Max("pk")).values("last"))
     stages = study.stages.order_by("index").annotate(**facts)
     return [
-        [str(fact) for fact in one]
-        for one in stages.values_list("pk", "state", "plan_sha256", "snapshot_sha256", *facts)
+        [str(fact) for fact in row]
+        for row in stages.values_list("pk", "state", "plan_sha256", "snapshot_sha256", *facts)
     ]
 
 
@@ -206,7 +206,7 @@ def _store(row: StoredEstimate, study: Study, basis: Basis, hold: leases.Hold[St
         row.problem = exc.message
     row.computed_at, row.seconds, row.basis_sha256 = timezone.now(), time.monotonic() - begun, basis.sha256
     fields = ("report", "problem", "computed_at", "seconds", "basis_sha256")
-    found = {name: getattr(row, name) for name in fields}
+    values = {name: getattr(row, name) for name in fields}
     with transaction.atomic():
         # A withdrawal holds these locks until it is committed: it is seen here, or it empties what is stored here.
         locked = Stage.objects.select_for_update(of=("self",), no_key=True).filter(study=study).order_by("pk")
@@ -214,8 +214,8 @@ def _store(row: StoredEstimate, study: Study, basis: Basis, hold: leases.Hold[St
         if _withdrawals(study) != basis.withdrawals:
             return False
         if hold is not None:
-            return hold.end("done", **found)
-        return bool(StoredEstimate.objects.filter(pk=row.pk).update(state="done", lease_until=None, **found))
+            return hold.end("done", **values)
+        return bool(StoredEstimate.objects.filter(pk=row.pk).update(state="done", lease_until=None, **values))
 
 
 # As text and back. Numbers keep every digit, whole ones stay whole, and NaN stays NaN.

@@ -93,20 +93,20 @@ def changes_between_waves(
         by: factors with their levels, which each get rows of their own, and two levels a row of their difference.
     """
     last = len(study.config.waves) + 1
-    found: list[WaveChange] = []
+    changes: list[WaveChange] = []
     for wave in range(2, last + 1):
-        before, here = ([one for one in parts if one.wave == number] for number in (wave - 1, wave))
+        before, here = ([part for part in parts if part.wave == number] for number in (wave - 1, wave))
         if before and here:
             of = _Waves(study, wave, before, here)
-            found += of.rows(dict(under or {}), said=_in_words(under or {}))
+            changes += of.rows(dict(under or {}), said=_in_words(under or {}))
             for factor, levels in (by or {}).items():
                 at = {level: of.at(factor, level) for level in levels}
                 for level in levels:
-                    found += at[level].rows({**(under or {}), factor: level}, said=f"{factor}={level}")
+                    changes += at[level].rows({**(under or {}), factor: level}, said=f"{factor}={level}")
                 if len(levels) == 2:
                     low, high = sorted(levels)
-                    found += at[low].less_than(at[high], f"{factor}: {high} - {low}")
-    return tuple(found)
+                    changes += at[low].less_than(at[high], f"{factor}: {high} - {low}")
+    return tuple(changes)
 
 
 def _in_words(levels: Mapping[str, str]) -> str:
@@ -126,13 +126,13 @@ class _Waves:
         """The answers at one level alone."""
 
         def only(parts: Sequence[WavePart]) -> list[WavePart]:
-            return [replace(one, kept=one.levels[factor] == level) for one in parts]
+            return [replace(part, kept=part.levels[factor] == level) for part in parts]
 
         return replace(self, before=only(self.before), here=only(self.here))
 
     @property
     def weighted(self) -> bool:
-        return all(one.part.weighs for one in (*self.before, *self.here))
+        return all(wave_part.part.weighs for wave_part in (*self.before, *self.here))
 
     def occasions(self, index: int) -> bandit.Occasions:
         first, second = (_pooled(parts, index, self.weighted) for parts in (self.before, self.here))
@@ -150,10 +150,10 @@ class _Waves:
     def rows(self, levels: Mapping[str, str], *, said: str) -> Iterator[WaveChange]:
         finished = _finished(self.study, self.wave - 1, levels)
 
-        def change(given: bandit.Occasions) -> tuple[Estimate | None, set[int], set[int], str]:
-            both = _in_both(given)
+        def change(occasions: bandit.Occasions) -> tuple[Estimate | None, set[int], set[int], str]:
+            both = _in_both(occasions)
             about = about_those_who_stayed_away(len(both), len(finished - both), said)
-            return bandit.paired_change(**vars(given)), both, finished, about
+            return bandit.paired_change(**vars(occasions)), both, finished, about
 
         return self._rows(change, said)
 
@@ -161,10 +161,10 @@ class _Waves:
         """How much more the change is in `other`."""
         places = iter(range(len(self.here[0].measures)))
 
-        def difference(given: bandit.Occasions) -> tuple[Estimate | None, set[int], set[int], str]:
+        def difference(occasions: bandit.Occasions) -> tuple[Estimate | None, set[int], set[int], str]:
             more = other.occasions(next(places))
-            both = _in_both(given) | _in_both(more)
-            return bandit.paired_change_difference(given, more), both, both, DIFFERENCE
+            both = _in_both(occasions) | _in_both(more)
+            return bandit.paired_change_difference(occasions, more), both, both, DIFFERENCE
 
         return self._rows(difference, said, times=2.0)
 
@@ -200,8 +200,8 @@ class _Waves:
             )
 
 
-def _in_both(given: bandit.Occasions) -> set[int]:
-    return set(np.intersect1d(given.first_person, given.second_person).tolist())
+def _in_both(occasions: bandit.Occasions) -> set[int]:
+    return set(np.intersect1d(occasions.first_person, occasions.second_person).tolist())
 
 
 def _finished(study: Study, wave: int, levels: Mapping[str, str]) -> set[int]:
@@ -221,16 +221,16 @@ def _pooled(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The answers of a wave to one measure: values, weights, what the sum is divided by, and people."""
     columns: list[list[np.ndarray]] = [[], [], [], []]
-    for one in parts:
-        measure = one.measures[index]
-        kept = np.ones(len(measure.values), dtype=bool) if measure.where is None else np.asarray(measure.where, bool)
-        kept = kept & np.isfinite(measure.values)
-        if one.kept is not None:
-            kept = kept & one.kept
-        weight = one.part.plan_weight * one.part.answer_weights if weighted else np.ones(len(measure.values))
+    for part in parts:
+        measure = part.measures[index]
+        mask = np.ones(len(measure.values), dtype=bool) if measure.where is None else np.asarray(measure.where, bool)
+        mask = mask & np.isfinite(measure.values)
+        if part.kept is not None:
+            mask = mask & part.kept
+        weight = part.part.plan_weight * part.part.answer_weights if weighted else np.ones(len(measure.values))
         per = np.ones(len(measure.values)) if measure.per is None else np.asarray(measure.per, dtype=np.float64)
-        people = np.array([answer.sitting.respondent_id for answer in one.answers], dtype=np.int64)
+        people = np.array([answer.sitting.respondent_id for answer in part.answers], dtype=np.int64)
         for column, values in zip(columns, (measure.values, weight, per, people), strict=True):
-            column.append(np.asarray(values)[kept])
+            column.append(np.asarray(values)[mask])
     values, weights, pers, who = (np.concatenate(column) for column in columns)
     return values.astype(np.float64), weights, pers, who

@@ -36,14 +36,14 @@ def known_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Stag
     plans = [(stage.pk, stage.state, stage.plan_sha256) for stage in stages]
     asked = digest([study.pk, study.source_sha256, dict(levels), plans, [str(value) for value in answers.values()]])
     with _LOCK:
-        found = _KNOWN.get(asked)
-    if found is None:
-        found = answer_weights(study, levels, stages)
+        weights = _KNOWN.get(asked)
+    if weights is None:
+        weights = answer_weights(study, levels, stages)
         with _LOCK:
             while len(_KNOWN) >= MOST_KNOWN:
                 del _KNOWN[next(iter(_KNOWN))]
-            _KNOWN[asked] = found
-    return found
+            _KNOWN[asked] = weights
+    return weights
 
 
 def answer_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Stage] | None = None) -> dict[int, float]:
@@ -91,7 +91,7 @@ def answer_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Sta
 def _answers(study: Study, stages: Sequence[Stage], levels: Mapping[str, str]) -> np.ndarray:
     rows = counting(stages).order_by().values_list(*ANSWER, "slot__item")
     kind = [("key", "i8"), ("stage", "i8"), ("role", "U10"), ("stratum", "i8"), ("person", "i8"), ("chance", "f8")]
-    found = np.fromiter(
+    answers = np.fromiter(
         (
             (pk, stage, role, stratum or 0, person, chance, item)
             for pk, stage, role, stratum, person, chance, item in rows
@@ -99,14 +99,14 @@ def _answers(study: Study, stages: Sequence[Stage], levels: Mapping[str, str]) -
         dtype=[*kind, ("item", "i8")],
     )
     # In the order of their keys whatever the database gives them in: sums differ in the last digit by their order.
-    found = found[np.argsort(found["key"])]
-    if not levels or not found.size:
-        return found
+    answers = answers[np.argsort(answers["key"])]
+    if not levels or not answers.size:
+        return answers
     of_sitting, of_item = levels_in(stages)
     sitting_of = dict(Assignment.objects.filter(slot__stage__in=stages).order_by().values_list("pk", "sitting"))
-    drawn = ({**of_sitting.get(sitting_of[key], {}), **of_item.get(key, {})} for key in found["key"].tolist())
-    kept = [all(own.get(factor) == level for factor, level in levels.items()) for own in drawn]
-    return found[np.array(kept, dtype=bool)]
+    drawn = ({**of_sitting.get(sitting_of[key], {}), **of_item.get(key, {})} for key in answers["key"].tolist())
+    mask = [all(own.get(factor) == level for factor, level in levels.items()) for own in drawn]
+    return answers[np.array(mask, dtype=bool)]
 
 
 def _part(

@@ -79,20 +79,20 @@ def answer(*, token: str | None, slug: str, data: Mapping[str, Any], with_next: 
         with translation.override(sitting.language):
             if _was_taken(sitting, _number_of(data)):
                 return Answered(sitting, current_step(sitting) if with_next else None)
-            shown = current_step(sitting, to_answer=True)
+            step = current_step(sitting, to_answer=True)
             noted = False
             try:
-                noted = comments.note_with_answer(sitting, shown, data, now)
+                noted = comments.note_with_answer(sitting, step, data, now)
                 # A remark stays, even if the answer is refused.
                 with transaction.atomic() if noted else nullcontext():
-                    following = _take(sitting, shown, data, now)
-                    return Answered(sitting, _step_after(sitting, shown, following) if with_next else None)
+                    following = _take(sitting, step, data, now)
+                    return Answered(sitting, _step_after(sitting, step, following) if with_next else None)
             except HunchError as exc:
                 refusal = exc
-                shown = _as_its_page_shows_it(sitting, shown) if isinstance(exc, FieldErrors) else shown
+                step = _as_its_page_shows_it(sitting, step) if isinstance(exc, FieldErrors) else step
                 transaction.set_rollback(not noted)
     if isinstance(refusal, FieldErrors):
-        return Answered(sitting, shown, refusal.errors)
+        return Answered(sitting, step, refusal.errors)
     raise refusal
 
 
@@ -140,13 +140,13 @@ def answer_by_token(token: str | None, *, step: int, data: Mapping[str, Any]) ->
 
 
 def _answered(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> Step:
-    shown = current_step(sitting, to_answer=True)
-    return _step_after(sitting, shown, _take(sitting, shown, data, now))
+    step = current_step(sitting, to_answer=True)
+    return _step_after(sitting, step, _take(sitting, step, data, now))
 
 
-def _as_its_page_shows_it(sitting: Sitting, shown: Step) -> Step:
+def _as_its_page_shows_it(sitting: Sitting, step: Step) -> Step:
     """A step whose answer was refused. Nothing of the answer is stored, so the sitting is where it was."""
-    return current_step(sitting) if shown.kind == "checks" else shown
+    return current_step(sitting) if step.kind == "checks" else step
 
 
 def _was_taken(sitting: Sitting, step: int) -> bool:
@@ -162,31 +162,31 @@ def _was_taken(sitting: Sitting, step: int) -> bool:
     return False
 
 
-def _take(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
+def _take(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
     """Store the answer to the step that the sitting is at. Returns the next screen of the same item, if it has one.
     Needs the sitting's lock."""
     _refuse_unstorable(data)
-    refuse_lists(data, shown.block.fields)
+    refuse_lists(data, step.block.fields)
     if sitting.state == Sitting.State.EXPIRED:
         _revive(sitting, now)
-        if shown.assignment is not None:
-            shown.assignment.refresh_from_db(fields=["state"])
+        if step.assignment is not None:
+            step.assignment.refresh_from_db(fields=["state"])
     following = None
     if not sitting.is_over:
-        following = ACCEPT.get(shown.kind, _accept_reading)(sitting, shown, data, now)
+        following = ACCEPT.get(step.kind, _accept_reading)(sitting, step, data, now)
         if sitting.withdrawn_at is None:
-            record_step(sitting, shown, data, now)
+            record_step(sitting, step, data, now)
     sitting.step += 1
     sitting.last_seen_at = now
     update(sitting, "step", "last_seen_at", "block", "state", "ended_at", "booklet")
     return following
 
 
-def _step_after(sitting: Sitting, shown: Step, following: Screen | None) -> Step:
+def _step_after(sitting: Sitting, step: Step, following: Screen | None) -> Step:
     """The step that follows an answer, from what was read for the answer as far as that goes."""
-    if shown.standing is None or following is None:
+    if step.standing is None or following is None:
         return current_step(sitting)
-    return step_among_items(sitting, shown.standing, screen=following)
+    return step_among_items(sitting, step.standing, screen=following)
 
 
 def _refuse_unstorable(data: Mapping[str, Any]) -> None:
@@ -215,17 +215,17 @@ def _end(sitting: Sitting, state: Sitting.State, now: datetime) -> None:
     sitting.ended_at = now
 
 
-def _accept_reading(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+def _accept_reading(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
     _enter_next_block(sitting, now)
 
 
-def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    answers = _chosen(shown.checks, data)
+def _accept_checks(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
+    answers = _chosen(step.checks, data)
     passed = all(index == 0 for index in answers.values())  # In the study file the right option comes first.
     attempt = CheckAttempt(
         sitting=sitting,
         answers=answers,
-        shown={check.name: check.order for check in shown.checks},
+        shown={check.name: check.order for check in step.checks},
         passed=passed,
         at=now,
     )
@@ -236,9 +236,9 @@ def _accept_checks(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: 
         _end(sitting, Sitting.State.FAILED_CHECKS, now)
 
 
-def _accept_attention(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    (check,), standing = shown.checks, _standing(shown)
-    chosen = _chosen(shown.checks, data)[check.name]
+def _accept_attention(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
+    (check,), standing = step.checks, _standing(step)
+    chosen = _chosen(step.checks, data)[check.name]
     AttentionAnswer.objects.create(
         sitting=sitting,
         name=check.name,
@@ -251,10 +251,10 @@ def _accept_attention(sitting: Sitting, shown: Step, data: Mapping[str, Any], no
     _leave_finished_items(sitting, replace(standing, checks=standing.checks | {check.name}), now)
 
 
-def _standing(shown: Step) -> Standing:
-    if shown.standing is None:
-        raise RuntimeError(f"a step of the kind {shown.kind} knows where the sitting stands among its items")
-    return shown.standing
+def _standing(step: Step) -> Standing:
+    if step.standing is None:
+        raise RuntimeError(f"a step of the kind {step.kind} knows where the sitting stands among its items")
+    return step.standing
 
 
 def _chosen(checks: Sequence[CheckQuestion], data: Mapping[str, Any]) -> dict[str, int]:
@@ -274,11 +274,11 @@ def _chosen(checks: Sequence[CheckQuestion], data: Mapping[str, Any]) -> dict[st
     return answers
 
 
-def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+def _accept_form(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
     in_file = sitting.config.blocks[sitting.block].fields
-    answers = read_form(shown.block.fields, in_file, data)
+    answers = read_form(step.block.fields, in_file, data)
     FormAnswer.objects.create(
-        sitting=sitting, block=shown.block.name or "form", version=shown.block.version, answers=answers, at=now
+        sitting=sitting, block=step.block.name or "form", version=step.block.version, answers=answers, at=now
     )
     if is_screened_out(in_file, answers):
         _end(sitting, Sitting.State.SCREENED_OUT, now)
@@ -288,16 +288,16 @@ def _accept_form(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: da
         _enter_next_block(sitting, now)
 
 
-def _accept_debriefing(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    if not shown.block.asks_to_use or debriefing.take_choice(sitting, data, now):
+def _accept_debriefing(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
+    if not step.block.asks_to_use or debriefing.take_choice(sitting, data, now):
         _enter_next_block(sitting, now)
     else:
         # Under this same lock everything was deleted and the sitting ended.
         sitting.refresh_from_db(fields=["state", "ended_at", "expired_at", "withdrawn_at"])
 
 
-def _accept_item(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
-    assignment, screen, standing = shown.assignment, shown.screen, _standing(shown)
+def _accept_item(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
+    assignment, screen, standing = step.assignment, step.screen, _standing(step)
     if assignment is None or screen is None:
         raise RuntimeError("an item step has an assignment and a screen")
     if (posted := data.get("screen")) and posted != screen.name:
@@ -336,14 +336,14 @@ def _leave_finished_items(sitting: Sitting, standing: Standing, now: datetime) -
         _enter_next_block(sitting, now)
 
 
-def _accept_practice(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
-    if shown.screen is None:
+def _accept_practice(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
+    if step.screen is None:
         if not practice.go_to_next_example(sitting, now):
             _enter_next_block(sitting, now)
         return
-    if (posted := data.get("screen")) and posted != shown.screen.name:
+    if (posted := data.get("screen")) and posted != step.screen.name:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
-    practice.accept(sitting=sitting, screen=shown.screen, data=data, now=now)
+    practice.accept(sitting=sitting, screen=step.screen, data=data, now=now)
 
 
 Accept = Callable[[Sitting, Step, Mapping[str, Any], datetime], Screen | None]

@@ -44,7 +44,7 @@ def report_question(*, sitting: Sitting, position: Any, screen: str, text: str) 
     return _store(locked, assignment, screen, words, now)
 
 
-def note_with_answer(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> bool:
+def note_with_answer(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> bool:
     """Store a remark that was written but sent with Continue instead of with its own button; whether there was one.
     Needs the sitting's lock.
 
@@ -55,9 +55,9 @@ def note_with_answer(sitting: Sitting, shown: Step, data: Mapping[str, Any], now
         FieldErrors: the text is too long, or cannot be stored.
     """
     text = data.get(FIELD, "")
-    if not text.strip() or shown.assignment is None or shown.screen is None:
+    if not text.strip() or step.assignment is None or step.screen is None:
         return False
-    _store(sitting, shown.assignment, shown.screen.name, _words(text), now)
+    _store(sitting, step.assignment, step.screen.name, _words(text), now)
     return True
 
 

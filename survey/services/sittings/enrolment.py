@@ -211,8 +211,8 @@ def refuse_people_of_others(study: Study, ids: PanelIds) -> None:
     """
     slugs = study.config.panel.exclude_people_of
     others = Study.objects.filter(slug__in=slugs).only("pk").order_by() if slugs else ()
-    found = find_respondent(others, ids)
-    if found is not None and not all(sitting.found_no_place for sitting in found.sittings.all()):
+    respondent = find_respondent(others, ids)
+    if respondent is not None and not all(sitting.found_no_place for sitting in respondent.sittings.all()):
         raise EntryRefused(
             _("You have taken part in an earlier study of ours, and this one is for people who have not."),
             code="took_part_in_another",
@@ -482,10 +482,10 @@ def _assign_slots(sitting: Sitting, *, booklet: int, now: datetime) -> list[int]
         booklet: the booklet's number in its stage.
     """
     rows = run(ASSIGN, sitting.pk, Assignment.State.LIVE.value, now, sitting.booklet_id)
-    given = [GivenSlot(*row) for row in sorted(rows)]
-    for one in given:
+    given_slots = [GivenSlot(*row) for row in sorted(rows)]
+    for given_slot in given_slots:
         # Somebody who came back may have taken slots out of a make-up booklet; the others move up.
-        if one.in_booklet != one.position:
-            Slot.objects.filter(pk=one.slot).update(position=one.position)
-    draw_for_items(given, sitting, booklet=booklet)
-    return [one.number for one in given]
+        if given_slot.in_booklet != given_slot.position:
+            Slot.objects.filter(pk=given_slot.slot).update(position=given_slot.position)
+    draw_for_items(given_slots, sitting, booklet=booklet)
+    return [one.number for one in given_slots]

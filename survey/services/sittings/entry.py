@@ -72,8 +72,8 @@ def arrive(
         EntryRefused: a broken link, one the panel did not make, or a person who took part in an excluded study.
     """
     panel = panels.of_study(study)
-    given = panel.said_once(study.config, sent)
-    came_as = panel.recognise(study, given)
+    parameters = panel.said_once(study.config, sent)
+    came_as = panel.recognise(study, parameters)
     if came_as is None:
         return None
     ids = _of_whole_posting(study, came_as) if panel.has_parts else came_as
@@ -87,7 +87,7 @@ def arrive(
         visitor = Visitor(ids, confirmed=True)
     elif is_signed:
         try:
-            visitor = _signed(study, ids, came_as, given, host=host, address=address)
+            visitor = _signed(study, ids, came_as, parameters, host=host, address=address)
         except EntryRefused:
             if here_before is None:
                 raise
@@ -96,7 +96,7 @@ def arrive(
         visitor = Visitor(ids)
     else:
         ids = _of_our_posting(study, ids, came_as, address=address)
-        visitor = Visitor(ids, confirmed=_is_sent(study, came_as, given, host=host, address=address))
+        visitor = Visitor(ids, confirmed=_is_sent(study, came_as, parameters, host=host, address=address))
     if find_sitting(study, visitor.ids) is None:
         refuse_people_of_others(study, visitor.ids)
         refuse_out_of_wave(study, visitor.ids)
@@ -157,14 +157,14 @@ def give_back(study: Study, sitting: Sitting, visitor: Visitor) -> Sitting:
 
 
 def _signed(
-    study: Study, ids: PanelIds, came_as: PanelIds, given: Mapping[str, str], *, host: str, address: str
+    study: Study, ids: PanelIds, came_as: PanelIds, parameters: Mapping[str, str], *, host: str, address: str
 ) -> Visitor:
     """Whoever comes by a signed link. While no link can be checked, new people are looked up instead.
 
     A look-up does not show that the ids were not taken from somebody: it gives no sitting back.
     """
     panel = panels.of_study(study)
-    verdict = panel.verdict(study, came_as, query=given, host=host)
+    verdict = panel.verdict(study, came_as, query=parameters, host=host)
     if verdict == Verdict.NOT_SENT:
         raise _not_sent()
     if verdict == Verdict.SENT:
@@ -182,14 +182,14 @@ def _signed(
     return Visitor(ids, confirmed=True)
 
 
-def _is_sent(study: Study, ids: PanelIds, given: Mapping[str, str], *, host: str, address: str) -> bool:
+def _is_sent(study: Study, ids: PanelIds, parameters: Mapping[str, str], *, host: str, address: str) -> bool:
     """Whether the panel says that it sent this new person; False where it has no way of saying.
 
     Raises:
         EntryRefused: it says that it did not, or it could not be asked.
     """
     panel = panels.of_study(study)
-    verdict = panel.verdict(study, ids, query=given, host=host)
+    verdict = panel.verdict(study, ids, query=parameters, host=host)
     if verdict == Verdict.NOT_KNOWN and panel.can_look_up():
         verdict = look_up(panel, study, ids, address=address).verdict
     if verdict == Verdict.NOT_SENT:
@@ -216,13 +216,13 @@ def _of_our_posting(study: Study, ids: PanelIds, came_as: PanelIds, *, address: 
     panel = panels.of_study(study)
     if not panel.has_parts or not panel.can_look_up():
         raise _not_sent()
-    found = look_up(panel, study, came_as, address=address)
-    if found.verdict == Verdict.NOT_KNOWN:
+    looked_up = look_up(panel, study, came_as, address=address)
+    if looked_up.verdict == Verdict.NOT_KNOWN:
         raise not_checked(60)
-    if found.verdict == Verdict.NOT_SENT or found.part_of not in ours:
+    if looked_up.verdict == Verdict.NOT_SENT or looked_up.part_of not in ours:
         raise _not_sent()
-    _remember_part(ours[found.part_of], ids)
-    return replace(ids, study=found.part_of)
+    _remember_part(ours[looked_up.part_of], ids)
+    return replace(ids, study=looked_up.part_of)
 
 
 def _remember_part(posting: Posting, ids: PanelIds) -> None:

@@ -71,12 +71,12 @@ class Step:
 
 
 def check_questions(sitting: Sitting, block: BlockConfig) -> tuple[CheckQuestion, ...]:
-    shown = []
+    questions = []
     for check in block.checks:
         options = list(enumerate(check.options))
         random.Random(derive(sitting.stage.seed, "check", check.name, sitting.public_id.hex)).shuffle(options)  # noqa: S311
-        shown.append(CheckQuestion(check.name, check.question, tuple(options)))
-    return tuple(shown)
+        questions.append(CheckQuestion(check.name, check.question, tuple(options)))
+    return tuple(questions)
 
 
 def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
@@ -119,18 +119,18 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
         return step_among_items(sitting, standing_of(sitting))
     text = _text(sitting, block)
     if block.kind == "practice":
-        shown = practice.shown(sitting)
-        several = shown.total > 1
-        gone = (shown.number - 1 + (0.5 if shown.screen is None else 0.0)) / shown.total
+        practice_state = practice.shown(sitting)
+        several = practice_state.total > 1
+        gone = (practice_state.number - 1 + (0.5 if practice_state.screen is None else 0.0)) / practice_state.total
         return Step(
             number=sitting.step,
             kind="practice",
             block=block,
             text=text,
-            screen=shown.screen,
-            feedback=tuple(shown.feedback),
-            position=shown.number if several else 0,
-            total=shown.total if several else 0,
+            screen=practice_state.screen,
+            feedback=tuple(practice_state.feedback),
+            position=practice_state.number if several else 0,
+            total=practice_state.total if several else 0,
             progress=in_block(sitting.shown_config, sitting.block, within=gone),
         )
     paid = panels.of_study(study).has_submissions

@@ -14,14 +14,14 @@ LARGEST_NUMBER = 10**12
 def options_of(field: FieldConfig) -> list[tuple[str, str]]:
     """What can be chosen, as (value sent, words), in order; empty for fields in which people write."""
     if field.kind == "likert":
-        found = [(str(point), field.label_of_point(point)) for point in range(1, (field.points or 0) + 1)]
+        options = [(str(point), field.label_of_point(point)) for point in range(1, (field.points or 0) + 1)]
     else:
-        found = list(zip(field.codes, field.options, strict=True))
-    return [*found, (NOT_SAID, _("Prefer not to say"))] if field.prefer_not_to_say else found
+        options = list(zip(field.codes, field.options, strict=True))
+    return [*options, (NOT_SAID, _("Prefer not to say"))] if field.prefer_not_to_say else options
 
 
 def read_form(
-    shown: Sequence[FieldConfig], in_file: Sequence[FieldConfig], data: Mapping[str, Any]
+    fields: Sequence[FieldConfig], in_file: Sequence[FieldConfig], data: Mapping[str, Any]
 ) -> dict[str, str | int | list[str] | None]:
     """The answers as they are stored: by field, None if one was left out.
 
@@ -34,7 +34,7 @@ def read_form(
     """
     answers: dict[str, str | int | list[str] | None] = {}
     errors: dict[str, list[str]] = {}
-    for field, stored in zip(shown, in_file, strict=True):
+    for field, stored in zip(fields, in_file, strict=True):
         try:
             if field.kind == "multiple":
                 answers[field.name] = _several(field, stored, given_values(data, field.name))
@@ -49,8 +49,8 @@ def read_form(
 
 def given_values(data: Mapping[str, Any], name: str) -> list[str]:
     """All values that were sent under a name: by a page's check boxes, or as a list."""
-    given = data.getlist(name) if hasattr(data, "getlist") else data.get(name) or []
-    values = given if isinstance(given, list | tuple) else [given]
+    entered = data.getlist(name) if hasattr(data, "getlist") else data.get(name) or []
+    values = entered if isinstance(entered, list | tuple) else [entered]
     return [text for text in (str(value).strip() for value in values) if text]
 
 
@@ -70,39 +70,39 @@ def is_screened_out(in_file: Sequence[FieldConfig], answers: Mapping[str, Any]) 
     return any(answers.get(field.name) in field.screen_out for field in in_file if field.screen_out)
 
 
-def _single(field: FieldConfig, stored: FieldConfig, given: str) -> str | int | None:
-    if not given:
+def _single(field: FieldConfig, stored: FieldConfig, entered: str) -> str | int | None:
+    if not entered:
         if field.required:
             raise ValueError(_("Please answer this question."))
         return None
-    if field.prefer_not_to_say and given == NOT_SAID:
+    if field.prefer_not_to_say and entered == NOT_SAID:
         return NOT_SAID
     if field.kind == "choice":
-        return _code(field, stored, given)
+        return _code(field, stored, entered)
     if field.kind == "likert":
         points = [str(point) for point in range(1, (field.points or 0) + 1)]
-        if given not in points:
+        if entered not in points:
             raise ValueError(_("Choose one of the answers."))
-        return int(given)
+        return int(entered)
     if field.kind == "text":
         limit = field.max_characters or LONGEST_TEXT
         # Browsers send two characters for a line break, but people count one.
-        if len(given.replace("\r\n", "\n")) > limit:
+        if len(entered.replace("\r\n", "\n")) > limit:
             raise ValueError(_("Please write at most %(limit)d characters.") % {"limit": limit})
-        return given
-    return _number(field, given)
+        return entered
+    return _number(field, entered)
 
 
-def _several(field: FieldConfig, stored: FieldConfig, given: Sequence[str]) -> list[str] | None:
-    chosen = list(dict.fromkeys(given))
+def _several(field: FieldConfig, stored: FieldConfig, entered: Sequence[str]) -> list[str] | None:
+    chosen = list(dict.fromkeys(entered))
     if not chosen:
         if field.required:
             raise ValueError(_("Please answer this question."))
         return None
     alone = {*field.exclusive, *([NOT_SAID] if field.prefer_not_to_say else [])}
-    for one in chosen:
-        if one in alone and len(chosen) > 1:
-            words = field.options[list(field.codes).index(one)] if one in field.codes else _("Prefer not to say")
+    for choice in chosen:
+        if choice in alone and len(chosen) > 1:
+            words = field.options[list(field.codes).index(choice)] if choice in field.codes else _("Prefer not to say")
             raise ValueError(_("“%(option)s” does not go together with other answers.") % {"option": words})
     if chosen == [NOT_SAID] and field.prefer_not_to_say:
         return chosen
@@ -110,18 +110,18 @@ def _several(field: FieldConfig, stored: FieldConfig, given: Sequence[str]) -> l
     return [str(code) for code in stored.codes if code in codes]
 
 
-def _code(field: FieldConfig, stored: FieldConfig, given: str) -> str:
-    if given not in field.codes:
+def _code(field: FieldConfig, stored: FieldConfig, entered: str) -> str:
+    if entered not in field.codes:
         raise ValueError(_("Choose one of the answers."))
-    return str(stored.codes[list(field.codes).index(given)])
+    return str(stored.codes[list(field.codes).index(entered)])
 
 
-def _number(field: FieldConfig, given: str) -> int:
+def _number(field: FieldConfig, entered: str) -> int:
     try:
-        number = int(given)
+        number = int(entered)
     except ValueError:
         number = None
-    if number is None or "_" in given:  # Python takes 1_0 for 10.
+    if number is None or "_" in entered:  # Python takes 1_0 for 10.
         raise ValueError(_("Enter a whole number."))
     low, high = field.minimum, field.maximum
     if (low is not None and number < low) or (high is not None and number > high) or abs(number) > LARGEST_NUMBER:

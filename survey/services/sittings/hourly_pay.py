@@ -127,7 +127,11 @@ def _finished(study: Study) -> QuerySet[Sitting]:
 
 
 def _minutes(sittings: Iterable[Sitting]) -> list[float]:
-    return [(one.ended_at - one.started_at).total_seconds() / 60 for one in sittings if one.ended_at is not None]
+    return [
+        (sitting.ended_at - sitting.started_at).total_seconds() / 60
+        for sitting in sittings
+        if sitting.ended_at is not None
+    ]
 
 
 def refuse_low_pay(study: Study, *, reward: int | None = None, as_expected: bool = False) -> None:

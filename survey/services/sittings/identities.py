@@ -134,11 +134,11 @@ def people_by_submission(study: Study, hashes: Iterable[str]) -> dict[str, int]:
     """The respondent, by key, of each of these submissions that is known, in whichever wave."""
     wanted = list(hashes)
     first = PanelIdentity.objects.filter(study=study, submission_hash__in=wanted)
-    found = dict(first.values_list("submission_hash", "respondent"))
+    people = dict(first.values_list("submission_hash", "respondent"))
     if study.config.waves:
         later = WaveIdentity.objects.filter(identity__study=study, submission_hash__in=wanted)
-        found |= dict(later.values_list("submission_hash", "identity__respondent"))
-    return found
+        people |= dict(later.values_list("submission_hash", "identity__respondent"))
+    return people
 
 
 def began_in(study: Study, identity: PanelIdentity | WaveIdentity, browser: str) -> bool:

@@ -50,33 +50,33 @@ def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> Looke
         EntryRefused: the panel could not be asked. `retry_after` says when to try again.
     """
     key = "survey.look_up:" + keyed_digest([study.pk, ids.panel, ids.person, ids.study, ids.submission], purpose="door")
-    if kept := recall(key):
-        verdict, part_of = kept
+    if cached := recall(key):
+        verdict, part_of = cached
         return LookedUp(Verdict(verdict), part_of)
     now = timezone.now()
     if seconds := closed_for(PAUSE, panel.name, now=now):
         raise not_checked(seconds)
     if seconds := spend(OF_ADDRESS, who=address, now=now):
         raise too_many_from_here(seconds)
-    found = None
+    looked_up = None
     try:
         if seconds := spend(OF_ALL, now=now):
             raise not_checked(seconds)
-        found = _ask(panel, study, ids, now)
+        looked_up = _ask(panel, study, ids, now)
     finally:
-        if found is None or found.verdict != Verdict.NOT_SENT:
+        if looked_up is None or looked_up.verdict != Verdict.NOT_SENT:
             give_back(OF_ADDRESS, who=address, now=now)
-    if found.verdict in KEPT:
-        remember(key, (found.verdict.value, found.part_of), seconds=KEPT[found.verdict])
-    return found
+    if looked_up.verdict in KEPT:
+        remember(key, (looked_up.verdict.value, looked_up.part_of), seconds=KEPT[looked_up.verdict])
+    return looked_up
 
 
 def _ask(panel: Panel, study: Study, ids: PanelIds, now: datetime) -> LookedUp:
     if not _running.acquire(timeout=LONGEST_WAIT):
         raise not_checked(SOON)
     try:
-        found = panel.look_up(study, ids)
-        return LookedUp(found) if isinstance(found, Verdict) else found
+        verdict = panel.look_up(study, ids)
+        return LookedUp(verdict) if isinstance(verdict, Verdict) else verdict
     except PanelError as exc:
         pause = min(exc.retry_after, LONGEST_PAUSE)
         if not pause and spend(FAILURES, who=panel.name, now=now):

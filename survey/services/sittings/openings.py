@@ -23,8 +23,8 @@ def record_opening(*, sitting_key: int, step: str, nonce: str) -> bool:
     sitting = locked_sitting(sitting_key)
     if sitting.is_over or step != str(sitting.step):
         return False
-    shown = current_step(sitting)
-    if shown.assignment is not None and shown.screen is not None:
+    current = current_step(sitting)
+    if current.assignment is not None and current.screen is not None:
         instrument = instruments.of_study(sitting.stage.study)
-        instrument.opened(assignment=shown.assignment, screen=shown.screen.name, nonce=nonce, now=now)
+        instrument.opened(assignment=current.assignment, screen=current.screen.name, nonce=nonce, now=now)
     return True

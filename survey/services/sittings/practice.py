@@ -50,14 +50,14 @@ def shown(sitting: Sitting) -> PracticeStep:
     if practice is None:
         raise RuntimeError(f"{sitting} stands at a practice item that its instrument does not have")
     examples = sitting.current_block.all_examples
-    done, given = 0, list[dict[str, Any]]()
+    done, answers = 0, list[dict[str, Any]]()
     for answer in sitting.practice_answers.order_by("number"):
         if answer.screen == SUMMARY:
-            done, given = done + 1, []
+            done, answers = done + 1, []
         else:
-            given.append({"screen": answer.screen, **answer.data})
-    screen = practice.screen(sitting=sitting, example=examples[done], given=given)
-    return PracticeStep(screen, () if screen else practice.summary(given), done + 1, len(examples))
+            answers.append({"screen": answer.screen, **answer.data})
+    screen = practice.screen(sitting=sitting, example=examples[done], given=answers)
+    return PracticeStep(screen, () if screen else practice.summary(answers), done + 1, len(examples))
 
 
 def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: datetime) -> None:

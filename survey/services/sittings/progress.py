@@ -25,7 +25,7 @@ NOWHERE = Progress()
 
 def in_block(config: StudyConfig, block: int, *, within: float = 0.0) -> Progress:
     """At a block of the study file (from 0), of which the share `within` is done."""
-    lengths = [_length(one, config) for one in config.blocks]
+    lengths = [_length(block, config) for block in config.blocks]
     done = sum(lengths[:block]) + within * lengths[block]
     return Progress(percent=round(100 * done / sum(lengths)))
 

@@ -50,15 +50,15 @@ def place(sitting: Sitting, answers: Mapping[str, Any], now: datetime) -> Sittin
     due = [quota for quota in config.quotas if decided_in(quota, config.blocks) == sitting.block]
     if not due:
         return None
-    given = _given(sitting, due, answers)
+    known_answers = _given(sitting, due, answers)
     stage = locked_stage(sitting.stage_id)
     taken = taken_in(stage)
-    found = [_placed(sitting, quota, given, taken, stage, now) for quota in due]
-    QuotaPlace.objects.bulk_create(found)
-    for quota, one in zip(due, found, strict=True):
-        if one.state == QuotaPlace.State.FULL:
+    places = [_placed(sitting, quota, known_answers, taken, stage, now) for quota in due]
+    QuotaPlace.objects.bulk_create(places)
+    for quota, quota_place in zip(due, places, strict=True):
+        if quota_place.state == QuotaPlace.State.FULL:
             return ENDS[quota.when_full]
-        if one.state == QuotaPlace.State.OUTSIDE and quota.otherwise != "admit":
+        if quota_place.state == QuotaPlace.State.OUTSIDE and quota.otherwise != "admit":
             return ENDS[quota.otherwise]
     return None
 
@@ -66,23 +66,23 @@ def place(sitting: Sitting, answers: Mapping[str, Any], now: datetime) -> Sittin
 def _given(sitting: Sitting, due: Sequence[QuotaConfig], answers: Mapping[str, Any]) -> dict[str, Any]:
     """The answers to the quotas' questions. Forms before this one are read only where a quota asks of them too."""
     wanted = {name for quota in due for name in quota.fields}
-    given: dict[str, Any] = {}
+    known_answers: dict[str, Any] = {}
     if wanted - set(answers):
         for earlier in FormAnswer.objects.filter(sitting=sitting).order_by("pk").values_list("answers", flat=True):
-            given |= earlier
-    given |= answers
-    return {name: given.get(name) for name in sorted(wanted)}
+            known_answers |= earlier
+    known_answers |= answers
+    return {name: known_answers.get(name) for name in sorted(wanted)}
 
 
 def _placed(
     sitting: Sitting,
     quota: QuotaConfig,
-    given: Mapping[str, Any],
+    known_answers: Mapping[str, Any],
     taken: Mapping[Cell, int],
     stage: Stage,
     now: datetime,
 ) -> QuotaPlace:
-    cell = quota.cell_of(given)
+    cell = quota.cell_of(known_answers)
     if cell is None:
         state = QuotaPlace.State.OUTSIDE
     elif taken.get((quota.name, cell.name), 0) < places_of(quota, cell.name, stage):
@@ -95,14 +95,14 @@ def _placed(
         quota=quota.name,
         cell=cell.name if cell is not None else "",
         state=state,
-        answers={name: given[name] for name in sorted(quota.fields)},
+        answers={name: known_answers[name] for name in sorted(quota.fields)},
         at=now,
     )
 
 
 def places_of(quota: QuotaConfig, cell: str, stage: Stage) -> int:
     """A cell's places in a stage by the file in force; by the sitting's own file where that has no such cell."""
-    in_force = next((one for one in stage.study.config.quotas if one.name == quota.name), quota)
+    in_force = next((other for other in stage.study.config.quotas if other.name == quota.name), quota)
     sittings = stage.config.sittings
     return in_force.places(sittings).get(cell, quota.places(sittings).get(cell, 0))
 
@@ -128,10 +128,14 @@ def take_back(sitting: Sitting, stage: Stage) -> Sitting.State | None:
         return None
     taken = taken_in(stage, besides=sitting)
     quotas = {quota.name: quota for quota in sitting.config.quotas}
-    lost = [one for one in held if taken.get((one.quota, one.cell), 0) >= _limit(one, quotas, stage)]
-    QuotaPlace.objects.filter(pk__in=[one.pk for one in lost]).update(state=QuotaPlace.State.LOST)
+    lost = [
+        quota_place
+        for quota_place in held
+        if taken.get((quota_place.quota, quota_place.cell), 0) >= _limit(quota_place, quotas, stage)
+    ]
+    QuotaPlace.objects.filter(pk__in=[quota_place.pk for quota_place in lost]).update(state=QuotaPlace.State.LOST)
     return ENDS[quotas[lost[0].quota].when_full] if lost else None
 
 
-def _limit(one: QuotaPlace, quotas: Mapping[str, QuotaConfig], stage: Stage) -> int:
-    return places_of(quotas[one.quota], one.cell, stage)
+def _limit(quota_place: QuotaPlace, quotas: Mapping[str, QuotaConfig], stage: Stage) -> int:
+    return places_of(quotas[quota_place.quota], quota_place.cell, stage)

@@ -52,21 +52,21 @@ def sitting_for(token: str | None, *, slug: str | None = None, lock: bool = Fals
         SittingUnknown: no token, a forged one, or one from another study.
     """
     public_id = Sitting.public_id_of(token) if token else None
-    found = public_id and (LOCKED_BY_TOKEN if lock else BY_TOKEN).first(public_id=public_id)
-    if not found or (slug is not None and found.stage.study.slug != slug):
+    sitting = public_id and (LOCKED_BY_TOKEN if lock else BY_TOKEN).first(public_id=public_id)
+    if not sitting or (slug is not None and sitting.stage.study.slug != slug):
         raise SittingUnknown(
             _("We could not find your place in this study. Please open the link that you were given once more.")
         )
-    found.is_by_ids_alone = Sitting.was_given_by_ids(token or "")
-    return _with_levels(found)
+    sitting.is_by_ids_alone = Sitting.was_given_by_ids(token or "")
+    return _with_levels(sitting)
 
 
 def locked_sitting(key: int) -> Sitting:
     """The sitting with that primary key, its row locked until the transaction ends."""
-    found = LOCKED_BY_KEY.first(key=key)
-    if found is None:
+    sitting = LOCKED_BY_KEY.first(key=key)
+    if sitting is None:
         raise Sitting.DoesNotExist(f"there is no sitting {key}")
-    return _with_levels(found)
+    return _with_levels(sitting)
 
 
 def _with_levels(sitting: Any) -> Sitting:

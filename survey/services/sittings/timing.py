@@ -48,16 +48,16 @@ def milliseconds_since(before: datetime, now: datetime) -> int:
     return max(0, int((now - before).total_seconds() * 1000))
 
 
-def record_step(sitting: Sitting, shown: Step, data: Mapping[str, Any], now: datetime) -> None:
+def record_step(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> None:
     """Store the times of an answered step. An item's times are stored with its response. Needs the sitting's lock."""
-    if shown.kind == "item":
+    if step.kind == "item":
         return
     insert(
         ScreenTiming(
             sitting=sitting,
-            step=shown.number,
-            kind=shown.kind,
-            name=_name(shown),
+            step=step.number,
+            kind=step.kind,
+            name=_name(step),
             taken_at=now,
             server_ms=milliseconds_since(sitting.last_seen_at, now),
             client=client_facts(data),
@@ -76,7 +76,7 @@ def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -
     held = Sitting.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
     if sitting.is_over or step != str(sitting.step) or not held.filter(pk=sitting.pk, withdrawn_at=None).exists():
         return False
-    shown = current_step(sitting)
+    current = current_step(sitting)
     left = UnfinishedScreen.objects.filter(sitting=sitting, step=sitting.step)
     number = (left.aggregate(last=Max("number"))["last"] or 0) + 1
     if number > MOST_UNFINISHED:
@@ -86,10 +86,10 @@ def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -
         [
             UnfinishedScreen(
                 sitting=sitting,
-                step=shown.number,
+                step=current.number,
                 number=number,
-                kind=shown.kind,
-                name=_name(shown),
+                kind=current.kind,
+                name=_name(current),
                 left_at=timezone.now(),
                 client=client_facts(data),
             )

@@ -152,11 +152,11 @@ def due_for(study: Study, wave: int, *, now: datetime) -> list[Due]:
     rows = Sitting.objects.filter(
         respondent__study=study, wave=wave - 1, state=Sitting.State.COMPLETE, withdrawn_at=None
     ).exclude(respondent__in=began)
-    found = []
+    due = []
     for sitting in rows.select_related("respondent__panel_identity").order_by("ended_at", "pk"):
         if sitting.respondent_id in not_finished:
             continue
         window = window_after(study, wave, sitting.ended_at or now)
         if sitting.respondent.is_simulated or study.is_test or now < window.closes:
-            found.append(Due(sitting, window))
-    return found
+            due.append(Due(sitting, window))
+    return due

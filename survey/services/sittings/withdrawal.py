@@ -93,7 +93,9 @@ class Plan:
             )
             lines.append(f"  stage {part['stage']}: {became}")
         lines += [f"  had learnt from them, and keeps what it learnt: {run}" for run in self.runs]
-        lines += [f"  of the same person, withdrawn too: {one}" for one in _other_visits(self.respondent)]
+        lines += [
+            f"  of the same person, withdrawn too: {other_visit}" for other_visit in _other_visits(self.respondent)
+        ]
         lines.append(
             "  kept: pseudonym, consent with its language, conditions and the plan's rows without content, the times "
             "of agreeing, of the end and of now; where people are paid, what is owed, and the panel's ids until the "
@@ -107,22 +109,22 @@ def find_respondent(pseudonym: str) -> Respondent:
     Raises:
         NotFound: nobody has that pseudonym.
     """
-    found = Respondent.objects.select_related("study").filter(pseudonym=pseudonym).first()
-    if found is None:
+    respondent = Respondent.objects.select_related("study").filter(pseudonym=pseudonym).first()
+    if respondent is None:
         raise NotFound(f"no respondent is called {pseudonym!r}: a pseudonym looks like r-0123456789abcdef")
-    return found
+    return respondent
 
 
 def _other_visits(respondent: Respondent) -> list[Respondent]:
     """The same person's visits that found no free place, and the one after them."""
-    found, waiting = {respondent.pk: respondent}, [respondent]
+    visits, waiting = {respondent.pk: respondent}, [respondent]
     while waiting:
-        one = waiting.pop()
-        near = Respondent.objects.select_related("study").filter(Q(pk=one.came_before_id) | Q(came_before=one))
-        new = [other for other in near if other.pk not in found]
-        found |= {other.pk: other for other in new}
+        visit = waiting.pop()
+        near = Respondent.objects.select_related("study").filter(Q(pk=visit.came_before_id) | Q(came_before=visit))
+        new = [other for other in near if other.pk not in visits]
+        visits |= {other.pk: other for other in new}
         waiting += new
-    return [one for key, one in sorted(found.items()) if key != respondent.pk]
+    return [one for key, one in sorted(visits.items()) if key != respondent.pk]
 
 
 def plan_withdrawal(respondent: Respondent) -> Plan:
@@ -162,8 +164,8 @@ def _content_of(model: type[models.Model], keys: set[int]) -> Iterable[tuple[typ
         child: Any = relation.related_model
         if child in STAYS:
             continue
-        found = child._base_manager.filter(**{f"{relation.field.name}__in": keys})
-        own = set(found.values_list("pk", flat=True))
+        rows = child._base_manager.filter(**{f"{relation.field.name}__in": keys})
+        own = set(rows.values_list("pk", flat=True))
         if own:
             yield from _content_of(child, own)
             yield child, own
@@ -232,11 +234,11 @@ def _withdraw_visit(*, respondent: Respondent, now: datetime, reason: str, by: A
     plan = plan_withdrawal(respondent)
     for model, keys in plan.rows.items():
         model._base_manager.filter(pk__in=keys).delete()
-    given = Assignment.objects.filter(sitting__respondent=respondent)
-    answered_all = set(given.values_list("sitting", flat=True))
-    answered_all -= set(given.filter(completed_at__isnull=True).values_list("sitting", flat=True))
-    SnapshotAnswer.objects.filter(assignment__in=given, withdrawn_at__isnull=True).update(withdrawn_at=now)
-    given.update(state=Assignment.State.WITHDRAWN, completed_at=None)
+    assignments = Assignment.objects.filter(sitting__respondent=respondent)
+    answered_all = set(assignments.values_list("sitting", flat=True))
+    answered_all -= set(assignments.filter(completed_at__isnull=True).values_list("sitting", flat=True))
+    SnapshotAnswer.objects.filter(assignment__in=assignments, withdrawn_at__isnull=True).update(withdrawn_at=now)
+    assignments.update(state=Assignment.State.WITHDRAWN, completed_at=None)
     StoredEstimate.objects.filter(study=respondent.study).empty()
     LiveSnapshot.objects.filter(study=respondent.study).empty()
     Job.objects.filter(study=respondent.study).forget_results()

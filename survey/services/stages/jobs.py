@@ -161,7 +161,11 @@ def _freeze(held: Claim) -> None:
         held.finish(facts)
     if facts["answers"] >= MANY_ANSWERS:
         # The next step reads these tables at once, before PostgreSQL looks at them by itself.
-        typed = (one.related_model for one in Response._meta.related_objects if one.one_to_one)
+        typed = (
+            related_object.related_model
+            for related_object in Response._meta.related_objects
+            if related_object.one_to_one
+        )
         refresh_statistics(Sitting, Slot, Assignment, SnapshotAnswer, Response, *typed)
 
 

@@ -111,8 +111,9 @@ class LeaderboardLine:
 def _in_words(sources: Sequence[Mapping[str, Any]]) -> str:
     return (
         " and ".join(
-            f"{one['answers']} graded answers of {one['models']} language models (SHA-256 {one['sha256'][:12]})"
-            for one in sources
+            f"{source['answers']} graded answers of {source['models']} language models (SHA-256 "
+            f"{source['sha256'][:12]})"
+            for source in sources
         )
         or "answers of language models that were not noted"
     )
@@ -120,10 +121,10 @@ def _in_words(sources: Sequence[Mapping[str, Any]]) -> str:
 
 def read_by(lines: Sequence[LeaderboardLine]) -> list[str]:
     """A sentence for each predictor and stage of which it is known what its columns were made of."""
-    found = (
+    sentences = (
         f"{line.predictor} on stage {line.evaluated_on}: {line.columns_read}." for line in lines if line.columns_read
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentences))
 
 
 def boards_of(lines: Sequence[LeaderboardLine]) -> tuple[list[LeaderboardLine], list[LeaderboardLine]]:
@@ -153,11 +154,11 @@ def shown_metrics(learning: Learning | None) -> list[Metric]:
 
 def known_metrics() -> list[Metric]:
     """The metrics of every installed instrument, each name once, in the order of `shown_metrics`."""
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for name in instruments.names():
         for metric in shown_metrics(instruments.kind(name)().learning):
-            found.setdefault(metric.name, metric)
-    return list(found.values())
+            metrics.setdefault(metric.name, metric)
+    return list(metrics.values())
 
 
 def all_answers(learning: Learning) -> str:
@@ -201,7 +202,7 @@ def _over_all_answers(metric: str, part: str) -> Callable[[LeaderboardLine], flo
 
 def sorts_of(learning: Learning | None) -> dict[str, Sort]:
     """The sort keys by name, and whether the highest comes first."""
-    found: dict[str, Sort] = {
+    sorts: dict[str, Sort] = {
         "evaluated": (lambda line: line.evaluated_on, False),
         "trained": (lambda line: line.trained_after, False),
         "predictor": (lambda line: line.predictor, False),
@@ -209,8 +210,8 @@ def sorts_of(learning: Learning | None) -> dict[str, Sort]:
     }
     if learning is not None:
         for metric in shown_metrics(learning):
-            found[metric.name] = (_over_all_answers(metric.name, all_answers(learning)), metric.highest_first)
-    return found
+            sorts[metric.name] = (_over_all_answers(metric.name, all_answers(learning)), metric.highest_first)
+    return sorts
 
 
 def leaderboard(
@@ -229,8 +230,8 @@ def leaderboard(
         return []
     runs = PredictorRun.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "pk")
     judged: dict[int, list[Evaluation]] = {}
-    for found in Evaluation.objects.filter(stage__study=study).select_related("stage").order_by("stage__index"):
-        judged.setdefault(found.predictor_run_id, []).append(found)
+    for evaluation in Evaluation.objects.filter(stage__study=study).select_related("stage").order_by("stage__index"):
+        judged.setdefault(evaluation.predictor_run_id, []).append(evaluation)
     lines: list[LeaderboardLine] = []
     for run in runs:
         lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found, level, learning)] or [
@@ -256,21 +257,21 @@ def leaderboard(
     return sorted(with_value, key=value, reverse=falls != reverse) + without
 
 
-def _lines(run: PredictorRun, found: Evaluation, level: str, learning: Learning) -> list[LeaderboardLine]:
-    metrics = (found.metrics.get(LEVELS) or {}).get(level, {}) if level else found.metrics
+def _lines(run: PredictorRun, evaluation: Evaluation, level: str, learning: Learning) -> list[LeaderboardLine]:
+    metrics = (evaluation.metrics.get(LEVELS) or {}).get(level, {}) if level else evaluation.metrics
     differences = metrics.get("difference") or {}
     return [
         LeaderboardLine(
             run=run,
             trained_after=run.stage.index,
-            evaluated_on=found.stage.index,
+            evaluated_on=evaluation.stage.index,
             answers=answers,
             weighting=weighting,
             n=metrics[name].get("n"),
             figures=figures_of(metrics[name], learning),
             difference=_differences_of(differences.get(name) or {}, learning),
             lost=(differences.get(name) or {}).get(LOST),
-            sources=found.metrics.get(SOURCES) or {},
+            sources=evaluation.metrics.get(SOURCES) or {},
         )
         for name, (answers, weighting) in WEIGHTINGS.items()
         if name in metrics

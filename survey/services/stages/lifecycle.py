@@ -130,9 +130,9 @@ def _refuse_archived(study: Study) -> None:
 
 
 def _refuse_outdated(study: Study) -> None:
-    if found := file_problems(study):
+    if problems := file_problems(study):
         raise StateRefused(
-            f"this version of Hunch does not accept the file of {study.slug} any more ({found[0]}): amend it first"
+            f"this version of Hunch does not accept the file of {study.slug} any more ({problems[0]}): amend it first"
         )
 
 
@@ -215,9 +215,9 @@ def freeze(stage: Stage) -> dict[str, Any]:
     if sittings_inside(stage).exists():
         raise StillLive
     instrument = instruments.of_study(stage.study)
-    given = with_answers(in_time([stage]), stage.study).order_by("slot__number")
+    answers = with_answers(in_time([stage]), stage.study).order_by("slot__number")
     rows, sittings = [], []
-    for number, answer in enumerate(given.iterator(AT_ONCE), start=1):
+    for number, answer in enumerate(answers.iterator(AT_ONCE), start=1):
         digested = answer_digest(answer, instrument)
         rows.append(SnapshotAnswer(stage=stage, number=number, assignment_id=answer.pk, digest=digested))
         sittings.append(answer.sitting_id)
@@ -230,8 +230,8 @@ def freeze(stage: Stage) -> dict[str, Any]:
     stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
     if has_majorities(stage):
         sampled = with_labels(in_time([stage], roles=TRAINED), stage.study).order_by("slot__number")
-        kept = [answer for answer in sampled.iterator(AT_ONCE) if answer.sitting_id not in flagged]
-        stage.record(majorities=facts_of(majorities_among(kept, stage), stage))
+        unflagged = [answer for answer in sampled.iterator(AT_ONCE) if answer.sitting_id not in flagged]
+        stage.record(majorities=facts_of(majorities_among(unflagged, stage), stage))
     _move(
         stage,
         Stage.State.FROZEN,
@@ -366,9 +366,9 @@ def _predictors_of(stage: Stage) -> list[Choice]:
     compared = [Choice(PredictorRun.Role.COMPARED, other.name, other.params) for other in wanted.compared]
     named = {wanted.name, *(other.name for other in compared)}
     baselines = [
-        Choice(PredictorRun.Role.BASELINE, one.name, dict(one.params))
-        for one in learning.baselines
-        if one.name not in named
+        Choice(PredictorRun.Role.BASELINE, baseline.name, dict(baseline.params))
+        for baseline in learning.baselines
+        if baseline.name not in named
     ]
     return [Choice(PredictorRun.Role.MAIN, wanted.name, wanted.params), *compared, *baselines]
 

@@ -16,24 +16,24 @@ class FileFault:
 
 def needed_files() -> dict[str, str]:
     """The hash of each file, and a name of what needs it."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for stage in Stage.objects.exclude(plan_sha256="").select_related("study").order_by("pk"):
-        found.setdefault(stage.manifest.get("questions", {}).get("positions_sha256", ""), f"questions of {stage}")
+        files.setdefault(stage.manifest.get("questions", {}).get("positions_sha256", ""), f"questions of {stage}")
     for run in PredictorRun.objects.select_related("stage__study").order_by("pk"):
         for member in run.members.values():
             for name, sha256 in member.items():
-                found.setdefault(sha256, f"{name} of {run}")
+                files.setdefault(sha256, f"{name} of {run}")
     for stored in CandidateSet.objects.select_related("stage__study").order_by("pk"):
         for sha256 in (
             *(stored.file_sha256, stored.shortlist_sha256, stored.drawn_sha256),
             *(stored.uniform_sha256, stored.both_outcomes_sha256),
         ):
-            found.setdefault(sha256, f"candidates of {stored.stage}")
+            files.setdefault(sha256, f"candidates of {stored.stage}")
     for model in NgramModel.objects.order_by("pk"):
         for name, sha256 in model.files.items():
-            found.setdefault(sha256, f"{name} of the n-gram model {model}")
-    found.pop("", None)
-    return found
+            files.setdefault(sha256, f"{name} of the n-gram model {model}")
+    files.pop("", None)
+    return files
 
 
 def faults() -> Iterator[FileFault]:

@@ -40,7 +40,7 @@ def stages_progress(stages: Sequence[Stage]) -> dict[int, StageProgress]:
     """The progress of each stage by its primary key, in a fixed number of queries."""
     slots = _counts(Slot.objects.filter(stage__in=stages), "stage")
     complete = Assignment.objects.filter(slot__stage__in=stages, completed_at__isnull=False)
-    given = _counts(complete, "slot__stage", "state")
+    answer_counts = _counts(complete, "slot__stage", "state")
     counted = _counts(counting(stages), "slot__stage")
     booklets = _counts(Booklet.objects.filter(stage__in=stages), "stage", is_free=Q(claimed_at__isnull=True))
     sittings: dict[int, dict[str, int]] = defaultdict(dict)
@@ -49,9 +49,9 @@ def stages_progress(stages: Sequence[Stage]) -> dict[int, StageProgress]:
     return {
         stage.pk: StageProgress(
             slots=slots.get((stage.pk,), 0),
-            in_time=given.get((stage.pk, Assignment.State.COUNTED), 0),
+            in_time=answer_counts.get((stage.pk, Assignment.State.COUNTED), 0),
             counted=counted.get((stage.pk,), 0),
-            late=given.get((stage.pk, Assignment.State.LATE), 0),
+            late=answer_counts.get((stage.pk, Assignment.State.LATE), 0),
             sittings=dict(sittings[stage.pk]),
             booklets=booklets.get((stage.pk, True), 0) + booklets.get((stage.pk, False), 0),
             free_booklets=booklets.get((stage.pk, True), 0),
@@ -62,6 +62,8 @@ def stages_progress(stages: Sequence[Stage]) -> dict[int, StageProgress]:
 
 def _counts(rows: QuerySet[Any], *names: str, **computed: Q) -> dict[tuple[Any, ...], int]:
     """How many rows there are by these fields, and by whether these conditions hold."""
-    rows = rows.order_by().annotate(**{name: ExpressionWrapper(one, BooleanField()) for name, one in computed.items()})
-    found = rows.values_list(*names, *computed).annotate(count=Count("pk"))
-    return {tuple(key): count for *key, count in found}
+    rows = rows.order_by().annotate(
+        **{name: ExpressionWrapper(condition, BooleanField()) for name, condition in computed.items()}
+    )
+    groups = rows.values_list(*names, *computed).annotate(count=Count("pk"))
+    return {tuple(key): count for *key, count in groups}

@@ -55,10 +55,10 @@ def score_candidates(held: Claim) -> None:
         scorer = RowScorer(run, folders_of(run), questions, instruments.of_study(following.study))
         scoring = SharedScoring(held, scorer, questions_sha256)
     if stage.study.config.candidates.kind == "exhaustive" and scoring is not None:
-        found, result = _score_all(held, following, questions, scoring)
+        contents, result = _score_all(held, following, questions, scoring)
     else:
-        found, result = _score_pool(held, following, questions, scoring)
-    store = store_everything if isinstance(found["candidates"], Everything) else store_candidates
+        contents, result = _score_pool(held, following, questions, scoring)
+    store = store_everything if isinstance(contents["candidates"], Everything) else store_candidates
     with transaction.atomic():
         held.lock()
         held.step.parts.all().delete()
@@ -67,10 +67,10 @@ def score_candidates(held: Claim) -> None:
         if following.state == Stage.State.DRAFT:
             stored = store(
                 following,
-                found.pop("candidates"),
+                contents.pop("candidates"),
                 questions_sha256=questions_sha256,
                 predictor_run=run,
-                **found,
+                **contents,
             )
             held.finish({**result, "file_sha256": stored.file_sha256})
         else:
@@ -84,18 +84,18 @@ def _score_pool(
     candidates = draw_candidates(following, questions)
     instrument = instruments.of_study(following.study)
     design = following.config.design.build()
-    found: dict[str, Any] = {"candidates": candidates}
+    contents: dict[str, Any] = {"candidates": candidates}
     result: dict[str, Any] = {"scored": len(candidates.rows)}
     if scoring is not None:
-        found |= _chances(candidates.rows, scoring, design)
+        contents |= _chances(candidates.rows, scoring, design)
     if instrument.priority is not None and not isinstance(design, Uniform):
-        chances = found.get("scores")
+        chances = contents.get("scores")
         further = instrument.priority.further_rows(candidates.rows)
         if scoring is not None and chances is not None and len(further):
             chances = np.concatenate([chances, scoring.of(further)])
-        found["priority"] = _priority(held, following, candidates.rows, questions, chances, instrument)
+        contents["priority"] = _priority(held, following, candidates.rows, questions, chances, instrument)
         result["priority"] = instrument.priority.facts()
-    return found, result
+    return contents, result
 
 
 def _chances(rows: np.ndarray, scoring: SharedScoring, design: Design) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _priority(
     with held.kept_alive():
         # Leave out what was held out when the predictor was trained; without one, what all plans so far hold out.
         answers = training_examples(stage, held_out_through=None if run is None else run.held_out_through)
-        found = np.asarray(
+        priorities = np.asarray(
             priority.of(
                 rows=rows,
                 questions=questions,
@@ -138,14 +138,14 @@ def _priority(
             dtype=np.float64,
         )
     # Stored as float32, in which a large number becomes infinite.
-    fit = np.abs(found) <= np.finfo(np.float32).max
-    if found.shape != (len(rows),) or not fit.all():
+    fit = np.abs(priorities) <= np.finfo(np.float32).max
+    if priorities.shape != (len(rows),) or not fit.all():
         raise PlanRefused(
             f"stage {following.index} cannot be planned: the priority {priority.name} of {instrument.name} gives "
-            f"shape {found.shape} with {int(np.count_nonzero(~fit))} numbers that are not finite in 32 bits, and "
+            f"shape {priorities.shape} with {int(np.count_nonzero(~fit))} numbers that are not finite in 32 bits, and "
             f"{len(rows)} candidates need one number each"
         )
-    return found
+    return priorities
 
 
 def _score_all(
@@ -182,8 +182,8 @@ def _score_all(
     rows = np.unique(drawn.rows)  # Each item appears as often as it is answered.
     drawn_rows = with_column(rows, SCORE, scoring.of(rows))
     uniform = _uniform_rows(following, questions, scoring.of)
-    found = {"candidates": everything, "drawn": drawn_rows, "uniform": uniform, "fidelity": fidelity}
-    return found, {"scored": everything.universe_size - everything.excluded, "fidelity": fidelity}
+    contents = {"candidates": everything, "drawn": drawn_rows, "uniform": uniform, "fidelity": fidelity}
+    return contents, {"scored": everything.universe_size - everything.excluded, "fidelity": fidelity}
 
 
 def _uniform_rows(
@@ -221,6 +221,6 @@ def _shortlist(
     size = following.study.config.candidates.shortlist
     rng, progress = generator(following.seed, "shortlist"), held.reporting("choosing the shortlist")
     ranks = pairing.shortlist(scores, size=size, rng=rng, progress=progress)
-    found = np.empty(len(ranks), dtype=[(RANK, "<i8"), (SCORE, "<f4")])
-    found[RANK], found[SCORE] = ranks, scoring.of(pairing.rows_at(ranks, questions))
-    return found
+    shortlist = np.empty(len(ranks), dtype=[(RANK, "<i8"), (SCORE, "<f4")])
+    shortlist[RANK], shortlist[SCORE] = ranks, scoring.of(pairing.rows_at(ranks, questions))
+    return shortlist

@@ -84,8 +84,8 @@ class SharedScoring:
             if not self._take_one(parts, list(left), before, len(rows)):
                 self._beat(before, len(rows), f"{before} candidates are scored; other workers have the last ones")
                 time.sleep(LOOK_AGAIN)
-        found = {pk: _array(scores) for pk, scores in parts.values_list("pk", "scores") if scores is not None}
-        return np.concatenate([found[number] for number in numbers])
+        arrays = {pk: _array(scores) for pk, scores in parts.values_list("pk", "scores") if scores is not None}
+        return np.concatenate([arrays[number] for number in numbers])
 
     def _part(self, rows: np.ndarray, first: int, member: int | None) -> int:
         run, content = self.scorer.run, _bytes(rows)
@@ -109,7 +109,7 @@ class SharedScoring:
         def beat(done: int, _of: int, text: str) -> bool:
             return self.held.heartbeat(before + done, total, text)
 
-        part = next((found for pk in numbers if (found := leases.claim(parts, pk)) is not None), None)
+        part = next((claimed for pk in numbers if (claimed := leases.claim(parts, pk)) is not None), None)
         if part is None:
             return False
         hold = PartHold(part, beat)
@@ -229,5 +229,5 @@ def _bytes(array: np.ndarray) -> bytes:
 
 
 def _array(content: bytes | memoryview) -> np.ndarray:
-    found: np.ndarray = np.load(io.BytesIO(content), allow_pickle=False)
-    return found
+    array: np.ndarray = np.load(io.BytesIO(content), allow_pickle=False)
+    return array

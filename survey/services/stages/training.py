@@ -135,16 +135,16 @@ def _columns(
 def _sources_of_training(run: PredictorRun) -> dict[str, list[dict[str, Any]]]:
     """By column: what it was made of when the run's members learnt, each once."""
     results = run.job_steps.filter(kind=JobStep.Kind.TRAIN).order_by("member").values_list("result", flat=True)
-    found: dict[str, list[dict[str, Any]]] = {}
+    all_sources: dict[str, list[dict[str, Any]]] = {}
     for result in results:
-        _add_sources(found, result.get(SOURCES) or {})
-    return found
+        _add_sources(all_sources, result.get(SOURCES) or {})
+    return all_sources
 
 
-def _add_sources(found: dict[str, list[dict[str, Any]]], sources: Mapping[str, dict[str, Any]]) -> None:
+def _add_sources(all_sources: dict[str, list[dict[str, Any]]], sources: Mapping[str, dict[str, Any]]) -> None:
     for name, source in sources.items():
-        if source not in found.setdefault(name, []):
-            found[name].append(source)
+        if source not in all_sources.setdefault(name, []):
+            all_sources[name].append(source)
 
 
 def nothing_to_learn(labels: np.ndarray) -> str:
@@ -171,12 +171,12 @@ class Judged:
     weightings: Mapping[str, np.ndarray | None]
     labels: np.ndarray | None = None
 
-    def take(self, kept: np.ndarray) -> "Judged":
+    def take(self, mask: np.ndarray) -> "Judged":
         """Only these answers: a mask of shape (n,)."""
         return Judged(
-            [answer for answer, is_kept in zip(self.answers, kept.tolist(), strict=True) if is_kept],
-            {name: None if weights is None else weights[kept] for name, weights in self.weightings.items()},
-            None if self.labels is None else self.labels[kept],
+            [answer for answer, is_kept in zip(self.answers, mask.tolist(), strict=True) if is_kept],
+            {name: None if weights is None else weights[mask] for name, weights in self.weightings.items()},
+            None if self.labels is None else self.labels[mask],
         )
 
 
@@ -198,8 +198,8 @@ def _under(figures: dict[str, Any], level: str) -> dict[str, Any]:
     """The name under which a run's figures hold those of a level."""
     if not level:
         return figures
-    found: dict[str, Any] = figures.setdefault(LEVELS, {}).setdefault(level, {})
-    return found
+    own_figures: dict[str, Any] = figures.setdefault(LEVELS, {}).setdefault(level, {})
+    return own_figures
 
 
 def evaluate(held: Claim) -> None:
@@ -228,13 +228,13 @@ def evaluate(held: Claim) -> None:
             _add_sources(sources[run.pk], read)
             done += len(part.answers)
         labels = _labels(part, stage) if len(runs) > 1 else None
-        for level, kept in _by_level(part, stage):
-            judged = part.take(kept)
+        for level, mask in _by_level(part, stage):
+            judged = part.take(mask)
             for weighting, weights in judged.weightings.items():
                 for run in runs:
                     if not alive(0, 0, f"{name} answers, {weighting}: {run.name}"):
                         raise Stopped
-                    own, main = scores[run.pk][kept], scores[runs[0].pk][kept]
+                    own, main = scores[run.pk][mask], scores[runs[0].pk][mask]
                     figures = _figures(judged, stage, weighting, weights, own)
                     if not figures:  # An instrument need not judge by majority labels.
                         continue
@@ -242,15 +242,15 @@ def evaluate(held: Claim) -> None:
                     if run.pk in differences:
                         compared = _figures(judged, stage, weighting, weights, own, main)
                         if labels is not None:
-                            compared = {**compared, LOST: _lost(labels[kept], own, main, weights)}
+                            compared = {**compared, LOST: _lost(labels[mask], own, main, weights)}
                         _under(differences[run.pk], level)[weighting] = compared
     with transaction.atomic():
         held.lock()
         if parts:
             for run in runs:
                 figures = {**metrics[run.pk], "difference": differences.get(run.pk, {})}
-                for level, found in differences.get(run.pk, {}).pop(LEVELS, {}).items():
-                    figures[LEVELS][level]["difference"] = found
+                for level, difference in differences.get(run.pk, {}).pop(LEVELS, {}).items():
+                    figures[LEVELS][level]["difference"] = difference
                 if sources[run.pk]:
                     figures[SOURCES] = {"training": _sources_of_training(run), "prediction": sources[run.pk]}
                 Evaluation.objects.update_or_create(predictor_run=run, stage=stage, defaults={"metrics": figures})
@@ -293,11 +293,11 @@ def _majorities(sampled: Sequence[Assignment], stage: Stage) -> Judged | None:
     """The labelled items of a test stage; None if it has none."""
     if not has_majorities(stage):
         return None
-    labelled = [one for one in majorities_among(sampled, stage) if one.label is not None]
+    labelled = [majority for majority in majorities_among(sampled, stage) if majority.label is not None]
     if not labelled:
         return None
-    labels = np.array([one.label for one in labelled], dtype=np.float64)
-    return Judged([one.answer for one in labelled], {"majority": None}, labels)
+    labels = np.array([majority.label for majority in labelled], dtype=np.float64)
+    return Judged([majority.answer for majority in labelled], {"majority": None}, labels)
 
 
 def _unseen(answers: Sequence[Assignment], seen: Collection[frozenset[Any]], study: Study) -> list[Assignment]:

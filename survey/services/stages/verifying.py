@@ -56,40 +56,42 @@ def verify_stage(stage: Stage) -> Verification:
     """
     if stage.state == Stage.State.DRAFT:
         raise StateRefused(f"stage {stage.index} is not planned yet: there is nothing to verify")
-    found = Verification(stage)
+    verification = Verification(stage)
     # Use the study file that it was drawn by: it may have been amended since.
     stage.study = stage.study.under(stage.manifest.get("study_file_sha256", ""))
-    questions = _questions(stage, found)
+    questions = _questions(stage, verification)
     if questions is not None:
-        rebuilt = _rebuilt(stage, questions, found)
+        rebuilt = _rebuilt(stage, questions, verification)
         if rebuilt is not None:
-            found.slots = len(rebuilt.slots)
-            found.differences += _plan_differences(stage, rebuilt)
+            verification.slots = len(rebuilt.slots)
+            verification.differences += _plan_differences(stage, rebuilt)
     if stage.snapshot_sha256:
-        _verify_snapshot(stage, found)
-        _verify_majorities(stage, found)
-    return found
+        _verify_snapshot(stage, verification)
+        _verify_majorities(stage, verification)
+    return verification
 
 
-def _questions(stage: Stage, found: Verification) -> list[Question] | None:
+def _questions(stage: Stage, verification: Verification) -> list[Question] | None:
     """The questions that the stage was drawn from, whatever has been flagged since."""
     bank, manifest = stage.study.bank, stage.manifest
     if bank.sha256 != manifest["bank"]["sha256"]:
-        found.differences.append(f"bank: {bank} has the hash {bank.sha256}, the manifest {manifest['bank']['sha256']}")
+        verification.differences.append(
+            f"bank: {bank} has the hash {bank.sha256}, the manifest {manifest['bank']['sha256']}"
+        )
         return None
     if "positions_sha256" in manifest["questions"]:
         sha256 = manifest["questions"]["positions_sha256"]
-        if _file(sha256, "the list of questions", found) is None:
+        if _file(sha256, "the list of questions", verification) is None:
             return None
         questions = planned_questions(stage)
     else:
         try:
             questions = drawable_questions(stage)
         except PlanRefused as exc:
-            found.differences.append(f"questions: {exc.message}")
+            verification.differences.append(f"questions: {exc.message}")
             return None
     if digest([question.external_id for question in questions]) != manifest["questions"]["sha256"]:
-        found.differences.append(
+        verification.differences.append(
             f"questions: the {len(questions)} that are drawn from now are not the {manifest['questions']['count']} of "
             "the plan; were questions flagged since?"
         )
@@ -97,34 +99,34 @@ def _questions(stage: Stage, found: Verification) -> list[Question] | None:
     return questions
 
 
-def _file(sha256: str, what: str, found: Verification) -> np.ndarray | None:
+def _file(sha256: str, what: str, verification: Verification) -> np.ndarray | None:
     try:
         return files.load_array(sha256)
     except FileNotFoundError:
-        found.differences.append(f"{what}: the file {sha256} is not in the storage")
+        verification.differences.append(f"{what}: the file {sha256} is not in the storage")
     except ValueError as exc:
-        found.differences.append(f"{what}: {exc}")
+        verification.differences.append(f"{what}: {exc}")
     return None
 
 
-def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -> Draft | None:
+def _rebuilt(stage: Stage, questions: Sequence[Question], verification: Verification) -> Draft | None:
     stored = _candidates(stage)
     try:
         source = load_source(stored, exclude=planned_before(stage), questions=questions)
     except FileNotFoundError as exc:
-        found.differences.append(f"candidates: a file is not in the storage ({exc.filename})")
+        verification.differences.append(f"candidates: a file is not in the storage ({exc.filename})")
         return None
     except ValueError as exc:
-        found.differences.append(f"candidates: {exc}")
+        verification.differences.append(f"candidates: {exc}")
         return None
     if stored.kind == CandidateSet.Kind.POOL:
         try:
             again = draw_candidates(stage, questions)
         except PlanRefused as exc:
-            found.differences.append(f"candidates: {exc.message}")
+            verification.differences.append(f"candidates: {exc.message}")
             return None
         if not np.array_equal(again.rows, plain_rows(files.load_array(stored.file_sha256))):
-            found.differences.append("candidates: the stage's seed draws other candidates than those stored")
+            verification.differences.append("candidates: the stage's seed draws other candidates than those stored")
     try:
         return draft(
             Recipe.of_manifest(stage.manifest),
@@ -133,7 +135,7 @@ def _rebuilt(stage: Stage, questions: Sequence[Question], found: Verification) -
             questions=questions,
         )
     except DesignError as exc:
-        found.differences.append(f"plan: cannot be drawn again: {exc}")
+        verification.differences.append(f"plan: cannot be drawn again: {exc}")
         return None
 
 
@@ -161,7 +163,7 @@ def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
     stored = list(stage.slots.select_related("item", "stratum", "repeat_of").order_by("number"))
     if len(stored) != len(rebuilt.slots):
         yield f"slots: {len(stored)} are stored, {len(rebuilt.slots)} are rebuilt"
-    kept: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    compared: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         "item": (lambda slot: slot.item.key, lambda slot: slot.key),
         "role": (lambda slot: slot.role, lambda slot: slot.role),
         "replicate": (lambda slot: slot.replicate, lambda slot: slot.replicate),
@@ -175,7 +177,7 @@ def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
         "pool_probability": (lambda slot: slot.pool_probability, lambda slot: slot.pool_probability),
         "score": (lambda slot: slot.score, lambda slot: slot.score),
     }
-    for name, (in_table, in_plan) in kept.items():
+    for name, (in_table, in_plan) in compared.items():
         other = [
             slot.number
             for slot, planned in zip(stored, rebuilt.slots, strict=False)
@@ -185,49 +187,51 @@ def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
             yield f"slots: {name} differs in {len(other)}, first in {', '.join(map(str, other[:NAMED]))}"
 
 
-def _verify_exclusions(stage: Stage, excluded: set[int], found: Verification) -> None:
+def _verify_exclusions(stage: Stage, excluded: set[int], verification: Verification) -> None:
     """Compare the answers that are left out now with those in the manifest; withdrawn ones are ignored."""
     now = stage.snapshot.filter(withdrawn_at__isnull=True, assignment__sitting__exclusion__isnull=False)
     numbers = set(now.values_list("number", flat=True))
     if numbers != excluded:
         other = sorted(numbers ^ excluded)
-        found.differences.append(
+        verification.differences.append(
             f"exclusions: {len(other)} answers are left out by the table and not by the manifest, or the other way "
             f"round, first number {', '.join(map(str, other[:NAMED]))}"
         )
 
 
-def _verify_majorities(stage: Stage, found: Verification) -> None:
+def _verify_majorities(stage: Stage, verification: Verification) -> None:
     """The labels that the frozen answers make, against those of the manifest. What was withdrawn since is in the
     manifest's and no longer in the answers, so that they can be compared only where nothing was."""
     frozen = stage.manifest.get("majorities")
-    if frozen is None or found.withdrawn or stage.state != Stage.State.FROZEN:
+    if frozen is None or verification.withdrawn or stage.state != Stage.State.FROZEN:
         return
     now = facts_of(majorities_of(stage), stage)
     if now != frozen:
         names = ", ".join(name for name in now if now[name] != frozen.get(name))
-        found.differences.append(f"majorities: the frozen answers make others than the manifest has ({names})")
+        verification.differences.append(f"majorities: the frozen answers make others than the manifest has ({names})")
 
 
-def _verify_snapshot(stage: Stage, found: Verification) -> None:
+def _verify_snapshot(stage: Stage, verification: Verification) -> None:
     """The hash of every frozen answer that was not withdrawn, and the hash over all of them."""
     frozen = list(stage.snapshot.order_by("number"))
-    kept = {row.assignment_id: row for row in frozen if row.assignment_id is not None and row.withdrawn_at is None}
-    found.answers, found.withdrawn = len(frozen), len(frozen) - len(kept)
+    remaining = {row.assignment_id: row for row in frozen if row.assignment_id is not None and row.withdrawn_at is None}
+    verification.answers, verification.withdrawn = len(frozen), len(frozen) - len(remaining)
     snapshot = stage.manifest.get("snapshot", {})
     if snapshot_digest([row.digest for row in frozen], snapshot) != stage.snapshot_sha256:
-        found.differences.append("snapshot: its hashes do not make the snapshot's hash")
-    _verify_exclusions(stage, {row.number for row in kept.values()} & set(snapshot.get("excluded", ())), found)
+        verification.differences.append("snapshot: its hashes do not make the snapshot's hash")
+    _verify_exclusions(
+        stage, {row.number for row in remaining.values()} & set(snapshot.get("excluded", ())), verification
+    )
     instrument = instruments.of_study(stage.study)
     changed = []
-    ids = list(kept)
+    ids = list(remaining)
     for start in range(0, len(ids), 500):
         from_table = Assignment.objects.filter(pk__in=ids[start : start + 500])
         for answer in with_answers(from_table, stage.study):
-            if answer_digest(answer, instrument) != kept[answer.pk].digest:
-                changed.append(kept[answer.pk].number)
+            if answer_digest(answer, instrument) != remaining[answer.pk].digest:
+                changed.append(remaining[answer.pk].number)
     if changed:
-        found.differences.append(
+        verification.differences.append(
             f"snapshot: {len(changed)} answers were changed since, first number "
             f"{', '.join(map(str, sorted(changed)[:NAMED]))} (or the identity key is another one)"
         )

@@ -92,7 +92,7 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     world = _World.of(study)
     refusals = {change.key: reason for change in changes if (reason := world.refuses(change))}
     if by is not None and not rights.may(by, Right.SPEND, study.pk):
-        pays = any(not panels.of_study(one).is_open for one in (study, new))
+        pays = any(not panels.of_study(version).is_open for version in (study, new))
         needs = "it is about money: only a member who may spend changes it"
         refusals |= {change.key: needs for change in changes if change.key not in refusals and costs(change, pays=pays)}
     if reason := world.refuses_new_consent(before, new.stored_config):
@@ -231,11 +231,11 @@ def _changes(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
 
 def _is_text(value: Mapping[str, Any]) -> bool:
     """A text in several languages counts as one value, although it is a table."""
-    return bool(value) and all(len(key) == 2 and isinstance(one, str) for key, one in value.items())
+    return bool(value) and all(len(key) == 2 and isinstance(text, str) for key, text in value.items())
 
 
 def _are_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(table, dict) for table in value)
 
 
 # What may change

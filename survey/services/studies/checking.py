@@ -130,7 +130,7 @@ class StudyCheck:
 
     @property
     def has_problems(self) -> bool:
-        return any(one.level == "problem" for one in self.findings)
+        return any(finding.level == "problem" for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
         return {"ok": not self.has_problems, **asdict(self)}
@@ -155,7 +155,7 @@ def check_study(
         reader: the user whose file it is: studies and banks that they may not see are not there. None: a command.
         instead_of: the stored study whose file this one is to replace; without it the one that has the same slug.
     """
-    found = StudyCheck(source_name)
+    study_check = StudyCheck(source_name)
     try:
         config = study_file.parse(text)
     except StudyFileError as exc:
@@ -164,31 +164,33 @@ def check_study(
             checked_study(text=text, source_name="", instead_of=instead_of, reader=reader)
         except FileErrors as all_of_them:
             problems = [*all_of_them.problems]
-        found.findings = [Finding("problem", one.field, one.message, one.line) for one in problems]
-        return found
-    found.slug, found.languages = config.slug, list(config.languages)
-    found.minutes, found.attention_checks = config.expected_minutes, len(config.sitting.attention_checks)
+        study_check.findings = [
+            Finding("problem", problem.field, problem.message, problem.line) for problem in problems
+        ]
+        return study_check
+    study_check.slug, study_check.languages = config.slug, list(config.languages)
+    study_check.minutes, study_check.attention_checks = config.expected_minutes, len(config.sitting.attention_checks)
     until = config.data.retention_until
-    found.retention_until = until.isoformat() if until else ""
-    found.codes = {outcome: getattr(config.panel.codes, outcome) for outcome in _outcomes(config)}
-    found.pay, found.cost = _pay(config), _cost(config, fee)
+    study_check.retention_until = until.isoformat() if until else ""
+    study_check.codes = {outcome: getattr(config.panel.codes, outcome) for outcome in _outcomes(config)}
+    study_check.pay, study_check.cost = _pay(config), _cost(config, fee)
     existing = instead_of or _stored(config.slug, reader)
-    found.findings += _of_the_file(found, text, source_name, config, existing, reader)
-    found.findings += _of_the_stages(found, config)
-    found.findings += _of_the_waves(config)
-    found.findings += _of_the_data(config)
-    found.findings += _of_the_money(found, config)
-    found.findings += _of_ethics(config)
-    found.findings += [Finding("remark", note.field, note.message) for note in attention.remarks(config)]
-    if (pools or sizes) and not found.has_problems and found.bank:
+    study_check.findings += _of_the_file(study_check, text, source_name, config, existing, reader)
+    study_check.findings += _of_the_stages(study_check, config)
+    study_check.findings += _of_the_waves(config)
+    study_check.findings += _of_the_data(config)
+    study_check.findings += _of_the_money(study_check, config)
+    study_check.findings += _of_ethics(config)
+    study_check.findings += [Finding("remark", note.field, note.message) for note in attention.remarks(config)]
+    if (pools or sizes) and not study_check.has_problems and study_check.bank:
         made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
         questions = filtered_questions(made)
         if pools:
-            found.pools = [*instruments.of_study(made).larger_pools(questions)]
+            study_check.pools = [*instruments.of_study(made).larger_pools(questions)]
         if sizes:
             limits = (sizing.limits_of(made, questions, index) for index in range(1, len(config.stages) + 1))
-            found.sizes = [*dict.fromkeys(one for one in limits if one)]
-    return found
+            study_check.sizes = [*dict.fromkeys(limit for limit in limits if limit)]
+    return study_check
 
 
 def _stored(slug: str, reader: Any) -> Study | None:
@@ -197,34 +199,36 @@ def _stored(slug: str, reader: Any) -> Study | None:
 
 
 def _of_the_file(
-    found: StudyCheck, text: str, source_name: str, config: StudyConfig, existing: Study | None, reader: Any
+    check: StudyCheck, text: str, source_name: str, config: StudyConfig, existing: Study | None, reader: Any
 ) -> Iterator[Finding]:
     """What creating the study would refuse. A missing bank stops the study, but the file is still checked."""
     try:
-        found.bank = str(find_bank(config.bank))
+        check.bank = str(find_bank(config.bank))
     except NotFound as exc:
         if reader is None:
             yield Finding("remark", "bank", f"{exc.message}; what needs its questions was not checked")
         else:
-            found.bank = config.bank
+            check.bank = config.bank
     if existing is not None and reader is None:
         yield Finding("remark", "slug", "a study of this name is there: checked as its next file (amend_study)")
     try:
         checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
     except FileErrors as exc:
         for problem in exc.problems:
-            if problem.field != "bank" or found.bank:
+            if problem.field != "bank" or check.bank:
                 yield Finding("problem", problem.field, problem.message, problem.line)
 
 
-def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     # Options that are refused say nothing about controls, and without its instrument a study has none.
-    is_known = not any(one.level == "problem" and one.field.startswith("instrument") for one in found.findings)
+    is_known = not any(
+        finding.level == "problem" and finding.field.startswith("instrument") for finding in check.findings
+    )
     so_far = 0
     for index, stage in enumerate(config.stages, start=1):
         slots: dict[str, int] = {}
         if not is_known:
-            found.stages.append(StageFacts(index, stage.pilot, stage.design.kind, stage.sittings, slots))
+            check.stages.append(StageFacts(index, stage.pilot, stage.design.kind, stage.sittings, slots))
             continue
         try:
             plan = slots_by_role(recipe_of(config, index=index, seed=0))
@@ -247,7 +251,7 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "leave some money for them",
             )
         so_far += slots.get("sampled", 0) if stage.teaches else 0
-        found.stages.append(
+        check.stages.append(
             StageFacts(
                 index,
                 stage.pilot,
@@ -262,7 +266,7 @@ def _of_the_stages(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
         )
         for quota in config.quotas:
             yield from _of_the_quota(quota, index, stage)
-        yield from _of_the_pool(index, found.stages[-1].test, config)
+        yield from _of_the_pool(index, check.stages[-1].test, config)
     for quota in config.quotas:
         if quota.otherwise != "admit" and (rest := unplaced_values(quota, config.blocks)):
             answers = "; ".join(f"{name}: {', '.join(values)}" for name, values in rest.items())
@@ -365,7 +369,7 @@ def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
         yield Finding("problem", problem.field, problem.message)
 
 
-def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
     panel, kind = config.panel, panels.find(config.panel.kind)
     if missing := kind.missing_setting(config):
         key = "signed_entry" if panel.signed_entry else "completion_signature"
@@ -374,10 +378,10 @@ def _of_the_money(found: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
         yield Finding("remark", "panel.completion_urls", "one still says YOUR-...: put in what the panel gives you")
     if kind.is_open or kind.problem:
         return
-    if found.pay is None or found.cost is None:
+    if check.pay is None or check.cost is None:
         yield Finding("remark", "panel.reward", "none is named: people at a panel are paid")
         return
-    pay, cost = found.pay, found.cost
+    pay, cost = check.pay, check.cost
     if pay.minimum is not None and pay.an_hour < pay.minimum:
         needed = -(-pay.minimum * pay.minutes // 60)
         yield Finding(

@@ -74,23 +74,23 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
     Raises:
         FileErrors: with every problem and its line.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     text = decoding.without_mac_ends(text.removeprefix(decoding.MARK))
 
     def report(place: Place, message: str) -> None:
-        found.append(study_file.problem_at(text, place, message, file=source_name))
+        problems.append(study_file.problem_at(text, place, message, file=source_name))
 
     try:
         config = study_file.parse(text)
     except StudyFileError as exc:
-        found += exc.in_file(source_name).problems
+        problems += exc.in_file(source_name).problems
         if exc.mended is not None:
             _check_the_rest(exc.mended, text, report, instead_of, reader)
-        raise FileErrors(study_file.by_line(found)) from exc
+        raise FileErrors(study_file.by_line(problems)) from exc
     _check_names(config, report, instead_of, reader)
-    study = None if found and reader is not None else _checked(config, text, report, instead_of)
-    if found or study is None:
-        raise FileErrors(study_file.by_line(found))
+    study = None if problems and reader is not None else _checked(config, text, report, instead_of)
+    if problems or study is None:
+        raise FileErrors(study_file.by_line(problems))
     return study
 
 
@@ -243,7 +243,7 @@ def _unknown_in_addresses(config: StudyConfig, panel: panels.Panel) -> str:
         return f'a completion address of a panel of the kind "{panel.name}" holds {{code}} alone: remove {named}'
     ids = [name for name in study_file.IDS if name in needed]
     missing = [name for name in ids if name not in panel.parameter_names(config)]
-    formats = [one.of for one in config.panel.formats if one.of not in panel.parameter_names(config)]
+    formats = [id_format.of for id_format in config.panel.formats if id_format.of not in panel.parameter_names(config)]
     if missing:
         return f"a completion address needs {{{missing[0]}}}: give its parameter in [panel.parameters], {missing[0]}"
     if formats:
@@ -281,8 +281,8 @@ def _with_all_options(
     config: StudyConfig, instrument: instruments.Instrument, panel: panels.Panel, instead_of: Study | None
 ) -> StudyConfig:
     """The options with today's defaults filled in: a later release may have other defaults."""
-    given = {**_kept_from_before(config, instrument, instead_of), **config.instrument.options}
-    asked = instrument.options_model.model_validate(given).model_dump(mode="json")
+    given_options = {**_kept_from_before(config, instrument, instead_of), **config.instrument.options}
+    asked = instrument.options_model.model_validate(given_options).model_dump(mode="json")
     panels_own = panel.options(config).model_dump(mode="json")
     return config.model_copy(
         update={

@@ -165,12 +165,15 @@ def starting_text(name: str) -> str:
     Raises:
         NotFound: there is no such file.
     """
-    found = next((one for one in STARTING_FILES if one.name == name), None)
-    if found is None:
-        raise NotFound(f"there is no template {name!r}; there are: {', '.join(one.name for one in STARTING_FILES)}")
-    text = read_study_file(STUDIES_DIR / found.file)
-    slug = found.changes.get("slug") or values_of(text)["slug"]
-    return changed(text, {**found.changes, "slug": free_slug(slug), "seed": new_seed()})
+    template = next((starting_file for starting_file in STARTING_FILES if starting_file.name == name), None)
+    if template is None:
+        raise NotFound(
+            f"there is no template {name!r}; there are: "
+            f"{', '.join(starting_file.name for starting_file in STARTING_FILES)}"
+        )
+    text = read_study_file(STUDIES_DIR / template.file)
+    slug = template.changes.get("slug") or values_of(text)["slug"]
+    return changed(text, {**template.changes, "slug": free_slug(slug), "seed": new_seed()})
 
 
 def with_fitting_seed(text: str, *, reader: Any = None) -> str:
@@ -202,11 +205,11 @@ def free_slug(slug: str) -> str:
     """The slug, or with the first number that makes it free."""
     stem = re.sub(r"-\d+$", "", slug) or slug
     taken = set(Study.objects.filter(slug__startswith=stem).values_list("slug", flat=True))
-    number, found = 2, slug
-    while found in taken:
-        found = f"{stem[:74]}-{number}"
+    number, candidate = 2, slug
+    while candidate in taken:
+        candidate = f"{stem[:74]}-{number}"
         number += 1
-    return found
+    return candidate
 
 
 def diff_lines(old: str, new: str, *, context: int = 3) -> list[tuple[str, str]]:
@@ -256,24 +259,24 @@ def values_of(text: str) -> dict[str, Any]:
         file = tomllib.loads(text)
     except (ValueError, RecursionError) as exc:
         raise NotWritable("The form needs a file that can be read: correct its text first.") from exc
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, place in PLACES.items():
         value: Any = file
         for key in place:
             value = value.get(key) if isinstance(value, Mapping) else None
-        found[name] = next(iter(value.values()), None) if isinstance(value, Mapping) else value
+        values[name] = next(iter(value.values()), None) if isinstance(value, Mapping) else value
     stages = _tables(file.get("stages"))
-    found["stages"] = ", ".join(str(stage.get("sittings", "")) for stage in stages if not stage.get("pilot"))
-    found["pilot"] = next((stage.get("sittings") for stage in stages if stage.get("pilot")), None)
-    found["conditions"] = "\n".join(
-        f"{one.get('factor')}: {', '.join(map(str, one.get('levels') or []))}"
-        for one in _tables(file.get("conditions"))
+    values["stages"] = ", ".join(str(stage.get("sittings", "")) for stage in stages if not stage.get("pilot"))
+    values["pilot"] = next((stage.get("sittings") for stage in stages if stage.get("pilot")), None)
+    values["conditions"] = "\n".join(
+        f"{table.get('factor')}: {', '.join(map(str, table.get('levels') or []))}"
+        for table in _tables(file.get("conditions"))
     )
-    return found
+    return values
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [table for table in value if isinstance(table, Mapping)] if isinstance(value, list) else []
 
 
 def changed(text: str, values: Mapping[str, Any]) -> str:
@@ -305,12 +308,12 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
     return made
 
 
-def _same(name: str, found: Any, wanted: Any) -> bool:
+def _same(name: str, value: Any, wanted: Any) -> bool:
     if name == "stages":
-        return sizes_of(found) == sizes_of(wanted)
+        return sizes_of(value) == sizes_of(wanted)
     if name == "conditions":
-        return factors_of(found) == factors_of(wanted)
-    return _plain(found) == _plain(wanted)
+        return factors_of(value) == factors_of(wanted)
+    return _plain(value) == _plain(wanted)
 
 
 def _plain(value: Any) -> str:
@@ -365,7 +368,7 @@ def _edited(part: _Part, key: str, value: Any) -> None:
 
 def _set(parts: list[_Part], place: Sequence[str], value: Any) -> None:
     names = tuple(place[:-1])
-    part = next((one for one in parts if one.names == names and not one.is_entry), None)
+    part = next((part for part in parts if part.names == names and not part.is_entry), None)
     if part is None:
         if value in (None, ""):
             return
@@ -397,10 +400,10 @@ def sizes_of(stages: str) -> list[int]:
     Raises:
         ValueError: one is no number, or there is none.
     """
-    found = [int(part) for part in re.split(r"[,;\s]+", stages.strip()) if part]
-    if not found or min(found) < 1:
+    sizes = [int(part) for part in re.split(r"[,;\s]+", stages.strip()) if part]
+    if not sizes or min(sizes) < 1:
         raise ValueError("write a number for each stage, such as 20, 60, 60")
-    return found
+    return sizes
 
 
 def _set_stages(parts: list[_Part], stages: str, pilot: int | None) -> None:
@@ -433,8 +436,8 @@ def _set_stages(parts: list[_Part], stages: str, pilot: int | None) -> None:
 
 
 def _entry(part: _Part, name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = tomllib.loads(part.text)[name][0]
-    return found
+    entry: Mapping[str, Any] = tomllib.loads(part.text)[name][0]
+    return entry
 
 
 def factors_of(lines: str) -> dict[str, list[str]]:
@@ -443,16 +446,16 @@ def factors_of(lines: str) -> dict[str, list[str]]:
     Raises:
         ValueError: a line has another form, or names a factor twice.
     """
-    found: dict[str, list[str]] = {}
+    factors: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, lines.splitlines())):
         factor, colon, levels = line.partition(":")
         named = [level.strip() for level in levels.split(",") if level.strip()]
         if not colon or len(named) < 2:
             raise ValueError(f"{line[:60]!r}: write a factor and two levels or more, such as framing: plain, warm")
-        if factor.strip() in found:
+        if factor.strip() in factors:
             raise ValueError(f"{factor.strip()!r} is named twice")
-        found[factor.strip()] = named
-    return found
+        factors[factor.strip()] = named
+    return factors
 
 
 def _set_conditions(parts: list[_Part], factors: Mapping[str, Sequence[str]]) -> None:

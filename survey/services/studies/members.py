@@ -109,10 +109,10 @@ def find_invitation(secret: str, now: datetime) -> StudyInvitation:
         NotFound: there is none, it was used or revoked, it is over, or who sent it may not invite any more.
     """
     rows = StudyInvitation.objects.select_related("study", "invited_by").filter(token_hash=_hashed(secret))
-    found = rows.filter(accepted_at__isnull=True, revoked_at__isnull=True, expires_at__gt=now).first()
-    if found is None or not _may_still_give(found):
+    invitation = rows.filter(accepted_at__isnull=True, revoked_at__isnull=True, expires_at__gt=now).first()
+    if invitation is None or not _may_still_give(invitation):
         raise NotFound("This invitation was used or revoked, or it is over. Ask for a new link.")
-    return found
+    return invitation
 
 
 @transaction.atomic

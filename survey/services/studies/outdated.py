@@ -13,19 +13,19 @@ from survey.study_file import problem_lines
 def file_problems(study: Study) -> list[str]:
     """What this version would refuse of the file in force; empty for nearly every study. A missing instrument is
     reported elsewhere."""
-    found = [*study.config.problems]
+    problems = [*study.config.problems]
     if instruments.is_known(study.instrument):
         instrument = instruments.of_study(study)
-        given = {**instrument.older_options, **study.config.instrument.options}
-        found += _problems("instrument.options", lambda: instrument.options_model.model_validate(given))
+        options = {**instrument.older_options, **study.config.instrument.options}
+        problems += _problems("instrument.options", lambda: instrument.options_model.model_validate(options))
     panel = panels.of_study(study)
-    found += _problems("panel.options", lambda: panel.options_model.model_validate(study.config.panel.options))
-    return found
+    problems += _problems("panel.options", lambda: panel.options_model.model_validate(study.config.panel.options))
+    return problems
 
 
 def _problems(where: str, check: Callable[[], Any]) -> list[str]:
     try:
         check()
     except ValidationError as exc:
-        return [f"{where}.{one}" for one in problem_lines(exc)]
+        return [f"{where}.{problem_line}" for problem_line in problem_lines(exc)]
     return []

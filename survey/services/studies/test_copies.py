@@ -39,10 +39,10 @@ def find_copy(study: Study) -> Study:
     Raises:
         NotFound: the study has no test copy.
     """
-    found = copy_of(study)
-    if found is None:
+    copy = copy_of(study)
+    if copy is None:
         raise NotFound(f"{study.slug} has no test copy: make one with test_copy {study.slug} make")
-    return found
+    return copy
 
 
 def is_current(copy: Study) -> bool:
@@ -176,7 +176,7 @@ def _delete_rows(copy: Study) -> None:
                 place = field.name if path == "pk" else f"{field.name}__{path}"
                 model._base_manager.filter(**{place: copy.pk}).update(**{field.name: None})
     # The longest ways first: the rows that lead to the study are still there then.
-    for _depth, model, path in sorted(belonging, key=lambda one: -one[0]):
+    for _depth, model, path in sorted(belonging, key=lambda entry: -entry[0]):
         rows = model._base_manager.filter(**{path: copy.pk})
         rows._raw_delete(router.db_for_write(model))
     Study.objects.filter(pk=copy.pk)._raw_delete(router.db_for_write(Study))

@@ -24,7 +24,7 @@ SHOWN = {"factor": "reply", "levels": ["hidden", "shown"], "options": {"shown": 
 
 
 def levels_in_order(sitting: Sitting, factor: str = "framing") -> list[str]:
-    return [one.levels()[factor] for one in sitting.assignments.order_by("position")]
+    return [assignment.levels()[factor] for assignment in sitting.assignments.order_by("position")]
 
 
 def test_each_item_has_a_level_in_balanced_blocks_with_its_chance_and_seed() -> None:
@@ -59,7 +59,7 @@ def test_a_repeat_has_the_level_of_the_item_that_it_asks_again() -> None:
     seen = set()
     for _person in range(8):
         sitting = cast.Visitor(stage.study).to_items().sitting
-        by_slot = {one.slot_id: one for one in sitting.assignments.select_related("slot")}
+        by_slot = {assignment.slot_id: assignment for assignment in sitting.assignments.select_related("slot")}
         for one in by_slot.values():
             if one.slot.role == Slot.Role.REPEAT:
                 first, again = by_slot[one.slot.repeat_of_id or 0].conditions.get(), one.conditions.get()
@@ -103,21 +103,21 @@ def test_a_level_changes_the_options_that_its_screens_read() -> None:
 def test_the_pages_say_what_an_items_level_says() -> None:
     stage = cast.open_stage(conditions=[FRAMED], sitting={"items": 4}, stages=[{"sittings": 1}])
     visitor = cast.Visitor(stage.study).to_items()
-    shown = {}
+    has_part = {}
     while visitor.step.kind == "item":
         assert visitor.step.assignment is not None and visitor.step.screen is not None
-        shown[visitor.step.assignment.levels()["framing"]] = "answerer" in visitor.step.screen.parts
+        has_part[visitor.step.assignment.levels()["framing"]] = "answerer" in visitor.step.screen.parts
         visitor.answer()
-    assert shown == {"machine": False, "anybody": True}
+    assert has_part == {"machine": False, "anybody": True}
 
 
 def refused(**overrides: Any) -> str:
     if not cast.Bank.objects.filter(name="cast").exists():
         cast.bank()
-    with pytest.raises(FileErrors) as found:
+    with pytest.raises(FileErrors) as refusal:
         creating.create_study(text=cast.study_text(**overrides), source_name="cast.toml")
     assert not Study.objects.exists()
-    return found.value.message
+    return refusal.value.message
 
 
 def test_it_refuses_options_that_a_condition_may_not_change_and_values_that_they_may_not_have() -> None:
@@ -148,13 +148,18 @@ def test_an_answer_is_kept_only_where_all_levels_fit() -> None:
     stage = cast.open_stage(conditions=[FRAMED, SHOWN], sitting={"items": 4}, stages=[{"sittings": 1}])
     sitting = cast.Visitor(stage.study).to_items().sitting
     reply = sitting.levels()["reply"]
-    given = list(Assignment.objects.order_by("position"))
-    kept = [one for one in given if conditions.has_levels(one, {"framing": "machine", "reply": reply})]
-    assert len(kept) == 2 and {one.levels()["framing"] for one in kept} == {"machine"}
+    assignments = list(Assignment.objects.order_by("position"))
+    fitting = [
+        assignment
+        for assignment in assignments
+        if conditions.has_levels(assignment, {"framing": "machine", "reply": reply})
+    ]
+    assert len(fitting) == 2 and {assignment.levels()["framing"] for assignment in fitting} == {"machine"}
     assert not any(
-        conditions.has_levels(one, {"reply": {"hidden": "shown", "shown": "hidden"}[reply]}) for one in given
+        conditions.has_levels(assignment, {"reply": {"hidden": "shown", "shown": "hidden"}[reply]})
+        for assignment in assignments
     )
-    assert all(conditions.has_levels(one, {}) for one in given)
+    assert all(conditions.has_levels(assignment, {}) for assignment in assignments)
 
 
 WAVES: dict[str, Any] = {
@@ -168,7 +173,7 @@ def test_a_level_is_kept_of_the_wave_before_unless_it_is_gone_or_another_one_was
     study = cast.small_study(conditions=[{"factor": "framing", "levels": ["gain", "loss", "none"]}], **WAVES)
     stages = [cast.stage_of(study, index) for index in (1, 2, 3)]
     first = cast.sitting(stages[0])
-    sittings = [first, *(cast.sitting(one, respondent=first.respondent, wave=one.index) for one in stages[1:])]
+    sittings = [first, *(cast.sitting(stage, respondent=first.respondent, wave=stage.index) for stage in stages[1:])]
     values = {"factor": "framing", "probability": 0.25, "seed": 7}
     ConditionLevel.objects.create(sitting=sittings[1], level="loss", **values)
     ConditionLevel.objects.create(sitting=sittings[0], level="gain", **values)

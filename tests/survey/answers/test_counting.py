@@ -107,13 +107,13 @@ def enters(row: dict[str, str]) -> bool:
 
 def by_hand(study: Study, excluded: Respondent) -> int:
     """Counted from the rows, one by one."""
-    given = Assignment.objects.filter(slot__stage__study=study).select_related("slot__stage", "sitting")
+    assignments = Assignment.objects.filter(slot__stage__study=study).select_related("slot__stage", "sitting")
     return sum(
-        one.state == "counted"
-        and one.slot.stage.index == 2
-        and one.slot.role in ("sampled", "holdout")
-        and one.sitting.respondent_id != excluded.pk
-        for one in given
+        assignment.state == "counted"
+        and assignment.slot.stage.index == 2
+        and assignment.slot.role in ("sampled", "holdout")
+        and assignment.sitting.respondent_id != excluded.pk
+        for assignment in assignments
     )
 
 
@@ -128,15 +128,15 @@ def test_all_screens_say_one_number_before_and_after_the_freeze(
     Sitting.objects.filter(respondent=alike).update(last_seen_at=timezone.now())  # Flags follow pages that were sent.
     expected = by_hand(study, alike)
     assert 0 < expected < max(everybody.values()) - 10
-    found = on_the_screens(study, admin_client, tmp_path)
-    assert found == dict.fromkeys(found, expected)
+    actual = on_the_screens(study, admin_client, tmp_path)
+    assert actual == dict.fromkeys(actual, expected)
     jobs.run_inline(lifecycle.close_stage(cast.stage_of(study, 2)))
     assert cast.stage_of(study, 2).state == Stage.State.FROZEN
-    found = on_the_screens(study, admin_client, tmp_path)
-    assert found == dict.fromkeys(found, expected)
+    actual = on_the_screens(study, admin_client, tmp_path)
+    assert actual == dict.fromkeys(actual, expected)
     withdraw(respondent=later, now=timezone.now())
-    found = on_the_screens(study, admin_client, tmp_path)
-    assert found == dict.fromkeys(found, by_hand(study, alike)) and by_hand(study, alike) < expected
+    actual = on_the_screens(study, admin_client, tmp_path)
+    assert actual == dict.fromkeys(actual, by_hand(study, alike)) and by_hand(study, alike) < expected
 
 
 def test_training_judging_and_withdrawal_rest_on_the_same_answers(study: Study) -> None:
@@ -148,7 +148,9 @@ def test_training_judging_and_withdrawal_rest_on_the_same_answers(study: Study) 
     assert table is not None and table.answers == len(before)
     jobs.run_inline(lifecycle.close_stage(main))
     main = cast.stage_of(study, 2)
-    assert [one.pk for one in counting.frozen_answers(main)] == [one.pk for one in before]
+    assert [frozen_answer.pk for frozen_answer in counting.frozen_answers(main)] == [
+        assignment.pk for assignment in before
+    ]
     for step in main.job_steps.filter(kind="train"):
         assert step.result["n_examples"] + step.result["held_out"] == len(before)
     assert runs_that_learnt_from(alike) == [] and runs_that_learnt_from(other)
@@ -158,13 +160,13 @@ def test_a_pilot_is_shown_by_the_same_rules_and_counts_nowhere(study: Study, adm
     pilot = cast.stage_of(study, 1)
     assert counting.counted_answers(pilot) == [] and counting.frozen_answers(pilot) == []
     own = counting.counted_answers(pilot, pilots=True)
-    roles = {one.slot.role for one in own}
+    roles = {assignment.slot.role for assignment in own}
     assert len(own) == pilot.slots.filter(role__in=ENTER).count() > 0 and roles == ENTER
     (_outcome, _mean, n) = pilot_report(study).outcomes[0]
     assert n == len(own)
     section = admin_client.get(f"/admin/survey/study/{study.pk}/change/").context["sections"][0][0]
     assert (section.counted, section.in_time) == (0, pilot.slots.count())
-    assert section.outcomes.overall.n == sum(one.slot.role == "sampled" for one in own)
+    assert section.outcomes.overall.n == sum(assignment.slot.role == "sampled" for assignment in own)
 
 
 def test_weights_are_one_over_both_probabilities_and_controls_have_none(study: Study) -> None:

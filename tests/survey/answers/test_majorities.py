@@ -74,11 +74,11 @@ def frozen_test_stage(**of_test: Any) -> Stage:
 )
 def test_a_tie_counts_as_the_study_file_says(ties: str | None, labels: list[int | None]) -> None:
     stage = frozen_test_stage(**({"ties": ties} if ties else {}))
-    found = majorities_of(stage)
-    assert [(one.answered, one.ones) for one in found] == [(4, count) for count in CHANGES]
-    assert [one.label for one in found] == labels
-    assert [one.tied for one in found] == [False, False, True, True, False, False]
-    assert {one.stratum for one in found} == {"top", "bottom"}
+    majorities = majorities_of(stage)
+    assert [(majority.answered, majority.ones) for majority in majorities] == [(4, count) for count in CHANGES]
+    assert [majority.label for majority in majorities] == labels
+    assert [majority.tied for majority in majorities] == [False, False, True, True, False, False]
+    assert {majority.stratum for majority in majorities} == {"top", "bottom"}
     facts = stage.manifest["majorities"]
     assert facts["ties"] == (ties or "label_0")
     assert [facts[name] for name in ("items", "label_1", "label_0", "left_out", "tied")] == [
@@ -109,16 +109,16 @@ def test_predictors_are_judged_by_the_majorities_each_item_once() -> None:
     lines = [line for line in leaderboard(stage.study) if line.answers == "majorities"]
     assert {line.run.name for line in lines} == {"same_task", "previous_correct"}
     assert {(line.n, line.weighting, line.evaluated_on) for line in lines} == {(4, "none", 2)}
-    found = Evaluation.objects.get(stage=stage, predictor_run__role="main").metrics["majority"]
-    labelled = [one for one in majorities_of(stage) if one.label is not None]
-    scores = [one.answer.slot.score for one in labelled]
+    metrics = Evaluation.objects.get(stage=stage, predictor_run__role="main").metrics["majority"]
+    labelled = [majority for majority in majorities_of(stage) if majority.label is not None]
+    scores = [majority.answer.slot.score for majority in labelled]
     above = [
         (high > low) + 0.5 * (high == low)
-        for high, one in zip(scores, labelled, strict=True)
+        for high, majority in zip(scores, labelled, strict=True)
         for low, other in zip(scores, labelled, strict=True)
-        if one.label == 1 and other.label == 0
+        if majority.label == 1 and other.label == 0
     ]
-    assert found["auc"]["overall"] == pytest.approx(sum(above) / len(above))
+    assert metrics["auc"]["overall"] == pytest.approx(sum(above) / len(above))
     out = StringIO()
     call_command("leaderboard", "small", stdout=out)
     assert "majorities" in out.getvalue()
@@ -133,7 +133,7 @@ def test_items_whose_pair_trained_are_not_judged() -> None:
     other = seen.item.pair
     type(other).objects.filter(item=item).update(evidence=other.target_id, target=other.evidence_id)
     jobs.run_inline(lifecycle.close_stage(stage))
-    (line, _other) = [one for one in leaderboard(stage.study) if one.answers == "majorities"]
+    (line, _other) = [entry for entry in leaderboard(stage.study) if entry.answers == "majorities"]
     assert line.n == 5
 
 
@@ -217,12 +217,12 @@ def test_verifying_finds_labels_that_are_not_those_of_the_manifest() -> None:
 
 def test_a_withdrawal_takes_its_answers_out_of_the_majorities_and_verifying_still_agrees() -> None:
     stage = frozen_test_stage()
-    before = {one.item.pk: one.answered for one in majorities_of(stage)}
+    before = {majority.item.pk: majority.answered for majority in majorities_of(stage)}
     gone = Assignment.objects.filter(slot__stage=stage).order_by("pk").first()
     assert gone is not None
     withdrawal.withdraw(respondent=gone.sitting.respondent, now=timezone.now(), reason="asked")
     stage = cast.stage_of(stage.study, 2)
-    after = {one.item.pk: one.answered for one in majorities_of(stage)}
+    after = {majority.item.pk: majority.answered for majority in majorities_of(stage)}
     assert sum(before.values()) - sum(after.values()) == 3
     assert verify_stage(stage).differences == []
 
@@ -248,9 +248,11 @@ def test_graded_labels_count_as_1_above_a_half(monkeypatch: pytest.MonkeyPatch) 
     stage = answered_test_stage()
     answers = list(Assignment.objects.filter(slot__stage=stage).order_by("slot__number"))
     monkeypatch.setattr(
-        BeliefLearning, "examples", lambda self, given: (list(given), np.array([0.4, 0.5, 0.6, 0.9][: len(given)]))
+        BeliefLearning,
+        "examples",
+        lambda self, assignments: (list(assignments), np.array([0.4, 0.5, 0.6, 0.9][: len(assignments)])),
     )
     item = answers[0].slot.item_id
     of_one = [answer for answer in answers if answer.slot.item_id == item]
-    (found,) = majorities_among(of_one, stage)
-    assert (found.answered, found.ones, found.label) == (3, 2, 1)
+    (majority,) = majorities_among(of_one, stage)
+    assert (majority.answered, majority.ones, majority.label) == (3, 2, 1)

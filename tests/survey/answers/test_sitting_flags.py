@@ -42,8 +42,8 @@ def make_alike(sitting: Sitting) -> None:
 
 
 def flags(stage: Stage) -> list[tuple[str, ...]]:
-    found = flags_of(sitting.pk for sitting in sittings_of(stage))
-    return [found[sitting.pk] for sitting in sittings_of(stage)]
+    all_flags = flags_of(sitting.pk for sitting in sittings_of(stage))
+    return [all_flags[sitting.pk] for sitting in sittings_of(stage)]
 
 
 def test_without_rules_nobody_is_flagged() -> None:
@@ -57,8 +57,8 @@ def test_without_rules_nobody_is_flagged() -> None:
 def test_a_speeders_median_item_takes_less_than_the_limit(ms: int, flagged: bool) -> None:
     stage = full_stage(flags={"speeder": {"seconds_per_item": 4, "words_per_second": 0}})
     Response.objects.update(server_ms=60_000)
-    one, other = sittings_of(stage)[:2]
-    quick = Response.objects.filter(assignment__sitting=one, assignment__position__in=[1, 3])
+    first, other = sittings_of(stage)[:2]
+    quick = Response.objects.filter(assignment__sitting=first, assignment__position__in=[1, 3])
     quick.update(server_ms=ms)
     # One quick item of three is no median.
     Response.objects.filter(assignment__sitting=other, assignment__position=2).update(server_ms=10)
@@ -205,13 +205,15 @@ def test_what_is_left_out_is_in_no_training_estimate_or_calibration() -> None:
     stage = varied(full_stage(**LEAVE_OUT))
     out = sittings_of(stage)[0].pk
     # Before the freeze the flags as they are decide.
-    assert {one.sitting_id for one in counted_answers(stage)} == {sitting.pk for sitting in sittings_of(stage)[1:]}
+    assert {counted_answer.sitting_id for counted_answer in counted_answers(stage)} == {
+        sitting.pk for sitting in sittings_of(stage)[1:]
+    }
     frozen(stage)
     for answers in (
         counted_answers(stage), frozen_answers(stage), training_examples(stage),
         study_answers(stage.study), list(reading.CountedAnswers(stage.study)),
     ):  # fmt: skip
-        assert len(answers) == 9 and out not in {one.sitting_id for one in answers}
+        assert len(answers) == 9 and out not in {answer.sitting_id for answer in answers}
 
 
 def test_estimates_list_the_slots_of_those_who_are_left_out_as_unanswered() -> None:

@@ -306,13 +306,13 @@ def test_a_reply_is_added_to_a_verdict_that_was_imported_alone(bank, tmp_path):
 def test_no_file_adds_a_reply_to_a_collected_answer_that_came_empty(bank, tmp_path):
     model = LanguageModel.objects.create(name="one")
     question = bank.questions.get(external_id="a:1")
-    kept = {"correct": False, "response": "", "reason": "the reply is empty", "request_sha256": "1" * 64}
-    ModelAnswer.objects.create(language_model=model, question=question, **kept)
+    fields = {"correct": False, "response": "", "reason": "the reply is empty", "request_sha256": "1" * 64}
+    ModelAnswer.objects.create(language_model=model, question=question, **fields)
     with pytest.raises(HunchError, match="1 of its replies differ"):
         model_answers.import_replies(replied(tmp_path, "one,a:1,A"), bank)
     with pytest.raises(HunchError, match="1 of its answers differ"):
         model_answers.import_answers(written(tmp_path, "one,a:1,0,A"), bank)
-    assert ModelAnswer.objects.values(*kept).get() == kept
+    assert ModelAnswer.objects.values(*fields).get() == fields
     assert model_answers.import_answers(written(tmp_path, "one,a:1,0,"), bank).known == {"one": 1}
 
 
@@ -367,8 +367,8 @@ def test_answers_are_imported_in_fractions(bank, tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("llm,question_id,correct\ngull,a:1,0.4\ngull,a:2,1.0\ngull,a:3,false\n")
     assert model_answers.import_answers(path, bank).new == {"gull": 3}
-    found = {row.question.external_id: (row.correct, row.share_correct) for row in ModelAnswer.objects.all()}
-    assert found == {"a:1": (None, 0.4), "a:2": (True, None), "a:3": (False, None)}
+    answers = {row.question.external_id: (row.correct, row.share_correct) for row in ModelAnswer.objects.all()}
+    assert answers == {"a:1": (None, 0.4), "a:2": (True, None), "a:3": (False, None)}
     assert model_answers.import_answers(path, bank).known == {"gull": 3}
     path.write_text("llm,question_id,correct\ngull,a:1,0.5\n")
     with pytest.raises(HunchError, match="differ from those that are stored"):

@@ -269,7 +269,7 @@ def test_it_refuses_what_is_not_mmlu(write, tmp_path: Path, name: str, content: 
 @pytest.fixture
 def bbh_folder(write, tmp_path: Path) -> Path:
     def task(name: str, *examples: tuple[str, str]) -> None:
-        content = {"canary": "x", "examples": [{"input": given, "target": target} for given, target in examples]}
+        content = {"canary": "x", "examples": [{"input": text, "target": target} for text, target in examples]}
         write(json.dumps(content), f"bbh/{name}.json")
 
     task("navigate", ("Do you return?\nOptions:\n- Yes\n- No", "No"))
@@ -321,8 +321,10 @@ def test_length_is_counted_as_a_reader_sees_it(bbh_folder: Path) -> None:
 def test_every_dropped_question_is_counted_once_under_its_task(bbh_folder: Path) -> None:
     chosen = Filters(41, ("bbh_word_sorting",))
     list(chosen.taken(bbh.read(bbh_folder, Problems())))
-    found = {name: (one.read, one.task_left_out, one.too_long, one.kept) for name, one in chosen.counts.items()}
-    assert found == {"bbh_navigate": (1, 0, 0, 1), "bbh_snarks": (1, 0, 1, 0), "bbh_word_sorting": (1, 1, 0, 0)}
+    counts = {
+        name: (count.read, count.task_left_out, count.too_long, count.kept) for name, count in chosen.counts.items()
+    }
+    assert counts == {"bbh_navigate": (1, 0, 0, 1), "bbh_snarks": (1, 0, 1, 0), "bbh_word_sorting": (1, 1, 0, 0)}
     assert (chosen.total.read, chosen.total.kept) == (3, 1)
 
 
@@ -368,9 +370,9 @@ def test_adding_a_benchmark_again_takes_the_place_of_its_tasks_even_of_those_tha
 def test_questions_that_are_kept_keep_their_flags(mmlu_folder: Path, bbh_folder: Path) -> None:
     first = add(mmlu_folder, "mmlu")
     flag_questions(bank=first, external_ids=["mmlu_anatomy:1"], kind="broken", reason="two right answers")
-    kept = add(bbh_folder, "bbh").questions.get(external_id="mmlu_anatomy:1")
-    assert (kept.flag, kept.flag_reason) == ("broken", "two right answers")
-    assert kept.flagged_at is not None
+    question = add(bbh_folder, "bbh").questions.get(external_id="mmlu_anatomy:1")
+    assert (question.flag, question.flag_reason) == ("broken", "two right answers")
+    assert question.flagged_at is not None
 
 
 def test_adding_refuses_an_id_that_the_bank_has_in_another_task(write, mmlu_folder: Path) -> None:

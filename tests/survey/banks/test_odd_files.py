@@ -75,7 +75,7 @@ def refused(content: bytes, **options: Any) -> list[str]:
 
 
 def problems(table: reader.ReadTable) -> list[str]:
-    return [str(one) for one in (*table.problems_in(), *table.shown_in())]
+    return [str(problem) for problem in (*table.problems_in(), *table.shown_in())]
 
 
 def written(path: Path, content: str | bytes) -> Path:
@@ -202,7 +202,9 @@ def test_columns_without_a_name_that_hold_something_are_refused_with_its_place()
 def test_fields_behind_the_header_are_a_row_with_too_many_and_empty_ones_are_not() -> None:
     table = reader.read(b"id,text\n1,a,b\n2,a,,\n3\n4,a\n", "b")
     assert table.rows == [(3, ["2", "a"]), (5, ["4", "a"])]
-    assert [one.line for one in table.problems] == [2, 4] and "has 3 fields and the header 2" in problems(table)[0]
+    assert [problem.line for problem in table.problems] == [2, 4] and "has 3 fields and the header 2" in problems(
+        table
+    )[0]
 
 
 def test_letters_that_cannot_be_seen_are_removed_from_a_header_and_said() -> None:
@@ -250,9 +252,9 @@ def test_what_a_sheet_shows_otherwise_than_it_stores_is_refused_with_its_cell(
     (line,) = problems(table)
     assert line.startswith("b:3: D3: is shown ") and said in line and "format the column as text" in line
     choice = ColumnChoice({name: name for name in HEADER})
-    assert [str(one) for one in uploads.proposal_of(table, choice).problems] == [line]
+    assert [str(problem) for problem in uploads.proposal_of(table, choice).problems] == [line]
     without = ColumnChoice({name: name for name in HEADER if name != "answer"} | {"answer": "source"})
-    assert line not in [str(one) for one in uploads.proposal_of(table, without).problems]
+    assert line not in [str(problem) for problem in uploads.proposal_of(table, without).problems]
 
 
 @pytest.mark.parametrize(
@@ -419,7 +421,7 @@ def test_names_look_alike_whatever_case_spaces_and_forms() -> None:
 def test_ids_and_tasks_that_cannot_be_told_apart_are_refused_or_said(tmp_path: Path) -> None:
     rows = [HEADER, ["q1", "geo", "A?", "x"], ["q1\u200b", "geo", "B?", "x"]]
     table = reader.read(text_of(rows=rows).encode(), "b")
-    assert [str(one) for one in uploads.proposal_of(table).problems] == [
+    assert [str(problem) for problem in uploads.proposal_of(table).problems] == [
         "b:3: id: 'q1\\u200b' holds U+200B, which cannot be seen: remove it"
     ]
     rows = [HEADER, ["q1", "geo", "A?", "x"], ["Q1", "Geo", "B?", "x"]]
@@ -473,8 +475,8 @@ def test_literal_tags_reach_people_models_and_predictors_as_letters(tmp_path: Pa
     text = "id,source,question,answer\na,html,Which tag is <br> in HTML?,line break\nb,html,What does <b> do?,bold\n"
     path = written(tmp_path / "q.csv", text)
     call_command("import_questions", str(path), bank="letters")
-    shown = capsys.readouterr()
-    assert "2 texts hold <b>, </b> or <br>" in shown.err and "imported 2" in shown.out
+    output = capsys.readouterr()
+    assert "2 texts hold <b>, </b> or <br>" in output.err and "imported 2" in output.out
     question = Question.objects.get(external_id="a")
     assert question.plain == "Which tag is <br> in HTML?" and question.html == "Which tag is &lt;br&gt; in HTML?"
     assert "Which tag is <br> in HTML?" in collecting.prompt_for(question)
@@ -487,8 +489,8 @@ def test_literal_tags_reach_people_models_and_predictors_as_letters(tmp_path: Pa
 def test_tags_in_a_published_benchmark_stay_letters(tmp_path: Path) -> None:
     (tmp_path / "test").mkdir()
     written(tmp_path / "test" / "college_computer_science_test.csv", "Which is <br>?,<b>,two,three,four,A\n,,,,,\n")
-    (row,) = formats.read(tmp_path, found := Problems(), format="mmlu")
-    assert not found and row.line == 1 and row.id.endswith(":0")
+    (row,) = formats.read(tmp_path, problems := Problems(), format="mmlu")
+    assert not problems and row.line == 1 and row.id.endswith(":0")
     assert plain_text(row.question) == "Which is <br>?\n(A) <b>\n(B) two\n(C) three\n(D) four"
 
 
@@ -558,7 +560,7 @@ def test_models_that_look_alike_are_named_and_nothing_is_stored(bank: Bank, tmp_
     rows = [ANSWERS, ["m one", "q1", "1"], ["M one", "q1", "0"], ["m\u00a0one", "q2", "1"], ["m\u200bone", "q2", "0"]]
     with pytest.raises(FileErrors) as error:
         model_answers.import_answers(written(tmp_path / "a.csv", text_of(rows=rows)), bank)
-    said = [(one.line, one.field) for one in error.value.problems]
+    said = [(problem.line, problem.field) for problem in error.value.problems]
     assert said == [(3, "llm"), (4, "llm"), (5, "llm")]
     assert "from 'm one' in line 2: write one name" in error.value.lines[0]
     assert not LanguageModel.objects.exists() and not ModelAnswer.objects.exists()
@@ -600,9 +602,9 @@ def test_numbers_of_cells_are_read_as_programs_write_them() -> None:
 def test_texts_and_their_readings_come_from_every_form(tmp_path: Path) -> None:
     table = written(tmp_path / "t.csv", "id;text\r\n;\r\nx;one two\r\n".encode("utf-16"))
     texts = text_files.read_texts([table])
-    assert [(one.id, one.text) for one in texts] == [("x", "one two")]
+    assert [(text.id, text.text) for text in texts] == [("x", "one two")]
     plain = written(tmp_path / "p.txt", "\ufeffone\rtwo\r\rthree\u2028more\r".encode("utf-16"))
-    assert [(one.id, one.text) for one in text_files.read_texts([plain], by_lines=True)] == [
+    assert [(read_text.id, read_text.text) for read_text in text_files.read_texts([plain], by_lines=True)] == [
         ("p.txt:1", "one"),
         ("p.txt:2", "two"),
         ("p.txt:4", "three\u2028more"),
@@ -619,7 +621,7 @@ def test_texts_and_their_readings_come_from_every_form(tmp_path: Path) -> None:
 def test_lists_of_ids_to_flag_come_from_every_form(tmp_path: Path) -> None:
     path = written(tmp_path / "ids.csv", "\ufeffid;reason;\n;;\nq1;broken;\n")
     assert question_flags.read_ids(path) == [question_flags.Wish("q1", "broken")]
-    assert [one.external_id for one in question_flags.read_ids(written(path, "q1\r\rq2\r"))] == ["q1", "q2"]
+    assert [question.external_id for question in question_flags.read_ids(written(path, "q1\r\rq2\r"))] == ["q1", "q2"]
     with pytest.raises(FileErrors, match="its column has no name"):
         question_flags.read_ids(written(path, "id,\nq1,x\n"))
 
@@ -648,9 +650,9 @@ def test_files_of_alignment_skip_empty_rows_and_name_the_cell(tmp_path: Path) ->
 def test_json_of_a_benchmark_is_refused_with_what_cannot_be_stored(tmp_path: Path) -> None:
     text = '{"examples": [{"input": "a", "target": "x"}, {"input": "b \\u0007", "target": "\\ud800"}]}'
     written(tmp_path / "navigate.json", text.encode("utf-16"))
-    found = Problems()
-    assert len(list(formats.read(tmp_path, found, format="bbh"))) == 2
-    assert [one.field for one in found.found] == ["examples.1.input", "examples.1.target"]
+    problems = Problems()
+    assert len(list(formats.read(tmp_path, problems, format="bbh"))) == 2
+    assert [problem.field for problem in problems.found] == ["examples.1.input", "examples.1.target"]
 
 
 @pytest.mark.parametrize(
@@ -671,9 +673,9 @@ def test_json_of_a_benchmark_is_refused_with_what_cannot_be_stored(tmp_path: Pat
 )
 def test_json_that_two_readers_read_otherwise_is_refused(tmp_path: Path, text: str, field: str, said: str) -> None:
     written(tmp_path / "navigate.json", text.encode())
-    found = Problems()
-    assert not list(formats.read(tmp_path, found, format="bbh"))
-    assert [one.field for one in found.found] == [field] and said in found.found[0].message
+    problems = Problems()
+    assert not list(formats.read(tmp_path, problems, format="bbh"))
+    assert [problem.field for problem in problems.found] == [field] and said in problems.found[0].message
 
 
 @pytest.mark.parametrize("text", ['{"dog": true}', '{"dog": 1, "dog": 2}', '{"dog": NaN}', '{"dog": 0}', "[" * 100_000])
@@ -763,11 +765,11 @@ def test_small_inputs_of_other_trackers(tracker_inputs: Path, name: str, said: s
         call_command("import_questions", str(tracker_inputs / name), bank="inputs")
     except SystemExit as exc:
         status = exc.code
-    shown = capsys.readouterr()
-    assert said in shown.out + shown.err and status == (not stored)
+    output = capsys.readouterr()
+    assert said in output.out + output.err and status == (not stored)
     assert Question.objects.count() == stored
     ids = set(Question.objects.values_list("external_id", flat=True))
-    assert all(decoding.MARK not in one for one in ids)
+    assert all(decoding.MARK not in question_id for question_id in ids)
 
 
 @pytest.mark.parametrize("name", ["study_utf16.toml", "study_mac.toml"])
@@ -798,7 +800,7 @@ def test_ties_of_other_trackers_have_no_first(tracker_inputs: Path, tmp_path: Pa
 def test_readings_of_other_trackers_are_compared_on_what_all_have_read(tracker_inputs: Path, tmp_path: Path) -> None:
     models = [f"{name}=file:{tracker_inputs / f'readings_{name}_first.csv'}" for name in ("without", "with")]
     texts = shutil.copy(tracker_inputs / "first_tokens.txt", tmp_path / "t49_lines.txt")  # As its readings call it.
-    call_command("perplexity", texts, "--lines", *(f"--model={one}" for one in models), out=tmp_path)
+    call_command("perplexity", texts, "--lines", *(f"--model={model}" for model in models), out=tmp_path)
     with (tmp_path / "perplexity.csv").open(newline="", encoding="utf-8") as file:
         bits = [row["bits_per_character"] for row in csv.DictReader(file)]
     assert len(bits) == 2 and bits[0] == bits[1]

@@ -35,15 +35,15 @@ def command(called: str, *args: Any, **options: Any) -> str:
 
 def test_a_bank_is_cut_and_read_by_commands_and_a_second_time_nothing_is_done(tmp_path: Path) -> None:
     file = tmp_path / "passages.csv"
-    rows = "".join(f'{one.id},tales,"{one.text}"\n' for one in TEXTS)
+    rows = "".join(f'{text.id},tales,"{text.text}"\n' for text in TEXTS)
     file.write_text(f"id,source,text\n{rows}", encoding="utf-8")
     command("import_questions", file, bank="tales", format="passages")
     assert "pairs:own" in command("train_tokenizer", bank="tales", name="own", size=300)
     command("train_ngram", file, name="three", order=3, unit="token", tokenizer="pairs:own")
 
-    given = ["--bank=tales", "--tokenizer=pairs:own", "--model=trigram=ngram:three"]
-    assert "trigram: 2 passages read now" in command("prepare_passages", *given)
-    assert "trigram: 0 passages read now" in command("prepare_passages", *given)
+    arguments = ["--bank=tales", "--tokenizer=pairs:own", "--model=trigram=ngram:three"]
+    assert "trigram: 2 passages read now" in command("prepare_passages", *arguments)
+    assert "trigram: 0 passages read now" in command("prepare_passages", *arguments)
 
     row = passages.registered("pairs:own")
     cut = passages.tokens_of(row, TEXTS)
@@ -52,8 +52,10 @@ def test_a_bank_is_cut_and_read_by_commands_and_a_second_time_nothing_is_done(tm
         tokens, values = cut[text_hash(text.text)], expected[text_hash(text.text)]
         words = passages.vocabulary_of(row)
         typed = words.typable(tokens["id"])
-        shown = [words.text_of(token) if typable else "" for token, typable in zip(tokens["id"], typed, strict=True)]
-        places = zip(shown, tokens["start"], tokens["end"], strict=True)
+        token_texts = [
+            words.text_of(token) if typable else "" for token, typable in zip(tokens["id"], typed, strict=True)
+        ]
+        places = zip(token_texts, tokens["start"], tokens["end"], strict=True)
         assert all(not word or text.text[start:end] == word for word, start, end in places)
         assert not typed[[text.text[start] == "\n" for start in tokens["start"]]].any()
         assert len(values) == len(tokens)
@@ -123,5 +125,5 @@ def test_the_vocabulary_lists_what_begins_so_and_leaves_out_what_nobody_can_type
     words = passages.Vocabulary(["�", "a", " a", " an", " and", "\n", "x", "x"])
     assert words.beginning_with(" a") == [" a", " an", " and"]
     assert words.beginning_with("") == []
-    assert [words.id_of(one) for one in (" an", "x", "\n", "�")] == [3, None, None, None]
+    assert [words.id_of(text) for text in (" an", "x", "\n", "�")] == [3, None, None, None]
     assert words.typable(np.array([0, 1, 5, 6])).tolist() == [False, True, False, False]

@@ -102,7 +102,9 @@ def test_questions_are_left_out_by_flag_task_and_length_at_their_bounds() -> Non
     def left(**wanted: Any) -> list[str]:
         study.stored_config["questions"] = wanted
         study.save()
-        return [one.external_id for one in filtered_questions(Study.objects.get(pk=study.pk))]
+        return [
+            filtered_question.external_id for filtered_question in filtered_questions(Study.objects.get(pk=study.pk))
+        ]
 
     assert left() == ["q0", "q1", "q2", "q3"]
     assert left(max_characters=12) == ["q1", "q2"]

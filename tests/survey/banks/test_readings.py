@@ -57,15 +57,15 @@ def trained(name="two", texts=("one two three", "two one"), **settings):
 def test_a_text_is_read_once_and_taken_from_there_afterwards(server):
     first, again = read("M=endpoint:m"), read("M=endpoint:m")
     assert len(server.seen) == 2 and (first.stored, again.stored) == (0, 2)
-    for one, other in zip(first.of_texts, again.of_texts, strict=True):
-        assert np.array_equal(one.tokens["start"], other.tokens["start"]) and one.tokenizer == other.tokenizer
-        assert np.array_equal(one.log_probabilities, other.log_probabilities, equal_nan=True)
+    for reading, other in zip(first.of_texts, again.of_texts, strict=True):
+        assert np.array_equal(reading.tokens["start"], other.tokens["start"]) and reading.tokenizer == other.tokenizer
+        assert np.array_equal(reading.log_probabilities, other.log_probabilities, equal_nan=True)
     assert LanguageModel.objects.get().name == "M" and Reading.objects.count() == 2
 
 
 def test_the_same_text_under_two_names_is_read_once(server):
-    found = read("M=endpoint:m", [Text("a", "one two"), Text("b", "one two")])
-    assert len(server.seen) == 1 and len(found.of_texts) == 2 and Reading.objects.count() == 1
+    readings = read("M=endpoint:m", [Text("a", "one two"), Text("b", "one two")])
+    assert len(server.seen) == 1 and len(readings.of_texts) == 2 and Reading.objects.count() == 1
 
 
 def test_a_model_that_stops_in_the_middle_keeps_what_it_read_and_goes_on(server, monkeypatch):
@@ -86,8 +86,8 @@ def one_at_a_time(url):
 
 def test_readings_of_another_source_are_not_mixed_in(server):
     read("M=endpoint:m")
-    found = read("M=endpoint:m2")
-    assert (found.stored, found.of_others, len(server.seen)) == (0, 2, 4)
+    readings = read("M=endpoint:m2")
+    assert (readings.stored, readings.of_others, len(server.seen)) == (0, 2, 4)
 
 
 def test_a_server_without_log_probabilities_is_refused_and_nothing_is_stored(server):
@@ -116,8 +116,8 @@ def test_the_hash_of_a_banks_texts_leads_to_readings():
 
 
 def test_an_ngram_is_stored_with_its_files_and_reads_texts():
-    found = trained()
-    assert found.row.vocabulary_size == 5 and set(found.row.files.values()) <= set(needed_files())
+    training = trained()
+    assert training.row.vocabulary_size == 5 and set(training.row.files.values()) <= set(needed_files())
     assert AuditEntry.objects.get(action="train_ngram").subject == "two"
     of_texts = read("ngram:two").of_texts
     assert all(reading.reads_end for reading in of_texts) and Reading.objects.filter(reads_end=True).count() == 2
@@ -164,8 +164,8 @@ def test_a_table_of_words_says_how_frequent_they_are(tmp_path, capsys, rows, sha
     assert "stored ngram:counted: how frequent 2 words are" in capsys.readouterr().out
     row = NgramModel.objects.get()
     assert (row.order, row.unit, row.smoothing, row.vocabulary_size) == (1, "word", "none", 4)
-    found = log_frequencies("ngram:counted", ["The", "cat,", "dog"])
-    assert 10 ** found[:2] == pytest.approx([shares["the"], shares["cat"]], rel=1e-9) and np.isnan(found[2])
+    frequencies = log_frequencies("ngram:counted", ["The", "cat,", "dog"])
+    assert 10 ** frequencies[:2] == pytest.approx([shares["the"], shares["cat"]], rel=1e-9) and np.isnan(frequencies[2])
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,9 @@ def test_texts_come_whole_by_lines_or_from_csv(tmp_path):
 def test_files_that_cannot_be_read_are_refused_with_line_and_field(tmp_path, name, content, said):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(FileErrors) as found:
+    with pytest.raises(FileErrors) as refusal:
         text_files.read_texts([path])
-    assert said in found.value.message
+    assert said in refusal.value.message
 
 
 HEADER = "text_id,start,end,logprob\n"
@@ -240,9 +240,9 @@ HEADER = "text_id,start,end,logprob\n"
 )
 def test_a_file_of_readings_is_checked_whole_with_line_and_column(tmp_path, rows, said):
     path = written(tmp_path / "r.csv", HEADER + rows)
-    with pytest.raises(FileErrors) as found:
+    with pytest.raises(FileErrors) as refusal:
         read(f"file:{path}")
-    assert said in found.value.message and not Reading.objects.exists()
+    assert said in refusal.value.message and not Reading.objects.exists()
 
 
 def test_a_missing_file_of_readings_is_named(tmp_path):
@@ -293,7 +293,7 @@ def test_models_of_other_tokens_are_noted_and_sorted_by_bits_a_character(tmp_pat
 
 
 def compare(path: str, *models: str, out: Path, **options) -> None:
-    call_command("perplexity", path, *[part for one in models for part in ("--model", one)], out=out, **options)
+    call_command("perplexity", path, *[part for model in models for part in ("--model", model)], out=out, **options)
 
 
 def whole_rows(folder: Path) -> dict[str, dict[str, str]]:
@@ -311,8 +311,8 @@ def test_models_are_compared_on_what_all_of_them_have_read(tmp_path, capsys):
     models = [f"{name}=file:{file}" for name, file in files.items()]
     compare(path, *models, lines=True, out=tmp_path / "out")
     said = capsys.readouterr()
-    found = whole_rows(tmp_path / "out")
-    for row in found.values():
+    rows_by_model = whole_rows(tmp_path / "out")
+    for row in rows_by_model.values():
         assert (row["texts"], row["tokens"], row["words"], row["characters"]) == ("1", "1", "2", "13")
         assert float(row["bits_per_character"]) == pytest.approx(6 / np.log(2) / 13)
     assert "figures are of the 13 characters that all models read; 1 of the texts had nothing that all models read" in (
@@ -345,7 +345,7 @@ def test_a_token_that_stands_across_the_common_beginning_counts_for_nobody():
     }
     both = [TextReading(make_tokens(*zip(*rows, strict=True)), name) for name, rows in starts.items()]
     assert common_begin(both, 13) == 7
-    assert [one.score(texts[0].text, begin=7).tokens for one in both] == [1, 1]
+    assert [reading.score(texts[0].text, begin=7).tokens for reading in both] == [1, 1]
 
 
 def test_unknown_words_are_counted_and_nobody_is_ranked_by_them(tmp_path, capsys):
@@ -356,14 +356,14 @@ def test_unknown_words_are_counted_and_nobody_is_ranked_by_them(tmp_path, capsys
     models = ["ngram:few", "ngram:many", "ngram:letters"]
     compare(path, *models, out=tmp_path / "out")
     said = capsys.readouterr()
-    found = whole_rows(tmp_path / "out")
-    assert [found[one]["unknown"] for one in models] == ["4", "4", "0"]
-    assert [found[one]["at_least"] for one in models] == ["1", "1", "0"]
-    assert len({found[one]["ranking"] for one in models}) == 3 and next(iter(found)) == "ngram:letters"
+    rows = whole_rows(tmp_path / "out")
+    assert [rows[model]["unknown"] for model in models] == ["4", "4", "0"]
+    assert [rows[model]["at_least"] for model in models] == ["1", "1", "0"]
+    assert len({rows[model]["ranking"] for model in models}) == 3 and next(iter(rows)) == "ngram:letters"
     assert not (tmp_path / "out" / "differences.csv").exists() and not (tmp_path / "out" / "fragility.csv").exists()
     assert "100.0 %" in said.out and "≥ " in said.out and said.err.count(perplexities.UNRANKED) == 2
     # All that letters lack, each of 1,112,064 - 3 characters, has to be paid for.
-    assert float(found["ngram:letters"]["bits_per_character"]) > 15
+    assert float(rows["ngram:letters"]["bits_per_character"]) > 15
 
 
 def test_models_of_one_vocabulary_are_ranked_though_words_are_unknown(tmp_path):
@@ -406,8 +406,10 @@ def test_infinite_figures_are_said_with_a_sign_and_null(tmp_path, capsys):
     call_command("perplexity", path, model=["ngram:raw"])
     said = capsys.readouterr()
     assert "∞" in said.out and "gives probability 0 to 3 of 3 tokens" in said.err
-    found = perplexities.findings(texts=[Text("t", "never seen words")], readings=[read("ngram:raw", [Text("t", "x")])])
-    assert json.loads(json.dumps(found.data, allow_nan=False))["models"][0]["bits_per_character"] is None
+    findings = perplexities.findings(
+        texts=[Text("t", "never seen words")], readings=[read("ngram:raw", [Text("t", "x")])]
+    )
+    assert json.loads(json.dumps(findings.data, allow_nan=False))["models"][0]["bits_per_character"] is None
 
 
 def test_training_texts_give_a_ratio_and_are_noticed_in_the_test(tmp_path, capsys):
@@ -440,10 +442,10 @@ def test_a_bank_is_read_by_task(capsys):
     ],
 )
 def test_the_command_refuses_what_it_cannot_do(options, said, capsys):
-    given = {"model": ["ngram:x"], **options}
-    paths = given.pop("paths", [])
+    arguments = {"model": ["ngram:x"], **options}
+    paths = arguments.pop("paths", [])
     with pytest.raises((SystemExit, CommandError)):
-        call_command("perplexity", *paths, **given)
+        call_command("perplexity", *paths, **arguments)
     assert said in capsys.readouterr().err
 
 
@@ -462,14 +464,14 @@ def test_natural_stories_have_the_published_perplexity(tmp_path, human_data):
             rows.append(f"{row['story']},{start},{len(texts[row['story']])},{row['logprob']}")
     path = written(tmp_path / "gpt3.csv", "\n".join(rows) + "\n")
     stories = [Text(name, text) for name, text in texts.items()]
-    found = perplexities.findings(texts=stories, readings=[read(f"GPT-3=file:{path}", stories)])
-    (figures,) = found.data["models"]
+    findings = perplexities.findings(texts=stories, readings=[read(f"GPT-3=file:{path}", stories)])
+    (figures,) = findings.data["models"]
     assert (figures["tokens"], figures["words"], figures["characters"]) == (12_363, 10_248, 57_208)
     assert figures["nats"] == pytest.approx(25_080.86, abs=0.005)
     assert figures["perplexity_per_token"] == pytest.approx(7.60, abs=0.005)
     assert figures["perplexity_per_word"] == pytest.approx(11.56, abs=0.005)  # 10,248 words were read
     assert figures["bits_per_character"] == pytest.approx(0.632, abs=0.0005)
-    assert "the first token of each was not read" in found.notes[0]
+    assert "the first token of each was not read" in findings.notes[0]
     assert Bank.objects.count() == 0 and Reading.objects.count() == 10
 
 
@@ -489,23 +491,25 @@ def covered(text: str, reading) -> bool:
 
 
 def test_texts_of_any_script_are_read_and_found_again(server):
-    found = read("M=endpoint:m", SCRIPTS)
-    assert [covered(text.text, one) for text, one in zip(SCRIPTS, found.of_texts, strict=True)] == [True] * len(SCRIPTS)
+    all_readings = read("M=endpoint:m", SCRIPTS)
+    assert [covered(text.text, reading) for text, reading in zip(SCRIPTS, all_readings.of_texts, strict=True)] == [
+        True
+    ] * len(SCRIPTS)
     again = read("M=endpoint:m", SCRIPTS)
     assert again.stored == len(SCRIPTS)
     for row in Reading.objects.all():
-        text = next(one.text for one in SCRIPTS if readings.text_hash(one.text) == row.text_sha256)
+        text = next(script.text for script in SCRIPTS if readings.text_hash(script.text) == row.text_sha256)
         assert row.characters == len(text)
 
 
 @pytest.mark.parametrize("unit", ["word", "character"])
 def test_an_ngram_reads_texts_of_any_script(unit):
-    trained("scripts", [one.text for one in SCRIPTS], unit=unit)
-    found = read("ngram:scripts", SCRIPTS).of_texts
-    for text, one in zip(SCRIPTS, found, strict=True):
-        assert np.isfinite(one.log_probabilities).all()
+    trained("scripts", [script.text for script in SCRIPTS], unit=unit)
+    readings = read("ngram:scripts", SCRIPTS).of_texts
+    for text, reading in zip(SCRIPTS, readings, strict=True):
+        assert np.isfinite(reading.log_probabilities).all()
         # The last token is the end of the text.
-        assert one.tokens["end"][:-1].max() == len(text.text)
+        assert reading.tokens["end"][:-1].max() == len(text.text)
 
 
 def test_the_same_sign_written_in_two_ways_is_two_texts(server):
@@ -525,9 +529,9 @@ def test_a_reading_of_another_version_of_the_tokenizer_is_left_aside_and_counted
     tokenizer = byte_tokenizer()
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.save(str(folder / "tokenizer.json"))
-    found = read(source)
-    assert (found.stored, found.of_others) == (0, 2)
-    assert found.tokenizers.isdisjoint(first.tokenizers)
+    readings = read(source)
+    assert (readings.stored, readings.of_others) == (0, 2)
+    assert readings.tokenizers.isdisjoint(first.tokenizers)
     assert Reading.objects.values("tokenizer_sha256").distinct().count() == 2
 
 

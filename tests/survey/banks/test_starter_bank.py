@@ -135,8 +135,8 @@ def test_it_sees_a_fault_in_the_layout(changes, fault):
         id="x:1", source="x", question="<b>Sound?<br></b>(A) one<br>(B) two", answer="A", domain="d", reason="R."
     )
     assert layout_faults(sound) == []
-    (found,) = layout_faults(sound | changes)
-    assert fault in found
+    (message,) = layout_faults(sound | changes)
+    assert fault in message
 
 
 def test_it_keeps_questions_short():
@@ -180,11 +180,11 @@ def test_no_two_questions_have_the_same_text():
 def test_no_two_handwritten_questions_are_nearly_the_same():
     stems = [(row["id"], stem(row["question"]).lower()) for row in HANDWRITTEN]
     alike = []
-    for (one, first), (two, second) in combinations(stems, 2):
+    for (first_id, first), (two, second) in combinations(stems, 2):
         shared, joined = content(first) & content(second), content(first) | content(second)
         matcher = SequenceMatcher(None, first, second, autojunk=False)
         if len(shared) > 0.45 * len(joined) or (matcher.quick_ratio() > 0.8 and matcher.ratio() > 0.8):
-            alike.append((one, two))
+            alike.append((first_id, two))
     assert alike == []
 
 
@@ -245,8 +245,8 @@ def turn(name: str, degrees: int) -> str:
 
 def brute(holds: Callable[[int], bool]) -> int:
     """The only whole number up to 3,000 that meets the condition."""
-    (found,) = [number for number in range(3001) if holds(number)]
-    return found
+    (solution,) = [number for number in range(3001) if holds(number)]
+    return solution
 
 
 def divisors(number: int) -> int:
@@ -297,11 +297,11 @@ def rank(text: str) -> list[str]:
     sentences = re.findall(
         r"(?:The )?(\w+)(?: book)? (?:is )?(\w+) ?(?:than|of|to)? ?(?:the )?(\w+)(?: book)?\.", text.split(": ")[-1]
     )
-    above = [(one, two) if how in greater else (two, one) for one, how, two in sentences]
+    above = [(first, two) if how in greater else (two, first) for first, how, two in sentences]
     assert all(how in greater + less for _, how, _ in sentences) and len(sentences) == text.count(".")
     names = sorted({name for pair in above for name in pair})
     (order,) = [
-        order for order in permutations(names) if all(order.index(one) < order.index(two) for one, two in above)
+        order for order in permutations(names) if all(order.index(higher) < order.index(two) for higher, two in above)
     ]
     return list(order)
 
@@ -357,8 +357,8 @@ def walked(text: str) -> Decimal:
 
 
 def seen_from_third(text: str) -> str:
-    (one, way, two), (three, side, again) = re.findall(r"The (\w+) is 1 km (\w+) of the (\w+)\.", text)
-    assert two == again and text.endswith(f"from the {three} is the {one}?")
+    (first, way, two), (three, side, again) = re.findall(r"The (\w+) is 1 km (\w+) of the (\w+)\.", text)
+    assert two == again and text.endswith(f"from the {three} is the {first}?")
     return heading((HEADINGS[way][0] - HEADINGS[side][0], HEADINGS[way][1] - HEADINGS[side][1]))
 
 
@@ -518,12 +518,12 @@ def second_opinion(row: Row) -> str:
         (match, answer) for wording, answer in SECOND_OPINIONS if (match := re.fullmatch(wording, asked))
     ]
     assert not others, f"two wordings fit {asked!r}"
-    found = answer(*match.groups(), *([listed] if asked.startswith("Which of these") else []))
+    solution = answer(*match.groups(), *([listed] if asked.startswith("Which of these") else []))
     if "weekday" in asked:
-        return DAYS[int(str(found))]
-    if isinstance(found, Decimal):
-        return f"{found.normalize():f}"
-    return str(found)
+        return DAYS[int(str(solution))]
+    if isinstance(solution, Decimal):
+        return f"{solution.normalize():f}"
+    return str(solution)
 
 
 @pytest.mark.slow

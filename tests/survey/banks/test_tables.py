@@ -97,7 +97,7 @@ def test_a_spreadsheet_gives_the_values_as_texts() -> None:
 def test_a_formula_is_refused_at_its_cell_and_never_evaluated() -> None:
     content = workbook([HEADER, (1, "algebra", "What?", "=1+1"), (2, "algebra", '=HYPERLINK("http://x")', "2")])
     problems = reader.read(content, "bank.xlsx").problems_in()
-    assert [(one.line, one.field) for one in problems] == [(2, "D2"), (3, "C3")]
+    assert [(problem.line, problem.field) for problem in problems] == [(2, "D2"), (3, "C3")]
     assert "holds a formula, which is not evaluated" in problems[0].message
 
 
@@ -189,7 +189,7 @@ def test_ids_can_be_numbered_and_one_task_named() -> None:
 
 def test_a_choice_that_does_not_fit_says_everything_at_once() -> None:
     choice = ColumnChoice({"question": "Farge", "answer": "Key", "reason": "Key"})
-    messages = [one.message for one in columns.problems_of(table_of("Frage,Key\nWas?,1\n"), choice)]
+    messages = [problem.message for problem in columns.problems_of(table_of("Frage,Key\nWas?,1\n"), choice)]
     assert messages == [
         "has no column 'Farge' for question: did you mean 'Frage'?",
         "the column 'Key' is chosen for answer and reason: choose one",

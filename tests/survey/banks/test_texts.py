@@ -29,12 +29,12 @@ def refused(tmp_path: Path, text: str, format: str) -> list[str]:
     path = tmp_path / "file.csv"
     path.write_text(text, encoding="utf-8")
     problems = Problems()
-    with pytest.raises(FileErrors) as found:
+    with pytest.raises(FileErrors) as refusal:
         importing.import_rows(
             formats.read(path, problems, format=format), problems, bank_name="texts", source_file=str(path)
         )
     assert not Bank.objects.exists()
-    return [line.replace(f"{path}:", "") for line in found.value.lines]
+    return [line.replace(f"{path}:", "") for line in refusal.value.lines]
 
 
 def test_sentences_are_stored_without_a_key_and_with_their_positions(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ def test_replies_are_stored_whole_and_unjudged(tmp_path: Path, capsys: pytest.Ca
 def test_a_bad_reply_is_refused_with_its_line(row: str, line: str, tmp_path: Path) -> None:
     bank = imported(tmp_path, PROMPTS, "prompts")
     path = replies(tmp_path, row)
-    with pytest.raises(FileErrors) as found:
+    with pytest.raises(FileErrors) as refusal:
         model_answers.import_replies(path, bank)
-    assert found.value.lines == [f"{path}:2: {line}"]
+    assert refusal.value.lines == [f"{path}:2: {line}"]
     assert not ModelAnswer.objects.exists()
 
 
@@ -141,13 +141,13 @@ def test_a_model_is_asked_for_free_replies_where_no_text_has_a_key(tmp_path: Pat
         collection = collecting.create_collection(bank=bank, model="m")
         assert collection.max_tokens == collecting.MAX_TOKENS_FREE
         collecting.run_collection(collection.pk)
-    found = ModelAnswer.objects.order_by("question__position")
+    answers = ModelAnswer.objects.order_by("question__position")
     # The prompt goes out as it stands, and the reply is kept as it came, judged by nobody.
-    assert [answer.response for answer in found] == [
+    assert [answer.response for answer in answers] == [
         "Reply to: Write a loop.\nand more",
         "Reply to: Sort a list.\nand more",
     ]
-    assert {(answer.correct, answer.share_correct, answer.stated, answer.reason) for answer in found} == {
+    assert {(answer.correct, answer.share_correct, answer.stated, answer.reason) for answer in answers} == {
         (None, None, "", "")
     }
 
@@ -165,11 +165,13 @@ def test_several_free_replies_are_all_kept(tmp_path: Path, monkeypatch) -> None:
 
 def test_an_uploaded_table_of_sentences_becomes_a_bank_of_sentences() -> None:
     content = b'id,source,text,positions\na,s,One two three four,"1,2"\nb,s,Word,\nc,s,One two three four,9\n'
-    found = uploads.propose(content, "sentences.csv")
-    assert found.rows[0].extra == {"positions": [1, 2]} and found.rows[0].answer == "" and not found.left_out
-    said = [str(problem) for problem in found.problems]
-    assert any("has one word" in one for one in said) and any("the same sentence stands" in one for one in said)
-    assert any("9 lies outside the sentence" in one for one in said)
+    proposal = uploads.propose(content, "sentences.csv")
+    assert proposal.rows[0].extra == {"positions": [1, 2]} and proposal.rows[0].answer == "" and not proposal.left_out
+    said = [str(problem) for problem in proposal.problems]
+    assert any("has one word" in message for message in said) and any(
+        "the same sentence stands" in message for message in said
+    )
+    assert any("9 lies outside the sentence" in message for message in said)
     with_answers = uploads.propose(b"id,source,text,answer\na,s,What?,yes\n", "questions.csv")
     assert with_answers.rows[0].answer == "yes" and not with_answers.problems
 

@@ -38,10 +38,10 @@ def faults() -> list[str]:
 
 
 def test_a_chain_that_nobody_touched_agrees(sealed: list[AuditEntry]) -> None:
-    found = audit_chain.verify()
-    assert (found.faults, found.number, found.unsealed) == ([], 5, 1)
-    assert found.tail == (sealed[-1].pk, sealed[-1].pk)
-    assert audit_chain.head().sha256 == found.sha256 == AuditSeal.objects.get(number=5).sha256
+    verification = audit_chain.verify()
+    assert (verification.faults, verification.number, verification.unsealed) == ([], 5, 1)
+    assert verification.tail == (sealed[-1].pk, sealed[-1].pk)
+    assert audit_chain.head().sha256 == verification.sha256 == AuditSeal.objects.get(number=5).sha256
     assert tasks.seal_audit() == 1 and tasks.seal_audit() == 0
     assert (audit_chain.verify().unsealed, audit_chain.head().unsealed) == (0, 0)
 
@@ -199,8 +199,8 @@ def test_a_chain_made_anew_lacks_the_head_that_was_noted(sealed: list[AuditEntry
         AuditSeal.objects.all().delete()
         AuditEntry.objects.filter(pk=sealed[2].pk).update(subject="another")
     audit_chain.seal_entries()
-    found = audit_chain.verify(noted)
-    assert found.faults == [] and not found.seen
+    verification = audit_chain.verify(noted)
+    assert verification.faults == [] and not verification.seen
 
 
 def test_a_chain_cut_at_its_end_lacks_the_head_that_was_noted(sealed: list[AuditEntry]) -> None:
@@ -208,8 +208,8 @@ def test_a_chain_cut_at_its_end_lacks_the_head_that_was_noted(sealed: list[Audit
     with databases.unguarded():
         AuditSeal.objects.filter(number__gte=4).delete()
         AuditEntry.objects.filter(pk__gte=sealed[3].pk).delete()
-    found = audit_chain.verify(noted)
-    assert found.faults == [] and not found.seen
+    verification = audit_chain.verify(noted)
+    assert verification.faults == [] and not verification.seen
 
 
 def test_the_command_names_head_tail_and_faults(sealed: list[AuditEntry], capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,11 +293,11 @@ def test_a_gap_is_passed_while_others_write(monkeypatch: pytest.MonkeyPatch) -> 
     seen = audit_chain._writers
 
     def begins_meanwhile() -> Any:
-        found = seen()
+        writers = seen()
         if not later.is_alive() and not written.is_set():
             later.start()
             assert written.wait(30)
-        return found
+        return writers
 
     monkeypatch.setattr(audit_chain, "_writers", begins_meanwhile)
     try:

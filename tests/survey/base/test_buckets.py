@@ -98,14 +98,14 @@ def test_another_machine_finds_a_folder_and_fetches_it_once(
 
 
 def test_two_workers_that_store_the_same_content_store_one_object(bucket: TestBucket, folder: Path) -> None:
-    found: list[dict[str, str]] = []
-    both = [threading.Thread(target=lambda: found.append(files.store_folder(folder))) for _worker in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join(timeout=120)
-    assert found == [found[0]] * 2 and len(bucket.objects()) == 2
-    assert files.folder_of(found[0]).is_dir()
+    stored_files: list[dict[str, str]] = []
+    both = [threading.Thread(target=lambda: stored_files.append(files.store_folder(folder))) for _worker in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(timeout=120)
+    assert stored_files == [stored_files[0]] * 2 and len(bucket.objects()) == 2
+    assert files.folder_of(stored_files[0]).is_dir()
 
 
 def test_an_upload_that_breaks_off_leaves_nothing_and_is_an_outage(

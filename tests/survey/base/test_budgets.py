@@ -23,19 +23,19 @@ def test_a_budget_is_spent_and_full_again_in_the_next_span() -> None:
 
 
 def test_each_has_a_budget_of_their_own_and_everybody_one_together() -> None:
-    one = Budget("visits", most=1, seconds=600)
-    assert [spend(one, who=who, now=NOON) for who in ("a", "b", "a", "")] == [0, 0, 360, 0]
+    budget = Budget("visits", most=1, seconds=600)
+    assert [spend(budget, who=who, now=NOON) for who in ("a", "b", "a", "")] == [0, 0, 360, 0]
     assert spend(Budget("calls", most=1, seconds=600), who="a", now=NOON) == 0
-    assert spend(one, now=NOON) == 360
+    assert spend(budget, now=NOON) == 360
 
 
 def test_what_is_given_back_can_be_spent_again() -> None:
-    one = Budget("visits", most=1, seconds=600)
-    give_back(one, who="a", now=NOON)
-    assert spend(one, who="a", now=NOON) == 0
-    give_back(one, who="a", now=NOON)
-    give_back(one, who="a", now=NOON)
-    assert [spend(one, who="a", now=NOON) for _time in range(2)] == [0, 360]
+    budget = Budget("visits", most=1, seconds=600)
+    give_back(budget, who="a", now=NOON)
+    assert spend(budget, who="a", now=NOON) == 0
+    give_back(budget, who="a", now=NOON)
+    give_back(budget, who="a", now=NOON)
+    assert [spend(budget, who="a", now=NOON) for _time in range(2)] == [0, 360]
 
 
 def test_nothing_stored_says_who_it_was_and_two_spans_cannot_be_linked() -> None:

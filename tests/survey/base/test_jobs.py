@@ -110,14 +110,14 @@ def test_who_asks_twice_while_it_is_not_over_gets_the_same_job(study: Study, use
 
 
 def test_a_wrong_argument_makes_no_row(study: Study, user: User) -> None:
-    for given, words in (
+    for arguments, words in (
         ({}, "there are: left, right"),
         ({"word": ["up"]}, "'up' cannot be chosen"),
         ({"word": ["left", "right"]}, "give it once"),
         ({"word": ["left"], "size": ["2"]}, "no such argument"),
     ):
         with pytest.raises(HunchError, match=words):
-            jobs.ask(study, "write", given, by=user)
+            jobs.ask(study, "write", arguments, by=user)
     assert not Job.objects.exists()
 
 

@@ -82,8 +82,8 @@ def row(request: pytest.FixtureRequest) -> Leased:
 
 
 def claimed(row: Leased) -> leases.Hold[Leased] | None:
-    found = leases.claim(type(row)._default_manager.all(), row.pk)
-    return None if found is None else leases.Hold(found)
+    claimed_row = leases.claim(type(row)._default_manager.all(), row.pk)
+    return None if claimed_row is None else leases.Hold(claimed_row)
 
 
 def lapse(row: Leased) -> None:

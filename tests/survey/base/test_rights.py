@@ -146,8 +146,8 @@ def test_readings_are_seen_by_the_banks_that_hold_their_text(mine: Study, theirs
         model = LanguageModel.objects.create(name=f"read {text[0]}")
         Reading.objects.create(language_model=model, text_sha256=text, characters=1, token_count=1, tokens=b"x")
     viewer = member(mine, "viewer")
-    assert [one.text_sha256 for one in rights.visible(viewer, Reading.objects.all())] == [shared]
-    assert [one.name for one in rights.visible(viewer, LanguageModel.objects.all())] == ["read a"]
+    assert [reading.text_sha256 for reading in rights.visible(viewer, Reading.objects.all())] == [shared]
+    assert [language_model.name for language_model in rights.visible(viewer, LanguageModel.objects.all())] == ["read a"]
 
 
 def test_a_token_for_some_studies_limits_even_a_superuser(mine: Study, theirs: Study) -> None:

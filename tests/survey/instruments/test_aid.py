@@ -67,7 +67,7 @@ def test_the_target_the_evidence_and_their_copies_are_never_among_them() -> None
     assert known.nearest(1, without=[], count=9).tolist() == [0, 3, 4]  # Not the copy in another order and case.
     assert known.nearest(0, without=[2], count=9).tolist() == [3, 4]
     assert known.most_alike == 2
-    assert [found.tolist() for found in known.of_pairs([0, 1, 0], [2, -1, 3], 9)] == [[3, 4], [0, 3, 4], [1, 2, 4]]
+    assert [of_pair.tolist() for of_pair in known.of_pairs([0, 1, 0], [2, -1, 3], 9)] == [[3, 4], [0, 3, 4], [1, 2, 4]]
 
 
 def test_with_vectors_the_angle_decides_and_copies_stay_out() -> None:
@@ -113,11 +113,11 @@ def test_every_planned_item_has_an_aid_of_other_questions_that_the_model_was_ask
     position = dict(Question.objects.values_list("external_id", "position"))
     aids = list(Aid.objects.select_related("pair__target", "pair__evidence"))
     assert len(aids) == Pair.objects.count() > 60 and any(one.pair.evidence is None for one in aids)
-    for one in aids:
-        shown = {one.pair.target.external_id, one.pair.evidence.external_id if one.pair.evidence else ""}
-        assert len(set(one.questions)) == one.asked == K and not shown & {*one.questions}
-        assert one.right == sum(position[key] % 3 != 0 for key in one.questions)  # As `answered` answers.
-        assert (one.language_model, one.similarity) == ("parrot", "words")
+    for aid in aids:
+        question_ids = {aid.pair.target.external_id, aid.pair.evidence.external_id if aid.pair.evidence else ""}
+        assert len(set(aid.questions)) == aid.asked == K and not question_ids & {*aid.questions}
+        assert aid.right == sum(position[key] % 3 != 0 for key in aid.questions)  # As `answered` answers.
+        assert (aid.language_model, aid.similarity) == ("parrot", "words")
 
 
 @pytest.mark.django_db
@@ -163,9 +163,9 @@ def test_embeddings_decide_where_the_study_says_so_and_are_asked_for_first() -> 
     assert QuestionVector.objects.count() == 40
     made = cast.small_study(on=bank, **file)
     planning.plan_stage(cast.stage_of(made))
-    for one in Aid.objects.select_related("pair__target", "pair__evidence"):
-        near = [int(key[1:]) - one.pair.target.position for key in one.questions]
-        assert one.similarity == "embeddings" and max(map(abs, near)) <= K and 0 not in near
+    for aid in Aid.objects.select_related("pair__target", "pair__evidence"):
+        near = [int(key[1:]) - aid.pair.target.position for key in aid.questions]
+        assert aid.similarity == "embeddings" and max(map(abs, near)) <= K and 0 not in near
 
 
 # What is refused
@@ -224,24 +224,24 @@ def test_a_plan_is_refused_where_too_few_answered_questions_are_left() -> None:
 
 def aids_by_level(sitting: Sitting) -> dict[str, list[tuple[str, str]]]:
     """By level and screen: what the aid said on the pages of a person who answers everything."""
-    found: dict[str, list[tuple[str, str]]] = {"alone": [], "aided": []}
+    aids: dict[str, list[tuple[str, str]]] = {"alone": [], "aided": []}
     step = current_step(sitting)
     while step.kind != "end":
         if step.kind == "item" and step.screen is not None:
             own = Assignment.objects.filter(sitting=sitting, completed_at=None).order_by("position")[0]
             words = step.screen.words.get("aid", "")
-            found[own.levels()["help"]].append((step.screen.parts.get("aid", {}).get("value", ""), words))
+            aids[own.levels()["help"]].append((step.screen.parts.get("aid", {}).get("value", ""), words))
         step = advance(sitting=sitting, step=step.number, data=cast.answers_for(step))
-    return found
+    return aids
 
 
 @pytest.mark.django_db
 def test_only_people_in_the_arm_see_it_and_the_export_has_what_they_saw(tmp_path: Path) -> None:
     study = aided()
     sitting = cast.begin(study)
-    shown = aids_by_level(sitting)
-    assert {*shown["alone"]} == {("", "")} and len(shown["aided"]) >= 8
-    for value, words in shown["aided"]:
+    aids = aids_by_level(sitting)
+    assert {*aids["alone"]} == {("", "")} and len(aids["aided"]) >= 8
+    for value, words in aids["aided"]:
         right, asked = value.split("/")
         assert words == (
             f"The model was really asked the {asked} other questions that are most similar to this one: {right} of "
@@ -253,7 +253,7 @@ def test_only_people_in_the_arm_see_it_and_the_export_has_what_they_saw(tmp_path
     rows = [row for row in rows if row["prior"]]
     counted = Counter(row["aid_asked"] for row in rows)
     assert len(rows) == 10
-    assert counted[str(K)] == len(shown["aided"]) / 2 and counted[""] == len(shown["alone"]) / 2
+    assert counted[str(K)] == len(aids["aided"]) / 2 and counted[""] == len(aids["alone"]) / 2
     for row in rows:
         aid = Aid.objects.get(pair__item__key=row["item"])
         own = (row["aid_right"], row["aid_questions"], row["aid_similarity"])
@@ -314,9 +314,9 @@ def pair_page(study: Study, pair: Pair) -> str:
         cast.join_all(user)
     client = Client()
     client.force_login(user)
-    found = client.get(f"/admin/belief_update/pair/{pair.pk}/change/")
-    assert found.status_code == 200
-    return html.unescape(found.content.decode())
+    response = client.get(f"/admin/belief_update/pair/{pair.pk}/change/")
+    assert response.status_code == 200
+    return html.unescape(response.content.decode())
 
 
 @pytest.mark.django_db
@@ -324,11 +324,11 @@ def test_a_pairs_page_and_a_replay_say_what_the_aid_said() -> None:
     study = aided()
     sitting = cast.begin(study)
     aids_by_level(sitting)
-    shown = [page for page in replay(sitting).pages if "similar to this one" in " ".join(page.texts)]
+    pages = [page for page in replay(sitting).pages if "similar to this one" in " ".join(page.texts)]
     own = Assignment.objects.filter(sitting=sitting, conditions__level="aided").select_related("slot__item__pair__aid")
-    stored = {one.position: one.slot.item.pair.aid for one in own}
-    assert {page.title.split(",")[0] for page in shown} == {f"item {position}" for position in stored}
-    for page in shown:
+    stored = {assignment.position: assignment.slot.item.pair.aid for assignment in own}
+    assert {page.title.split(",")[0] for page in pages} == {f"item {position}" for position in stored}
+    for page in pages:
         aid = stored[int(page.title.split(",")[0].removeprefix("item "))]
         assert f"{aid.right} of these {aid.asked} answers were correct" in " ".join(page.texts)
     (_position, aid), *_rest = stored.items()
@@ -346,19 +346,19 @@ def test_simulated_people_move_towards_what_the_aid_says_by_a_set_weight() -> No
 
 
 def test_figures_are_ratios_of_sums_over_stated_beliefs() -> None:
-    given = ArmAnswers(
+    answers = ArmAnswers(
         prior=np.array([0.4, 0.6, 1.0]),
         posterior=np.array([0.5, 0.8, 0.0]),
         correct=np.array([1.0, 0.0, 1.0]),
         counts=np.array([1.0, 1.0, 0.0]),  # The third shows an outcome that the model did not have.
     )
     wanted = measures_of_arms([19.0], [Rule("threshold", 0.5), Rule("proportional")])
-    found = {one.name: one for one in as_measures(wanted, given)}
+    measures = {as_measure.name: as_measure for as_measure in as_measures(wanted, answers)}
 
     def ratio(name: str) -> float:
-        one = found[name]
-        assert one.per is not None and one.where is not None
-        return float(one.values[one.where].sum() / one.per[one.where].sum())
+        measure = measures[name]
+        assert measure.per is not None and measure.where is not None
+        return float(measure.values[measure.where].sum() / measure.per[measure.where].sum())
 
     assert ratio("accuracy_posterior_19") == pytest.approx((0.5 + 19 * 0.2) / 20)
     assert ratio("accuracy_prior_19") == pytest.approx((0.4 + 19 * 0.4) / 20)
@@ -367,13 +367,13 @@ def test_figures_are_ratios_of_sums_over_stated_beliefs() -> None:
     assert ratio("deployed_posterior_threshold") == 0.5
     assert ratio("performance_posterior_proportional") == pytest.approx(0.25)
     assert ratio("correct") == 0.5
-    assert len(found) == len(wanted) and all(np.isfinite(one.values).all() for one in found.values())
+    assert len(measures) == len(wanted) and all(np.isfinite(measure.values).all() for measure in measures.values())
 
 
 def test_a_certain_belief_that_is_wrong_has_a_finite_loss() -> None:
-    given = ArmAnswers(np.array([1.0]), np.array([1.0]), np.array([0.0]), np.array([1.0]))
-    (found,) = as_measures([ArmMeasure("cross_entropy", "posterior", alpha=1.0)], given)
-    assert found.values[0] == pytest.approx(-math.log(0.005))
+    answers = ArmAnswers(np.array([1.0]), np.array([1.0]), np.array([0.0]), np.array([1.0]))
+    (measure,) = as_measures([ArmMeasure("cross_entropy", "posterior", alpha=1.0)], answers)
+    assert measure.values[0] == pytest.approx(-math.log(0.005))
 
 
 @kept
@@ -383,9 +383,13 @@ def answered_arms() -> Study:
     stage = filled.answer(cast.stage_of(study))
     AssignmentCondition.objects.bulk_create(
         AssignmentCondition(
-            assignment=one, factor="help", level=["alone", "aided"][one.position % 2], probability=0.5, seed=1
+            assignment=assignment,
+            factor="help",
+            level=["alone", "aided"][assignment.position % 2],
+            probability=0.5,
+            seed=1,
         )
-        for one in Assignment.objects.filter(slot__stage=stage)
+        for assignment in Assignment.objects.filter(slot__stage=stage)
     )
     told = Belief.objects.filter(kind="posterior", response__assignment__conditions__level="aided")
     for belief in told.select_related("response__assignment__slot__item__pair__target"):
@@ -400,11 +404,11 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     ModelAnswer.objects.filter(language_model__name="parrot", question__position__lt=5).update(unreadable=1)
     made = reports.make(study, "arms", {"alpha": ["1"]})
     lines = {
-        (one["belief"], one["measure"], one["rule"]): one
-        for one in made.data["arm_differences"]
-        if one["llm"] == "parrot"
+        (difference["belief"], difference["measure"], difference["rule"]): difference
+        for difference in made.data["arm_differences"]
+        if difference["llm"] == "parrot"
     }
-    assert all(one["level"] == "aided" and one["less"] == "alone" for one in lines.values())
+    assert all(line["level"] == "aided" and line["less"] == "alone" for line in lines.values())
     after, before = lines["posterior", "accuracy", None], lines["prior", "accuracy", None]
     assert after["low"] > 0.1 and after["p"] < 0.01
     assert before["low"] < 0 < before["high"]
@@ -413,9 +417,9 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     assert counts == {"parrot": 5}
     assert lines["posterior", "cross_entropy", None]["high"] < 0
     told = {
-        (one["belief"], one["measure"], one["rule"]): one["value"]
-        for one in made.data["arms"]
-        if one["level"] == "aided"
+        (arm["belief"], arm["measure"], arm["rule"]): arm["value"]
+        for arm in made.data["arms"]
+        if arm["level"] == "aided"
     }
     assert told["posterior", "accuracy", None] == pytest.approx(0.9)
     # Whoever is told the truth deploys the model just where it is right.

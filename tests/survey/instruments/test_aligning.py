@@ -40,14 +40,14 @@ def answers_of(name: str, study: Study, *, share: float, leave_out: int = 0) -> 
     rng = np.random.default_rng(len(name))
     model = LanguageModel.objects.create(name=name)
     questions = eligible_questions(study)
-    given = {question.pk: int(rng.random() < share) for question in questions[: len(questions) - leave_out]}
+    answers = {question.pk: int(rng.random() < share) for question in questions[: len(questions) - leave_out]}
     ModelAnswer.objects.bulk_create(
-        ModelAnswer(language_model=model, question_id=key, correct=bool(correct)) for key, correct in given.items()
+        ModelAnswer(language_model=model, question_id=key, correct=bool(correct)) for key, correct in answers.items()
     )
-    return given
+    return answers
 
 
-def by_hand(study: Study, given: dict[int, int], alpha: float) -> tuple[float, int]:
+def by_hand(study: Study, answers: dict[int, int], alpha: float) -> tuple[float, int]:
     """Weighted accuracy by plain loops over the stored candidates."""
     stored = CandidateSet.objects.get(stage__study=study, stage__index=2)
     questions = eligible_questions(study)
@@ -56,12 +56,12 @@ def by_hand(study: Study, given: dict[int, int], alpha: float) -> tuple[float, i
     count = 0
     for row in files.load_array(stored.file_sha256):
         first, second = questions[row["evidence"]].pk, questions[row["target"]].pk
-        if given.get(first) != row["outcome"] or second not in given:
+        if answers.get(first) != row["outcome"] or second not in answers:
             continue
         after = figures["posterior_correct" if row["outcome"] else "posterior_incorrect"]
         p = float(row["score"])
         belief = p * after + (1 - p) * figures["prior"]
-        y = given[second]
+        y = answers[second]
         gained += y * belief + alpha * (1 - y) * (1 - belief)
         most += y + alpha * (1 - y)
         count += 1
@@ -69,11 +69,11 @@ def by_hand(study: Study, given: dict[int, int], alpha: float) -> tuple[float, i
 
 
 def test_a_models_accuracy_is_that_over_the_candidates_with_its_real_outcomes(study: Study) -> None:
-    given = answers_of("good", study, share=0.8)
-    found = aligning.alignment_of(study, alphas=[1, 19], samples=200)
-    (score,) = found.scores
+    answers = answers_of("good", study, share=0.8)
+    alignment = aligning.alignment_of(study, alphas=[1, 19], samples=200)
+    (score,) = alignment.scores
     for place, alpha in enumerate((1, 19)):
-        value, count = by_hand(study, given, alpha)
+        value, count = by_hand(study, answers, alpha)
         assert score.accuracy[place] == pytest.approx(value, abs=1e-6)
         assert score.pairs == count
     assert (score.accuracy_interval[:, 0] < score.accuracy).all()
@@ -88,9 +88,9 @@ def test_averages_are_the_studys_own_estimates(study: Study) -> None:
 def test_models_are_compared_each_over_its_own_pairs(study: Study) -> None:
     answers_of("good", study, share=0.9)
     answers_of("poorer", study, share=0.3)
-    found = aligning.alignment_of(study, samples=400)
-    (difference,) = found.differences
-    first, second = found.scores
+    alignment = aligning.alignment_of(study, samples=400)
+    (difference,) = alignment.differences
+    first, second = alignment.scores
     assert difference.accuracy == pytest.approx(first.accuracy - second.accuracy)
     assert first.accuracy[0] > second.accuracy[0]
 
@@ -98,17 +98,17 @@ def test_models_are_compared_each_over_its_own_pairs(study: Study) -> None:
 def test_a_model_with_few_answers_is_left_out_and_named(study: Study) -> None:
     answers_of("good", study, share=0.8)
     answers_of("hardly", study, share=0.8, leave_out=len(eligible_questions(study)) - 2)
-    found = aligning.alignment_of(study, samples=200)
-    assert [score.name for score in found.scores] == ["good"]
-    assert any(note.startswith("hardly: left out") for note in found.notes)
+    alignment = aligning.alignment_of(study, samples=200)
+    assert [score.name for score in alignment.scores] == ["good"]
+    assert any(note.startswith("hardly: left out") for note in alignment.notes)
 
 
 def test_beliefs_by_regression_stand_beside_the_mixture(study: Study) -> None:
     answers_of("good", study, share=0.8)
-    found = aligning.alignment_of(study, samples=200)
-    assert found.beliefs is not None
-    assert {table.beliefs for table in found.deployment} == {"mixture", "regression"}
-    assert all(0 <= one.performance <= one.mean <= 1 for table in found.deployment for one in table.models)
+    alignment = aligning.alignment_of(study, samples=200)
+    assert alignment.beliefs is not None
+    assert {table.beliefs for table in alignment.deployment} == {"mixture", "regression"}
+    assert all(0 <= model.performance <= model.mean <= 1 for table in alignment.deployment for model in table.models)
 
 
 def test_the_report_is_json(study: Study) -> None:
@@ -121,50 +121,53 @@ def test_the_report_is_json(study: Study) -> None:
     assert row["unreadable"] == {"good": 1}
     made = reports.make(study, "alignment", {"samples": ["200"]})
     for name in ("alignment", "deployment"):
-        (table,) = (one for one in made.tables if one.name == name)
+        (table,) = (table for table in made.tables if table.name == name)
         assert {row["unreadable"] for row in table.records()} == {1}
 
 
 def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:
     answers_of("good", study, share=0.8)
     answers_of("poor", study, share=0.5)
-    found = aligning.alignment_of(study, samples=200)
-    for table in found.deployment:
-        ranked = sorted(table.models, key=lambda one: -one.performance)
+    alignment = aligning.alignment_of(study, samples=200)
+    for table in alignment.deployment:
+        ranked = sorted(table.models, key=lambda model: -model.performance)
         (pair,) = table.fragility.neighbours
-        assert [table.models[pair.ahead].name, table.models[pair.behind].name] == [one.name for one in ranked]
+        assert [table.models[pair.ahead].name, table.models[pair.behind].name] == [model.name for model in ranked]
         assert pair.margin == pytest.approx(ranked[0].performance - ranked[1].performance)
         assert pair.margin_after is not None
         assert pair.margin_after < 0
     nothing = dict.fromkeys(("alpha", "condition", "llm", "task"), ())
     asked = Given(threshold=("0.5",), samples=("200",), failures=("10",), **nothing)
     report = AlignmentReport().make(study, asked)
-    table = next(one for one in report.tables if one.name == "fragility")
+    table = next(table for table in report.tables if table.name == "fragility")
     assert {row[1] for row in table.rows} == {"first", "neighbours"}
     row = next(row for row in table.rows if row[1] == "neighbours")
     assert len(row[8].split("; ")) == row[5]
 
 
 def test_failures_are_pairs_that_led_people_astray(study: Study) -> None:
-    given = answers_of("good", study, share=0.6)
+    answers = answers_of("good", study, share=0.6)
     lines = aligning.failures_of(study)
     assert lines
     assert [line.gain for line in lines] == sorted((line.gain for line in lines), reverse=True)
     for line in lines:
-        assert (given[line.evidence.pk], given[line.target.pk]) == (1, 0)
+        assert (answers[line.evidence.pk], answers[line.target.pk]) == (1, 0)
         changes = []
-        for one in Assignment.objects.filter(
+        for assignment in Assignment.objects.filter(
             slot__item__pair__evidence=line.evidence,
             slot__item__pair__target=line.target,
             slot__item__pair__outcome=True,
             state="counted",
         ):
-            values = {response.screen: response.belief.value for response in one.responses.all()}
+            values = {response.screen: response.belief.value for response in assignment.responses.all()}
             changes.append(values["posterior"] - values["prior"])
         assert line.gain == pytest.approx(np.mean(changes))
         assert line.answers == len(changes)
     task = lines[0].target.task.name
-    assert all(task in (one.evidence.task.name, one.target.task.name) for one in aligning.failures_of(study, task=task))
+    assert all(
+        task in (failure.evidence.task.name, failure.target.task.name)
+        for failure in aligning.failures_of(study, task=task)
+    )
     assert aligning.failures_of(study, llm="nobody") == []
 
 
@@ -185,40 +188,40 @@ def in_fractions(study: Study, name: str = "graded") -> dict[int, float]:
     """A model whose answers are right in 0, 1, 2, 3 or 4 of 4 replies."""
     rng = np.random.default_rng(4)
     model = LanguageModel.objects.create(name=name)
-    given = {question.pk: int(rng.integers(0, 5)) / 4 for question in eligible_questions(study)}
-    rows = [ModelAnswer(language_model=model, question_id=key) for key in given]
+    answers = {question.pk: int(rng.integers(0, 5)) / 4 for question in eligible_questions(study)}
+    rows = [ModelAnswer(language_model=model, question_id=key) for key in answers]
     for row in rows:
-        row.grade(given[row.question_id])
+        row.grade(answers[row.question_id])
     ModelAnswer.objects.bulk_create(rows)
-    return given
+    return answers
 
 
-def accuracy_in_fractions(study: Study, given: dict[int, float], alpha: float) -> float:
+def accuracy_in_fractions(study: Study, answers: dict[int, float], alpha: float) -> float:
     stored = aligning.scored_pool(study)
     questions = eligible_questions(study)
     figures = {figure.name: figure.combined.value / 100 for figure in estimate(study).figures if figure.combined}
     gained = most = 0.0
     for row in aligning.pool_rows(stored):
-        t = given[questions[row["evidence"]].pk]
+        t = answers[questions[row["evidence"]].pk]
         chance = t if row["outcome"] else 1 - t
         after = figures["posterior_correct" if row["outcome"] else "posterior_incorrect"]
         belief = float(row["score"]) * after + (1 - float(row["score"])) * figures["prior"]
-        y = given[questions[row["target"]].pk]
+        y = answers[questions[row["target"]].pk]
         gained += chance * (y * belief + alpha * (1 - y) * (1 - belief))
         most += chance * (y + alpha * (1 - y))
     return gained / most
 
 
 def test_a_model_that_answers_in_fractions_is_scored_by_the_chance_of_its_outcomes(study: Study) -> None:
-    given = in_fractions(study)
-    found = aligning.alignment_of(study, alphas=[1, 19], samples=200)
-    (score,) = found.scores
+    answers = in_fractions(study)
+    alignment = aligning.alignment_of(study, alphas=[1, 19], samples=200)
+    (score,) = alignment.scores
     for place, alpha in enumerate((1, 19)):
-        assert score.accuracy[place] == pytest.approx(accuracy_in_fractions(study, given, alpha), abs=1e-6)
+        assert score.accuracy[place] == pytest.approx(accuracy_in_fractions(study, answers, alpha), abs=1e-6)
     assert score.accuracy_interval[0, 0] < score.accuracy[0] < score.accuracy_interval[0, 1]
-    deployed = found.deployment[1].models[0]
+    deployed = alignment.deployment[1].models[0]
     assert 0 < deployed.performance < deployed.mean < 1
-    assert all(given[line.evidence.pk] > 0.5 > given[line.target.pk] for line in aligning.failures_of(study))
+    assert all(answers[line.evidence.pk] > 0.5 > answers[line.target.pk] for line in aligning.failures_of(study))
 
 
 @pytest.mark.torch
@@ -229,9 +232,9 @@ def test_candidates_that_are_all_pairs_have_uniform_pairs_beside_them() -> None:
     rows = aligning.pool_rows(stored)
     n = len(eligible_questions(study))
     assert len(rows) == len(np.unique(rows[["evidence", "target", "outcome"]])) == min(scoring.UNIFORM, 2 * n * (n - 1))
-    given = answers_of("good", study, share=0.8)
+    answers = answers_of("good", study, share=0.8)
     (score,) = aligning.alignment_of(study, alphas=[19], samples=200).scores
-    exact = {key: float(value) for key, value in given.items()}
+    exact = {key: float(value) for key, value in answers.items()}
     assert score.accuracy[0] == pytest.approx(accuracy_in_fractions(study, exact, 19), abs=1e-6)
 
 

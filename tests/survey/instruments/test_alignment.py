@@ -135,18 +135,20 @@ def test_a_difference_is_paired_and_so_narrower_than_of_two_separate_models():
     nearly = data["correct"].copy()
     nearly[:10] = 1 - nearly[:10]
     comparison = compared(trial("a", data["outcome"], data["correct"]), trial("b", data["outcome"], nearly), data=data)
-    found = comparison.difference("a", "b", [1])
-    assert found.accuracy == pytest.approx(comparison.score("a", [1]).accuracy - comparison.score("b", [1]).accuracy)
+    difference = comparison.difference("a", "b", [1])
+    assert difference.accuracy == pytest.approx(
+        comparison.score("a", [1]).accuracy - comparison.score("b", [1]).accuracy
+    )
     own = comparison.score("a", [1]).accuracy_interval[0]
-    assert np.ptp(found.accuracy_interval[0]) < np.ptp(own)
+    assert np.ptp(difference.accuracy_interval[0]) < np.ptp(own)
 
 
 def test_a_model_against_itself_differs_by_nothing():
     data = made_up()
     same = [trial(name, data["outcome"], data["correct"]) for name in ("a", "b")]
-    found = compared(*same, data=data).difference("a", "b")
-    assert (found.accuracy == 0).all()
-    assert (found.accuracy_p == 1).all()
+    difference = compared(*same, data=data).difference("a", "b")
+    assert (difference.accuracy == 0).all()
+    assert (difference.accuracy_p == 1).all()
 
 
 def test_unanswered_pairs_count_nowhere():
@@ -161,15 +163,15 @@ def test_unanswered_pairs_count_nowhere():
 
 def test_averages_that_vary_make_intervals_wider_and_constant_ones_leave_them():
     data = made_up()
-    one = trial("a", data["outcome"], data["correct"])
-    fixed = compared(one, data=data).score("a")
+    own_trial = trial("a", data["outcome"], data["correct"])
+    fixed = compared(own_trial, data=data).score("a")
     constant = np.tile(averages_as_row(PAPER_AVERAGES), (2000, 1))
-    assert compared(one, data=data, averages_draws=constant).score("a").accuracy_interval == pytest.approx(
+    assert compared(own_trial, data=data, averages_draws=constant).score("a").accuracy_interval == pytest.approx(
         fixed.accuracy_interval, abs=1e-6
     )
     moving = np.clip(constant + np.random.default_rng(2).normal(0, 0.05, (2000, 1)), 0.01, 0.99)
-    wider = compared(one, data=data, averages_draws=moving).score("a", [19])
-    assert np.ptp(wider.accuracy_interval) > np.ptp(compared(one, data=data).score("a", [19]).accuracy_interval)
+    wider = compared(own_trial, data=data, averages_draws=moving).score("a", [19])
+    assert np.ptp(wider.accuracy_interval) > np.ptp(compared(own_trial, data=data).score("a", [19]).accuracy_interval)
 
 
 def test_it_refuses_a_model_without_answers_and_two_of_one_name():
@@ -186,24 +188,24 @@ def test_a_model_in_fractions_is_the_mean_over_its_replies():
     data = made_up(n=40)
     rng = np.random.default_rng(3)
     outcome, correct = rng.integers(0, 5, 40) / 4, rng.integers(0, 5, 40) / 4
-    found = compared(Trial("a", outcome, correct, np.ones(40, bool)), data=data).score("a", [1, 19])
+    score = compared(Trial("a", outcome, correct, np.ones(40, bool)), data=data).score("a", [1, 19])
     gained, lost, right, wrong = np.zeros(2), np.zeros(2), 0.0, 0.0
     alphas = np.array([1, 19])
     for row in range(40):
-        for shown, chance in ((1, outcome[row]), (0, 1 - outcome[row])):
-            change = data["change_if_correct" if shown else "change_if_incorrect"][row]
-            (belief,) = mixture_belief([change], [shown], PAPER_AVERAGES)
+        for shown_outcome, chance in ((1, outcome[row]), (0, 1 - outcome[row])):
+            change = data["change_if_correct" if shown_outcome else "change_if_incorrect"][row]
+            (belief,) = mixture_belief([change], [shown_outcome], PAPER_AVERAGES)
             y = correct[row]
             gained += chance * (y * belief + alphas * (1 - y) * (1 - belief))
             lost -= chance * (y * np.log(belief) + alphas * (1 - y) * np.log(1 - belief))
             right, wrong = right + chance * y, wrong + chance * (1 - y)
-    assert found.accuracy == pytest.approx(gained / (right + alphas * wrong))
-    assert found.cross_entropy == pytest.approx(lost / (right + alphas * wrong))
-    assert (found.accuracy_interval[:, 0] < found.accuracy).all()
+    assert score.accuracy == pytest.approx(gained / (right + alphas * wrong))
+    assert score.cross_entropy == pytest.approx(lost / (right + alphas * wrong))
+    assert (score.accuracy_interval[:, 0] < score.accuracy).all()
     moving = np.tile(averages_as_row(PAPER_AVERAGES), (2000, 1))
     trial_in_fractions = Trial("a", outcome, correct, np.ones(40, bool))
     again = compared(trial_in_fractions, data=data, averages_draws=moving).score("a", [1, 19])
-    assert again.accuracy_interval == pytest.approx(found.accuracy_interval, abs=1e-5)
+    assert again.accuracy_interval == pytest.approx(score.accuracy_interval, abs=1e-5)
 
 
 def test_weights_and_fractions_that_are_whole_change_nothing():

@@ -32,12 +32,12 @@ GAP: dict[str, Any] = {
 }
 
 
-def rows_of(*given: tuple[int, int, int]) -> np.ndarray:
+def rows_of(*triples: tuple[int, int, int]) -> np.ndarray:
     """Of (evidence, target, outcome)."""
-    found = np.zeros(len(given), dtype=ROW)
-    for row, values in zip(found, given, strict=True):
+    rows = np.zeros(len(triples), dtype=ROW)
+    for row, values in zip(rows, triples, strict=True):
         row["evidence"], row["target"], row["outcome"] = values
-    return found
+    return rows
 
 
 def models_on(bank: Bank) -> None:
@@ -53,10 +53,10 @@ def models_on(bank: Bank) -> None:
 
 def test_models_count_by_how_far_they_show_the_outcome_that_is_seen() -> None:
     right = np.array([[1.0, 0.0, np.nan], [0.25, 1.0, np.nan]])
-    found = models_share(rows_of((0, 1, 1), (0, 1, 0), (1, 0, 0), (-1, 1, -1), (0, 2, 1), (2, 1, 1)), right)
+    shares = models_share(rows_of((0, 1, 1), (0, 1, 0), (1, 0, 0), (-1, 1, -1), (0, 2, 1), (2, 1, 1)), right)
     # (1 x 0 + 0.25 x 1) / 1.25; only the second is wrong on the evidence; only the first; without evidence both.
-    assert found[:4] == pytest.approx([0.2, 1.0, 1.0, 0.5])
-    assert np.isnan(found[4:]).all()  # Nobody answered the target, or the evidence.
+    assert shares[:4] == pytest.approx([0.2, 1.0, 1.0, 0.5])
+    assert np.isnan(shares[4:]).all()  # Nobody answered the target, or the evidence.
 
 
 def test_the_belief_is_foreseen_from_outcome_and_target() -> None:
@@ -69,8 +69,8 @@ def test_the_belief_is_foreseen_from_outcome_and_target() -> None:
     truth = 0.4 + 0.1 * rows["outcome"] + 0.2 * right.mean(axis=0)[rows["target"]] + own[rows["target"]]
     told = np.arange(len(rows)) < 2000
     stated = np.clip(truth[told] + rng.normal(0, 0.2, told.sum()), 0, 1)
-    found = expected_belief(rows, rows[told], stated, right=right, tasks=tasks, lengths=np.full(n, 9.0))
-    assert np.sqrt(np.mean((found - truth)[~told] ** 2)) < 0.04 < truth[~told].std() / 2
+    foreseen = expected_belief(rows, rows[told], stated, right=right, tasks=tasks, lengths=np.full(n, 9.0))
+    assert np.sqrt(np.mean((foreseen - truth)[~told] ** 2)) < 0.04 < truth[~told].std() / 2
     nothing = expected_belief(rows, rows[:0], np.zeros(0), right=right, tasks=tasks, lengths=np.full(n, 9.0))
     assert set(nothing) == {0.5}
 
@@ -85,11 +85,11 @@ def test_a_later_stage_draws_where_people_and_models_part() -> None:
     assert not verify_stage(stage).differences
     stored = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)
     # The belief lies near 60 %, and models are wrong on every second target. No model shows the other outcomes.
-    shown = stored["outcome"] == (stored["evidence"] % 2 == 0)
+    shown_right = stored["outcome"] == (stored["evidence"] % 2 == 0)
     wrong = stored["target"] % 2 == 1
     gap = stored["priority"]
-    assert 0 == gap[~shown].max() < gap[shown & ~wrong].min()
-    assert pytest.approx(gap[shown & wrong].mean(), abs=0.1) == 0.55 and gap[shown & ~wrong].mean() < 0.5
+    assert 0 == gap[~shown_right].max() < gap[shown_right & ~wrong].min()
+    assert pytest.approx(gap[shown_right & wrong].mean(), abs=0.1) == 0.55 and gap[shown_right & ~wrong].mean() < 0.5
     slots = list(Slot.objects.filter(stage=stage, role="sampled").select_related("item__pair__target"))
     often = max(slot.inclusion_probability for slot in slots)
     top = [slot.item.pair.target.position % 2 for slot in slots if slot.inclusion_probability == often]
@@ -172,10 +172,10 @@ def test_only_the_model_that_people_are_told_about_counts() -> None:
     questions = list(study.bank.questions.select_related("task").order_by("position"))
     rows = rows_of((0, 2, 1), (1, 3, 0))
     ModelAnswer.objects.filter(language_model__name="ash").update(correct=False)
-    found = instrument.priority.of(
+    priorities = instrument.priority.of(
         rows=rows, questions=questions, chances=None, answers=[], rng=np.random.default_rng(0)
     )
-    assert found.tolist() == [
+    assert priorities.tolist() == [
         0.5,
         0.5,
     ]  # Nobody answered yet, so that the belief is a half.
@@ -202,7 +202,7 @@ def test_what_is_known_of_questions_makes_the_columns_of_the_forecast() -> None:
 def test_what_a_target_adds_is_drawn_in_by_its_answers() -> None:
     """Nothing but the target differs: two answers to the first, one to the second, none to the third."""
     alike, asked = rows_of((-1, 0, -1), (-1, 1, -1), (-1, 2, -1)), rows_of((-1, 0, -1), (-1, 0, -1), (-1, 1, -1))
-    found = expected_belief(
+    foreseen = expected_belief(
         alike,
         asked,
         np.array([0.2, 0.4, 0.9]),
@@ -210,7 +210,7 @@ def test_what_a_target_adds_is_drawn_in_by_its_answers() -> None:
         tasks=np.zeros(3, dtype=int),
         lengths=np.ones(3),
     )
-    assert found == pytest.approx([0.5 - 0.4 / 7, 0.5 + 0.4 / 6, 0.5])
+    assert foreseen == pytest.approx([0.5 - 0.4 / 7, 0.5 + 0.4 / 6, 0.5])
     of_tasks = expected_belief(
         alike,
         asked,
@@ -219,7 +219,7 @@ def test_what_a_target_adds_is_drawn_in_by_its_answers() -> None:
         tasks=np.array([0, 0, 1]),
         lengths=np.ones(3),
     )
-    assert of_tasks == pytest.approx(found)
+    assert of_tasks == pytest.approx(foreseen)
     other = rows_of((-1, 0, -1), (-1, 2, -1))
     half = expected_belief(
         other, other, np.array([0.4, 0.6]), right=np.full((1, 3), 0.5), tasks=np.array([0, 0, 1]), lengths=np.ones(3)

@@ -26,12 +26,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MODES = ("direction", "blank", "keep_button", "prefilled")
 
 
-def options(**given: Any) -> dict[str, Any]:
-    return {"instrument": {"kind": "belief_update", "options": given}}
+def options(**fields: Any) -> dict[str, Any]:
+    return {"instrument": {"kind": "belief_update", "options": fields}}
 
 
-def open_study(**given: Any) -> Study:
-    return cast.open_study(**options(**given))
+def open_study(**fields: Any) -> Study:
+    return cast.open_study(**options(**fields))
 
 
 class Walker:
@@ -223,21 +223,21 @@ def older(study: Study) -> Study:
 def test_an_older_study_keeps_its_screens_and_their_hashes() -> None:
     study = older(open_study())
     walker = Walker(study)
-    shown = []
+    screens = []
     for value in ("60", "70"):
         screen = walker.screen
         assert list(screen.form().fields) == ["value"]
-        shown.append({"screen": screen.name, "title": screen.title, "parts": screen.parts})
+        screens.append({"screen": screen.name, "title": screen.title, "parts": screen.parts})
         walker.post(value=value)
-    assert [set(one["parts"]) for one in shown] == [{"target"}, {"target", "prior", "evidence", "outcome"}]
+    assert [set(screen["parts"]) for screen in screens] == [{"target"}, {"target", "prior", "evidence", "outcome"}]
     hashes = Response.objects.order_by("number").values_list("screen_sha256", flat=True)
-    assert list(hashes) == [digest(one) for one in shown]
+    assert list(hashes) == [digest(screen) for screen in screens]
     assert Assignment.objects.get(position=1).is_complete
 
 
 def test_new_options_are_in_the_hash_and_can_be_read() -> None:
     hashes, variants = set(), set()
-    for number, given in enumerate(
+    for number, fields in enumerate(
         [
             {},
             {"answer_mode": "blank"},
@@ -246,7 +246,7 @@ def test_new_options_are_in_the_hash_and_can_be_read() -> None:
             {"models": "unsaid", "answer_mode": "prefilled"},
         ]
     ):
-        walker = Walker(cast.open_study(slug=f"v{number}", **options(**given)))
+        walker = Walker(cast.open_study(slug=f"v{number}", **options(**fields)))
         target = walker.screen.parts["target"]
         walker.post(value="60")
         screen = walker.screen
@@ -314,12 +314,12 @@ def test_the_order_is_drawn_evenly_and_is_the_same_again() -> None:
     assert set(orders) == {("lower", "same", "higher"), ("higher", "same", "lower")}
     assert 900 < orders.count(("lower", "same", "higher")) < 1100
     others = [variants.order_of(Seated(number), seed=8) for number in range(2000)]  # type: ignore[arg-type]
-    assert 900 < sum(one == other for one, other in zip(orders, others, strict=True)) < 1100
+    assert 900 < sum(order == other for order, other in zip(orders, others, strict=True)) < 1100
 
 
 def test_a_sitting_has_one_order_which_is_stored_and_exported() -> None:
     study = open_study()
-    shown = {}
+    orders_by_person = {}
     for _person in range(4):
         walker = Walker(study)
         orders = set()
@@ -329,9 +329,9 @@ def test_a_sitting_has_one_order_which_is_stored_and_exported() -> None:
                 orders.add(cast.values_of(fields["direction"]))
             walker.post(**cast.answers_for(walker.step))
         (order,) = orders
-        shown[walker.sitting.respondent.pseudonym] = ",".join(order)
+        orders_by_person[walker.sitting.respondent.pseudonym] = ",".join(order)
     rows = [row for row in rows_of(study) if row["respondent"]]
-    assert {row["respondent"]: row["direction_order"] for row in rows} == shown
+    assert {row["respondent"]: row["direction_order"] for row in rows} == orders_by_person
     assert all(f"order={row['direction_order']}" in row["variant"] for row in rows)
     assert {(row["answer_mode"], row["direction"]) for row in rows} == {("direction", "higher")}
 
@@ -398,8 +398,8 @@ def test_a_share_of_items_is_explained_whatever_was_answered() -> None:
     for person, changes in enumerate((True, False, True, False)):
         walker = Walker(study)
         drawn = [
-            instruments.of_study(study).setting(one).explained  # type: ignore[attr-defined]
-            for one in walker.sitting.assignments.order_by("position")
+            instruments.of_study(study).setting(assignment).explained  # type: ignore[attr-defined]
+            for assignment in walker.sitting.assignments.order_by("position")
         ]
         asked[person] = []
         while walker.step.kind == "item":
@@ -512,7 +512,7 @@ def before_editions(study: Study) -> Study:
 
 def test_a_study_from_before_the_second_edition_keeps_its_words_hashes_and_plain_track() -> None:
     older, named = before_editions(open_study()), cast.open_study(slug="named", **options(edition=1))
-    shown = []
+    digests = []
     for study in (older, named):
         walker = Walker(study)
         prior = walker.screen
@@ -524,8 +524,8 @@ def test_a_study_from_before_the_second_edition_keeps_its_words_hashes_and_plain
         assert screen.title == "And now?" and screen.words["earlier"] == "Earlier you said:"
         assert "edition" not in screen.parts["variant"]["value"]
         assert set(cast.values_of(screen.form().fields["direction"])) == {"lower", "same", "higher"}
-        shown.append(Response.objects.get(assignment__sitting=walker.sitting).screen_sha256)
-        assert shown[-1] == digest(prior.content())
+        digests.append(Response.objects.get(assignment__sitting=walker.sitting).screen_sha256)
+        assert digests[-1] == digest(prior.content())
 
 
 def test_an_amendment_of_such_a_study_keeps_them_too_unless_it_names_another() -> None:
@@ -670,7 +670,11 @@ def test_a_conditions_level_changes_the_mode() -> None:
 
 def test_a_sitting_keeps_the_mode_that_it_began_with() -> None:
     def file(mode: str) -> dict[str, Any]:
-        condition = {"factor": "f", "levels": ["a", "b"], "options": {one: {"answer_mode": mode} for one in ("a", "b")}}
+        condition = {
+            "factor": "f",
+            "levels": ["a", "b"],
+            "options": {level: {"answer_mode": mode} for level in ("a", "b")},
+        }
         return {"stages": [{"sittings": 4, "pilot": True}, {"sittings": 4}], "conditions": [condition]}
 
     study = cast.open_study(**file("direction"))

@@ -43,28 +43,30 @@ def made_up(n=900, *, spread=0.15, seed=4):
 
 def test_averages_are_weighted_means_by_outcome():
     answers = made_up()
-    found = averages_of(answers)
+    averages = averages_of(answers)
     rows = answers.outcome == 0
-    assert found.prior == pytest.approx(np.average(answers.prior, weights=answers.weight))
-    assert found.posterior_incorrect == pytest.approx(np.average(answers.posterior[rows], weights=answers.weight[rows]))
+    assert averages.prior == pytest.approx(np.average(answers.prior, weights=answers.weight))
+    assert averages.posterior_incorrect == pytest.approx(
+        np.average(answers.posterior[rows], weights=answers.weight[rows])
+    )
 
 
 def test_resampled_averages_centre_on_the_averages_and_spread_as_people_do():
     answers = made_up()
     draws = resampled_averages(answers, samples=4000, rng=np.random.default_rng(1))
-    found = averages_of(answers)
+    averages = averages_of(answers)
     assert draws.shape == (4000, 3)
     assert draws.mean(axis=0) == pytest.approx(
-        [found.prior, found.posterior_correct, found.posterior_incorrect], abs=2e-3
+        [averages.prior, averages.posterior_correct, averages.posterior_incorrect], abs=2e-3
     )
-    people = np.asarray([answers.prior[answers.respondent == one].mean() for one in range(30)])
+    people = np.asarray([answers.prior[answers.respondent == respondent].mean() for respondent in range(30)])
     assert draws[:, 0].std() == pytest.approx(people.std() / np.sqrt(30), rel=0.3)
 
 
 def test_priors_of_questions_are_drawn_towards_their_task():
     answers = made_up(spread=0.0)
     priors = TargetPriors.fit(prior=answers.prior, task=answers.task, target=answers.target, weight=answers.weight)
-    raw = np.asarray([answers.prior[answers.target == one].mean() for one in range(40)])
+    raw = np.asarray([answers.prior[answers.target == target].mean() for target in range(40)])
     shrunk = priors.predict(task=np.arange(40) // 10, target=np.arange(40))
     assert shrunk.std() < raw.std()
     assert priors.predict(task=np.asarray([2]), target=np.asarray([999]))[0] == priors.by_task[2]
@@ -83,18 +85,18 @@ def test_the_regression_finds_what_the_people_do():
 
 
 def test_out_of_sample_the_regression_wins_where_questions_differ():
-    found = compare_beliefs(made_up(), rng=np.random.default_rng(2))
-    assert found.improvement == pytest.approx(found.mixture - found.regression)
-    assert found.interval[0] > 0
-    assert found.n == 900
+    comparison = compare_beliefs(made_up(), rng=np.random.default_rng(2))
+    assert comparison.improvement == pytest.approx(comparison.mixture - comparison.regression)
+    assert comparison.interval[0] > 0
+    assert comparison.n == 900
 
 
 def test_it_claims_nothing_where_posteriors_cannot_be_predicted():
     answers = made_up(spread=0.0)
     noise = np.random.default_rng(8).uniform(0.35, 0.85, len(answers))  # About the prior, whatever is shown.
     blind = Answers(**{**vars(answers), "posterior": noise})
-    found = compare_beliefs(blind, rng=np.random.default_rng(2))
-    assert found.interval[0] < 0
+    comparison = compare_beliefs(blind, rng=np.random.default_rng(2))
+    assert comparison.interval[0] < 0
 
 
 def test_no_row_is_predicted_from_its_own_person_or_pair(monkeypatch):
@@ -160,8 +162,8 @@ PAIRS = (pair_of(SUMS, (task("shapes", "maths"), True)), pair_of(PLANTS, (SUMS, 
 
 def test_changes_up_to_the_threshold_count_as_none():
     answers = [stated(pair, *both) for pair, both in zip(PAIRS, [(50, 55), (60, 50), (40, 40)], strict=True)]
-    found = estimands.of_answers(answers, (5, 0))
-    values = {one.name: one.values.tolist() for one in found.measures}
+    measured = estimands.of_answers(answers, (5, 0))
+    values = {measure.name: measure.values.tolist() for measure in measured.measures}
     assert values == {
         "changed_over_5": [0, 1, 0],
         "changed_over_0": [1, 1, 0],
@@ -173,30 +175,32 @@ def test_changes_up_to_the_threshold_count_as_none():
         "posterior_incorrect": [55, 50, 40],
         "posterior_correct": [55, 50, 40],
     }
-    by_name = {one.name: one for one in found.measures}
+    by_name = {measure.name: measure for measure in measured.measures}
     assert by_name["posterior_incorrect"].where.tolist() == [False, True, False]
     assert by_name["posterior_correct"].where.tolist() == [True, False, False]
     assert (by_name["change_over_5"].span, by_name["size_over_5"].span) == ((-100, 100), (0, 100))
-    (check,) = found.checks
+    (check,) = measured.checks
     assert (check.first.tolist(), check.second.tolist()) == ([False, True, False], [True, False, False])
-    assert found.retested == ("prior", "changed_over_5")
+    assert measured.retested == ("prior", "changed_over_5")
     several = [pair_of(SUMS, (PLANTS, True), (WORDS, True)), pair_of(SUMS, (PLANTS, True), (WORDS, False))]
     several = estimands.of_answers([stated(pair, 50, 60) for pair in several], (0,))
-    assert {one.name: one for one in several.measures}["posterior_correct"].where.tolist() == [True, False]
+    assert {measure.name: measure for measure in several.measures}["posterior_correct"].where.tolist() == [True, False]
 
 
 def test_pairs_divide_by_outcome_task_and_domain_and_features_say_the_same_of_candidates():
     items = [SimpleNamespace(pair=pair) for pair in PAIRS]
-    found = {name: part.tolist() for name, part in estimands.divisions(items).items()}
-    assert found["outcome"] == ["correct", "incorrect", "no evidence"]
-    assert found["task_pair"] == ["shapes > sums", "sums > plants", "no evidence > words"]
-    assert found["target_domain"] == ["maths", "nature", "words"]
-    assert found["evidence_domain"] == ["maths", "maths", "no evidence"]
-    assert found["same_task"] == ["other task"] * 3
+    divisions = {name: part.tolist() for name, part in estimands.divisions(items).items()}
+    assert divisions["outcome"] == ["correct", "incorrect", "no evidence"]
+    assert divisions["task_pair"] == ["shapes > sums", "sums > plants", "no evidence > words"]
+    assert divisions["target_domain"] == ["maths", "nature", "words"]
+    assert divisions["evidence_domain"] == ["maths", "maths", "no evidence"]
+    assert divisions["same_task"] == ["other task"] * 3
     alike = [SimpleNamespace(pair=pair_of(SUMS, (SUMS, False))), SimpleNamespace(pair=pair_of(WORDS, (WORDS, True)))]
     assert estimands.divisions(alike)["same_task"].tolist() == ["same task"] * 2
     assert estimands.item_features([*items, *alike]).tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1], [1, 1, 1]]
-    questions = [SimpleNamespace(task=one) for one in (SUMS, task("shapes", "maths"), PLANTS, WORDS)]
+    questions = [
+        SimpleNamespace(task=question_task) for question_task in (SUMS, task("shapes", "maths"), PLANTS, WORDS)
+    ]
     rows = np.array([(1, 0, 1), (0, 2, 0), (3, 3, 1)], dtype=[("evidence", "i4"), ("target", "i4"), ("outcome", "i1")])
     assert estimands.candidate_features(rows, questions).tolist() == [[1, 0, 1], [0, 0, 0], [1, 1, 1]]
     steps = [SimpleNamespace(pair=pair_of(SUMS, (PLANTS, True), (WORDS, False))), SimpleNamespace(pair=pair_of(WORDS))]
@@ -221,7 +225,7 @@ def test_a_predictor_learns_from_the_evidence_that_was_seen_first():
     ]
     pairs, labels = BeliefLearning(5).examples(answers)
     assert labels.tolist() == [0, 1, 0]
-    assert [(one.evidence_task, one.target_task, one.outcome) for one in pairs] == [
+    assert [(pair.evidence_task, pair.target_task, pair.outcome) for pair in pairs] == [
         ("words", "sums", 0),
         ("plants", "sums", 1),
         ("sums", "plants", 0),
@@ -242,8 +246,8 @@ def test_a_models_part_is_the_chance_of_all_that_a_person_saw():
 def test_what_else_was_given_is_hashed_with_the_beliefs():
     answer = stated(PAIRS[0], 50, 60, ((1, 60),))
     own = SimpleNamespace(target_answer=SimpleNamespace(text="B", correct=True, confidence=70))
-    given = [SimpleNamespace(explanation=SimpleNamespace(text="since")), own, SimpleNamespace()]
-    answer.responses = SimpleNamespace(all=lambda: given)
+    responses = [SimpleNamespace(explanation=SimpleNamespace(text="since")), own, SimpleNamespace()]
+    answer.responses = SimpleNamespace(all=lambda: responses)
     assert further_values(answer) == [["step", 1, 60], ["explanation", "since"], ["own_answer", "B", True, 70]]
 
 

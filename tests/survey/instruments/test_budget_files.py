@@ -137,11 +137,11 @@ def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cas
         for n in range(5)
     ]
     world = PreferenceWorld(theta=np.zeros(8), gamma=POWER * float(np.mean(errors)), prompts=100)
-    found = [
+    detected = [
         (bradley_terry.fit(simulate(world, plans, rng=np.random.default_rng([1, n]))).side.low or 0) > 0
         for n in range(60)
     ]
-    assert 0.65 <= np.mean(found) <= 0.93  # 0.8, three Monte Carlo errors either way; the seeds are fixed.
+    assert 0.65 <= np.mean(detected) <= 0.93  # 0.8, three Monte Carlo errors either way; the seeds are fixed.
 
 
 def test_comparisons_that_a_stage_draws_have_the_weights_of_their_chances() -> None:
@@ -150,8 +150,8 @@ def test_comparisons_that_a_stage_draws_have_the_weights_of_their_chances() -> N
     made = [study(TokenWorld(vocabulary=12), plan, rng=np.random.default_rng(seed)) for seed in range(60)]
     assert all(len(one.answers) == 32 and np.unique(one.answers.item).size == 16 for one in made)
     contexts, comparisons = [], []
-    for one in made:
-        c, asked = one.comparisons, np.unique(one.answers.item)
+    for token_study in made:
+        c, asked = token_study.comparisons, np.unique(token_study.answers.item)
         others = np.bincount(c.context, minlength=10) > 0
         there = np.isin(np.arange(10), c.context[asked])
         contexts.append(c.weight[there].sum() - others.sum())

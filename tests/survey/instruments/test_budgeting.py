@@ -97,9 +97,9 @@ def test_greed_finds_more_and_costs_precision() -> None:
 
 def test_without_controls_nothing_is_said_of_evidence_against_none() -> None:
     bare = StudySetting(sittings=(40,), items=10, candidates=2000, holdout=0.0, controls=0.0, dropout=0.0)
-    (found,) = budget.simulate(world=WORLD, setting=bare, policies=[GREEDY], studies=2, seed=1)
-    assert found.detectable[2] is None and found.detectable[0] is not None
-    assert found.answers == (400.0,)
+    (forecast,) = budget.simulate(world=WORLD, setting=bare, policies=[GREEDY], studies=2, seed=1)
+    assert forecast.detectable[2] is None and forecast.detectable[0] is not None
+    assert forecast.answers == (400.0,)
 
 
 def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
@@ -114,16 +114,16 @@ def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
 
 def test_evidence_against_none_is_planned_where_the_difference_is_as_small_as_can_be_found() -> None:
     study = budget.one_study(WORLD, SETTING, GREEDY, rng=np.random.default_rng(3), truth_seed=0)
-    found, error, freedom = study.effects[2]
+    effect, error, freedom = study.effects[2]
     # Where next to nobody changes without evidence, the controls vary less than where the difference is that small, and
     # the test's error does not depend on how many of them did by chance.
-    assert 1.1 * budget.smallest_effect(error, freedom) < study.smallest[2] < found
+    assert 1.1 * budget.smallest_effect(error, freedom) < study.smallest[2] < effect
 
 
 @pytest.mark.thorough
 def test_the_intervals_it_promises_cover_the_truth() -> None:
-    (found,) = budget.simulate(world=WORLD, setting=SETTING, policies=[GREEDY], studies=40, seed=5)
-    assert found.coverage >= 0.85
+    (forecast,) = budget.simulate(world=WORLD, setting=SETTING, policies=[GREEDY], studies=40, seed=5)
+    assert forecast.coverage >= 0.85
 
 
 def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -> None:
@@ -131,19 +131,19 @@ def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -
     truth = 0.7 * 0.39 + 0.3 * bandit.RANDOM_CHANGE
     assert hurried.share_that_changes(WORLD) == pytest.approx(truth)
     how: dict[str, Any] = {"world": WORLD, "policies": [Policy("uniform", bandit.Uniform())], "studies": 20, "seed": 5}
-    (plain,), (found,) = (budget.simulate(setting=setting, **how) for setting in (SETTING, hurried))
-    assert found.coverage >= 0.85 and abs(found.naive_bias) < 0.03
-    assert found.answers == pytest.approx(plain.answers, rel=0.02)
-    assert found.total == pytest.approx(0.7 * plain.total, rel=0.05)
+    (plain,), (forecast,) = (budget.simulate(setting=setting, **how) for setting in (SETTING, hurried))
+    assert forecast.coverage >= 0.85 and abs(forecast.naive_bias) < 0.03
+    assert forecast.answers == pytest.approx(plain.answers, rel=0.02)
+    assert forecast.total == pytest.approx(0.7 * plain.total, rel=0.05)
 
 
 def test_who_comes_back_too_late_gives_fewer_answers_that_count() -> None:
     back = dataclasses.replace(SETTING, dropout=0.0, returners=0.4)
     how: dict[str, Any] = {"world": WORLD, "policies": [GREEDY], "studies": 4, "seed": 5}
-    (found,) = budget.simulate(setting=back, **how)
+    (forecast,) = budget.simulate(setting=back, **how)
     # Half of the 5.5 items of 10 that a random place leaves behind on average are still free.
     whole = 36 * 9 + 36 * 9
-    assert sum(found.answers) == pytest.approx(whole * (1 - 0.4 * 0.55 * 0.5), rel=0.03)
+    assert sum(forecast.answers) == pytest.approx(whole * (1 - 0.4 * 0.55 * 0.5), rel=0.03)
 
 
 @pytest.mark.django_db
@@ -218,19 +218,19 @@ def test_the_frontier_gives_up_findings_for_precision_and_leaves_out_what_cannot
     text = text.replace("studies = 2", "studies = 8").replace("candidates = 900", "candidates = 1500")
     config = budgeting.read_budget(write(tmp_path, text))
     seen = []
-    found = budgeting.plan_budget(config, jobs=1, progress=lambda: seen.append(1))
+    plan = budgeting.plan_budget(config, jobs=1, progress=lambda: seen.append(1))
     # 171 of 180 slots from the top 150 of 1,500 candidates: epsilon 0.05 leaves too few.
-    assert [(one.kind, one.value) for one in found.frontier] == [
+    assert [(point.kind, point.value) for point in plan.frontier] == [
         ("epsilon_greedy", 0.6),
         ("proportional", 0.05),
         ("proportional", 0.6),
     ]
-    assert len(found.left_out) == 1 and "epsilon_greedy 0.05 is not on the frontier" in found.left_out[0]
+    assert len(plan.left_out) == 1 and "epsilon_greedy 0.05 is not on the frontier" in plan.left_out[0]
     assert len(seen) == budgeting.simulated_studies(config) == 8 * 5
     assert budgeting.simulated_studies(config.model_copy(update={"frontier_studies": 2})) == 8 * 2 + 2 * 3
-    finding, estimating = found.frontier[1:]
+    finding, estimating = plan.frontier[1:]
     assert finding.found > estimating.found and finding.width > estimating.width
-    assert [one.name for one in found.outlooks] == ["uniform", "greedy"]
+    assert [outlook.name for outlook in plan.outlooks] == ["uniform", "greedy"]
 
 
 def test_a_study_of_one_stage_has_no_frontier(tmp_path: Path) -> None:
@@ -261,13 +261,13 @@ def of_study(**settings: Any) -> Any:
 @pytest.mark.django_db
 def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
     study = of_study()
-    found = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
-    assert found.data["config"]["study"]["sittings"] == [10, 12], "without the pilot"
-    assert found.data["config"]["study"]["items"] == study.config.sitting.items
-    assert found.data["costs"]["rewards"] == pytest.approx(22 * 1.5)
-    assert found.data["costs"]["total"] == pytest.approx(22 * 1.5 * 1.5)
-    assert found.data["costs"]["hours"] == pytest.approx(22 * 10 / 60)
-    policies, stages, frontier = found.tables
+    findings = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
+    assert findings.data["config"]["study"]["sittings"] == [10, 12], "without the pilot"
+    assert findings.data["config"]["study"]["items"] == study.config.sitting.items
+    assert findings.data["costs"]["rewards"] == pytest.approx(22 * 1.5)
+    assert findings.data["costs"]["total"] == pytest.approx(22 * 1.5 * 1.5)
+    assert findings.data["costs"]["hours"] == pytest.approx(22 * 10 / 60)
+    policies, stages, frontier = findings.tables
     assert [row[:2] for row in frontier.rows] == [
         ["epsilon_greedy", 0.1],
         ["epsilon_greedy", 0.3],
@@ -278,10 +278,10 @@ def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
     assert [row[:2] for row in stages.rows] == [["as planned", 1], ["as planned", 2], ["uniform", 1], ["uniform", 2]]
     planned, uniform = stages.rows[1], stages.rows[3]
     assert planned[2] == uniform[2] and planned[3] > uniform[3], "the greedy stage finds more with as many answers"
-    assert 'the policy "as planned" is expected to find' in found.lines[-2]
-    assert any("assumed" in note for note in found.notes)
+    assert 'the policy "as planned" is expected to find' in findings.lines[-2]
+    assert any("assumed" in note for note in findings.notes)
     again = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
-    assert again.data == found.data
+    assert again.data == findings.data
 
 
 @pytest.mark.django_db
@@ -290,10 +290,10 @@ def test_a_uniform_study_stands_alone_and_what_is_rough_is_said() -> None:
         stages=[{"sittings": 10}, {"sittings": 10, "roles": {"holdout": 0.2}}],
         panel={"kind": "open"},
     )
-    found = reports.make(study, "budget", {"studies": ["2"]})
-    assert [row[0] for row in found.tables[0].rows] == ["as planned"]
-    assert {"no reward" in note or "roles of their own" in note for note in found.notes[1:]} == {True}
-    assert len(found.notes) == 3 and found.data["costs"]["total"] == 0
+    findings = reports.make(study, "budget", {"studies": ["2"]})
+    assert [row[0] for row in findings.tables[0].rows] == ["as planned"]
+    assert {"no reward" in note or "roles of their own" in note for note in findings.notes[1:]} == {True}
+    assert len(findings.notes) == 3 and findings.data["costs"]["total"] == 0
 
 
 @pytest.mark.django_db

@@ -26,24 +26,24 @@ def bank() -> Bank:
 @pytest.mark.django_db
 def test_perfect_foresight_has_accuracy_one_above_and_zero_below(bank: Bank) -> None:
     beliefs = belief_study(bank, posterior=lambda pair, _sitting: 90 if pair.target.position % 2 == 0 else 10)
-    found = human_calibration(beliefs, people_study=people_study(bank, right=even))
-    (people,) = found.lines
+    calibration = human_calibration(beliefs, people_study=people_study(bank, right=even))
+    (people,) = calibration.lines
     low, middle, high = people.regions
     assert (low.accuracy, high.accuracy) == (0.0, 1.0)
     assert middle.matches == 0
-    assert (found.beliefs, found.people, people.name) == (12, 3, "people")
+    assert (calibration.beliefs, calibration.people, people.name) == (12, 3, "people")
     assert high.matches % 3 == 0  # All three did the same: every belief that one bears on, all do.
 
 
 @pytest.mark.django_db
 def test_only_pairs_whose_evidence_came_out_as_shown_count(bank: Bank) -> None:
     beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 50)
-    found = human_calibration(beliefs, people_study=people_study(bank, right=even))
+    calibration = human_calibration(beliefs, people_study=people_study(bank, right=even))
     stage = cast.stage_of(beliefs)
     pairs = [slot.item.pair for slot in stage.slots.select_related("item__pair__evidence", "item__pair__target")]
     bearing = [pair for pair in pairs if pair.outcome == (pair.evidence.position % 2 == 0)]
     assert 0 < len(bearing) < len(pairs)
-    middle = found.lines[0].regions[1]
+    middle = calibration.lines[0].regions[1]
     assert middle.beliefs == len(bearing)
     assert middle.accuracy == pytest.approx(sum(pair.target.position % 2 == 0 for pair in bearing) / len(bearing))
 
@@ -55,16 +55,16 @@ def test_models_have_a_line_of_their_own_and_may_be_chosen(bank: Bank) -> None:
     model(bank, "always")
     model(bank, "never", right=lambda position: False, leave_out=2)
     ModelAnswer.objects.filter(language_model__name="never").update(unreadable=1)
-    found = human_calibration(beliefs, people_study=people)
-    assert [line.name for line in found.lines] == ["people", "language models"]
-    assert found.lines[1].regions[2].answerers == 2
-    assert "never: no answer to 2 of the study's 16 questions" in found.notes
-    assert "never: 14 of its replies to 14 questions could not be read; they count as not right" in found.notes
-    unreadable = {(point["answerers_are"], point["unreadable"]) for point in found.as_json()["points"]}
+    calibration = human_calibration(beliefs, people_study=people)
+    assert [line.name for line in calibration.lines] == ["people", "language models"]
+    assert calibration.lines[1].regions[2].answerers == 2
+    assert "never: no answer to 2 of the study's 16 questions" in calibration.notes
+    assert "never: 14 of its replies to 14 questions could not be read; they count as not right" in calibration.notes
+    unreadable = {(point["answerers_are"], point["unreadable"]) for point in calibration.as_json()["points"]}
     assert unreadable == {("people", None), ("language models", 14)}
-    one = human_calibration(beliefs, people_study=people, models=["always"])
-    assert one.lines[1].regions[2].accuracy == 1.0
-    assert any("hold for always, not for models at large" in note for note in one.notes)
+    own_calibration = human_calibration(beliefs, people_study=people, models=["always"])
+    assert own_calibration.lines[1].regions[2].accuracy == 1.0
+    assert any("hold for always, not for models at large" in note for note in own_calibration.notes)
 
 
 @pytest.mark.django_db
@@ -78,9 +78,9 @@ def test_beliefs_can_be_those_of_one_condition(bank: Bank) -> None:
     assert Sitting.objects.filter(stage__study=beliefs).count() == 4
     together = human_calibration(beliefs, people_study=people)
     assert any("all levels of answerer together" in note for note in together.notes)
-    one = human_calibration(beliefs, people_study=people, condition=["answerer=model"])
-    assert (together.beliefs, one.beliefs) == (12, 6)
-    assert [region.matches > 0 for region in one.lines[0].regions] == [False, False, True]
+    own_calibration = human_calibration(beliefs, people_study=people, condition=["answerer=model"])
+    assert (together.beliefs, own_calibration.beliefs) == (12, 6)
+    assert [region.matches > 0 for region in own_calibration.lines[0].regions] == [False, False, True]
 
 
 @pytest.mark.django_db
@@ -165,10 +165,10 @@ def test_the_command_prints_the_table_and_writes_table_and_figure(bank: Bank, tm
 def test_the_command_says_in_one_line_what_it_cannot_do(bank: Bank) -> None:
     belief_study(bank, posterior=lambda _pair, _sitting: 90)
 
-    def refused(*given: str) -> str:
+    def refused(*arguments: str) -> str:
         err = io.StringIO()
         with pytest.raises(SystemExit):
-            call_command("human_calibration", "beliefs", *given, stderr=err)
+            call_command("human_calibration", "beliefs", *arguments, stderr=err)
         return err.getvalue().strip()
 
     assert refused("--people-study=nobody").startswith("beliefs: there is no study in which people answer questions")

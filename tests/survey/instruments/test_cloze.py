@@ -170,8 +170,8 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
     rows = exported(study, tmp_path / "answers", "answers.csv")
     assert {row["rule"] for row in rows} == {"1"}
     assert {row["words_shown"] for row in rows if row["sentence_id"] == "s5"} <= {"3", "4"}
-    found = estimate(study, by=["source", "position"]).as_json()
-    assert "positions in the bank's 6 sentences" in str(found) and "source_1" in str(found)
+    estimates = estimate(study, by=["source", "position"]).as_json()
+    assert "positions in the bank's 6 sentences" in str(estimates) and "source_1" in str(estimates)
     # The report, with the model that read, and the one that did not.
     read_models_of_first(study)
     report = reports.make(study, "cloze")
@@ -186,12 +186,12 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
     (reader,) = expected.readers
     assert reader.given is not None and ((reader.given > 0) & (reader.given <= 1)).all()
     read_by = ngrams.load("tiny")
-    for answer, word, given in zip(answers, expected.said, reader.given, strict=True):
+    for answer, word, given_chance in zip(answers, expected.said, reader.given, strict=True):
         asked = answer.slot.item.asked_word
         own = word == normalised(asked.target)
         typed = asked.target if own else stripped(labels.first_word(labels.written_word_of(answer).text))
         of_units = read_by.log_probabilities(f"{asked.fragment} {typed}")
-        assert np.log(given) == pytest.approx(of_units[asked.position], abs=1e-6)
+        assert np.log(given_chance) == pytest.approx(of_units[asked.position], abs=1e-6)
     assert not any("has a chance by it" in note for note in expected.notes)
     package = built(study, tmp_path / "package", audience="public")
     assert errors_of(package) == set()
@@ -211,11 +211,11 @@ def test_what_people_wrote_is_sent_to_no_server(sentences: None, monkeypatch: py
         monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
         fake.answer = listing
         assert read_models(study, everything=True) == {"far": 6}
-        assert sorted(one.body["prompt"] for one in fake.seen) == sorted(SENTENCES)
+        assert sorted(request.body["prompt"] for request in fake.seen) == sorted(SENTENCES)
     answers = study_answers(study)
-    found = instruments.of_study(study).expectations.of(answers, np.ones(len(answers)), event="word")
-    assert found.readers[0].given is None
-    assert any("far: not every word that people wrote has a chance by it" in note for note in found.notes)
+    expectations = instruments.of_study(study).expectations.of(answers, np.ones(len(answers)), event="word")
+    assert expectations.readers[0].given is None
+    assert any("far: not every word that people wrote has a chance by it" in note for note in expectations.notes)
 
 
 def read_models_of_first(study: Study) -> None:
@@ -260,18 +260,18 @@ def test_what_a_stage_did_not_draw_has_the_chance_that_its_place_in_the_pool_gav
     assert {key for key, _inside in drawn} <= set(pool)
     only_first = set(study.items.values_list("key", flat=True)) - set(pool)
     by_item = dict(study.items.values_list("pk", "key"))
-    found = {by_item[item]: chance for item, chance in chance_of_positions(study).items()}
-    assert only_first and all(found[key] == pytest.approx(1 - (17 / 29) ** 2) for key in only_first)
+    chances_by_key = {by_item[item]: chance for item, chance in chance_of_positions(study).items()}
+    assert only_first and all(chances_by_key[key] == pytest.approx(1 - (17 / 29) ** 2) for key in only_first)
 
 
 def test_a_test_stage_adds_no_chance_and_controls_add_none(sentences: None) -> None:
     study = cast.study(**{**CLOZE, "stages": CLOZE["stages"][:1], "roles": {"controls": 0.34, "holdout": 0}})
     stage = plan_stage(Stage.objects.select_related("study__bank").get(study=study, index=1))
     roles = dict(stage.slots.values_list("item", "role"))
-    found = chance_of_positions(study)
+    chances = chance_of_positions(study)
     sampled = {item for item, role in roles.items() if role == "sampled"}
     own = dict(stage.slots.filter(role="sampled").values_list("item", "inclusion_probability"))
-    assert {item: found[item] for item in sampled} == pytest.approx(own) and len(sampled) < len(stage.slots.all())
+    assert {item: chances[item] for item in sampled} == pytest.approx(own) and len(sampled) < len(stage.slots.all())
 
 
 def test_what_a_study_of_sentences_knows_beside_its_answers(sentences: None) -> None:
@@ -414,10 +414,10 @@ def test_no_answer_of_the_site_has_what_follows_the_fragment(unheard_words: None
     for number, word in enumerate(("a b", "c", "d", "e"), start=1):
         html = sent.content.decode()
         said = f"{html} {dict(sent.headers)} {sent.request}"
-        shown = page.parts["fragment"].split()
-        row = shown[0].split("x")[0]
-        assert [f"{row}x{place}" for place in range(len(shown))] == shown
-        assert f"{row}x{len(shown)}" not in said and f"{row}x{len(shown) + 1}" not in said
+        shown_words = page.parts["fragment"].split()
+        row = shown_words[0].split("x")[0]
+        assert [f"{row}x{place}" for place in range(len(shown_words))] == shown_words
+        assert f"{row}x{len(shown_words)}" not in said and f"{row}x{len(shown_words) + 1}" not in said
         for attribute in ('autocomplete="off"', 'autocapitalize="off"', 'spellcheck="false"', 'maxlength="40"'):
             assert attribute in html
         assert ("Please write one word only." in page.text) == (number == 2)
@@ -425,7 +425,7 @@ def test_no_answer_of_the_site_has_what_follows_the_fragment(unheard_words: None
         assert asked.item.key not in said and f">{asked.question.external_id}<" not in html
         step = current_step(study.stages.get(index=1).sittings.get())
         assert step.screen is not None
-        assert f"{row}x{len(shown)}" not in json.dumps(step.screen.content(), default=str)
+        assert f"{row}x{len(shown_words)}" not in json.dumps(step.screen.content(), default=str)
         sent = client.post("/s/cloze/sitting", {**page.hidden, "word": word}, headers={"X-Hunch-Exchange": "1"})
         if "vorp" not in sent.content.decode():
             break
@@ -528,7 +528,7 @@ def test_people_who_are_simulated_write_the_own_word_as_often_as_is_known(senten
     fragment, word = "The old man sat down by the", "river"
     person.ability = 0.0
     written = [person.answer(screen="word_again", parts={"fragment": fragment})["word"] for _ in range(2000)]
-    share = np.mean([match_of(one, word, known=()).lenient for one in written])
+    share = np.mean([match_of(text, word, known=()).lenient for text in written])
     assert share == pytest.approx(chance_of(fragment, word), abs=0.04)
 
 
@@ -547,8 +547,8 @@ def test_later_rules_make_new_rows_and_keep_the_old_ones(sentences: None, monkey
 
 def test_the_budget_compares_ways_to_spend_the_answers(sentences: None, tiny_model: None) -> None:
     study = cast.study(**ADAPTIVE)
-    found = reports.make(study, "cloze_budget", {"studies": ["4"]})
-    lines = {line["plan"]: line for line in found.data["lines"]}
+    findings = reports.make(study, "cloze_budget", {"studies": ["4"]})
+    lines = {line["plan"]: line for line in findings.data["lines"]}
     assert set(lines) == {"as planned", "uniform", "half the positions, twice the answers"}
     planned, half = lines["as planned"], lines["half the positions, twice the answers"]
     # 8 sittings of 3 items, 2 answers a position: 12 positions a stage, and as many people as simulated sittings.
@@ -579,8 +579,8 @@ def test_lists_make_a_latin_square(square: None) -> None:
     seen = []
     for booklet in stage.booklets.all():
         asked = [slot.item.asked_word for slot in booklet.slots.select_related("item__asked_word__question")]
-        assert sorted(one.question.position for one in asked) == list(range(6))
-        (own,) = {(one.position - 2 + one.question.position) % 3 for one in asked}
+        assert sorted(assignment.question.position for assignment in asked) == list(range(6))
+        (own,) = {(assignment.position - 2 + assignment.question.position) % 3 for assignment in asked}
         seen.append(own)
     assert sorted(seen) == [0, 0, 1, 1, 2, 2]
     for _person in range(6):

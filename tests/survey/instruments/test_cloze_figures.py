@@ -113,10 +113,10 @@ def test_smoothing_gives_the_public_column(measures: list[dict[str, str]], human
 def test_the_command_gives_the_public_pnc(own_files: tuple[Path, Path], tmp_path: Path) -> None:
     norms, readings = own_files
     command("--norms", norms, "--readings", readings, "--out", tmp_path / "out")
-    found = json.loads((tmp_path / "out" / "cloze.json").read_text())
-    assert set(found) == set(MODELS)
+    figures_by_model = json.loads((tmp_path / "out" / "cloze.json").read_text())
+    assert set(figures_by_model) == set(MODELS)
     for name, expected in (("GPT-2", 0.663), ("RNN", 0.568), ("2-gram", 0.600), ("4-gram", 0.639)):
-        own = found[name]
+        own = figures_by_model[name]
         assert set(own) == {"pnc", "interval", "ceiling", "positions"}
         assert own["pnc"] == pytest.approx(expected, abs=5e-4) and own["positions"] == 1521
         low, high = own["interval"]
@@ -133,8 +133,11 @@ def test_the_command_gives_the_public_pnc(own_files: tuple[Path, Path], tmp_path
     for name in ("models.csv", "differences.csv", "pnc.svg", "surprisals.svg", "perplexity_pnc.svg", "pnc_delta_1.svg"):
         assert (tmp_path / "out" / name).stat().st_size
     command("--norms", norms, "--readings", readings, "--out", tmp_path / "all", "--keep-last", "--keep-punctuation")
-    found = json.loads((tmp_path / "all" / "cloze.json").read_text())
-    assert found["GPT-2"]["pnc"] == pytest.approx(0.487, abs=5e-4) and found["GPT-2"]["positions"] == 1726
+    figures_by_model = json.loads((tmp_path / "all" / "cloze.json").read_text())
+    assert (
+        figures_by_model["GPT-2"]["pnc"] == pytest.approx(0.487, abs=5e-4)
+        and figures_by_model["GPT-2"]["positions"] == 1726
+    )
     with (tmp_path / "all" / "delta_log_likelihood.csv").open(newline="") as file:
         rows = {(row["model"], row["time"]): row for row in csv.DictReader(file)}
     for time, expected in zip(TIMES, (17.1, 22.0, 15.7, 11.8), strict=True):
@@ -156,8 +159,8 @@ def test_columns_of_noise_add_one_on_average(measures: list[dict[str, str]]) -> 
     assert len(words.row) == 1226
     times = np.array([number(row["RTfirstfix"]) for row in measures])
     rng = np.random.default_rng(5)
-    found = [added_log_likelihood(words, times, rng.normal(size=len(times))) for _ in range(200)]
-    assert np.mean(found) == pytest.approx(1.0, abs=0.25)
+    gains = [added_log_likelihood(words, times, rng.normal(size=len(times))) for _ in range(200)]
+    assert np.mean(gains) == pytest.approx(1.0, abs=0.25)
 
 
 # Small tables
@@ -195,9 +198,9 @@ def test_halves_of_answers_and_of_counts_agree() -> None:
     answers = WordAnswers(400, position, np.where(match, 0, 1), match, np.arange(len(position)))
     n, k, distinct = answers.counts()
     ones = np.ones(400)
-    one = reliability(counting.halves(answers, smoothing=1.0, most=20, rng=rng, splits=20), ones)
+    of_answers = reliability(counting.halves(answers, smoothing=1.0, most=20, rng=rng, splits=20), ones)
     other = reliability(counting.halves_of_counts(k, n, distinct, smoothing=1.0, most=20, rng=rng, splits=20), ones)
-    assert one is not None and other is not None and abs(one - other) < 0.03 and 0.7 < one < 1
+    assert of_answers is not None and other is not None and abs(of_answers - other) < 0.03 and 0.7 < of_answers < 1
 
 
 def test_a_word_is_the_sum_of_its_tokens_without_the_punctuation_after_it() -> None:
@@ -232,7 +235,7 @@ def test_a_positions_own_answers_do_not_move_its_priority() -> None:
     answered = np.arange(20)
     changed = human[:20].copy()
     changed[4] += 3
-    before, after = (predicted_surprisal(features, answered, one) for one in (human[:20], changed))
+    before, after = (predicted_surprisal(features, answered, values) for values in (human[:20], changed))
     assert after[4] == pytest.approx(before[4]) and not np.allclose(after[30:], before[30:])
     assert np.corrcoef(before, human)[0, 1] > 0.95
     n = np.full(20, 25)
@@ -266,12 +269,12 @@ def test_intervals_hold_the_truth_in_uniform_and_adaptive_studies() -> None:
     for plan in (ClozePlan(**small), adaptive):  # type: ignore[arg-type]
         aim, mean = truth(world, plan, rng=np.random.default_rng(1), sentences=4000)
         for seed in range(20):
-            found = study(world, plan, rng=np.random.default_rng([9, seed]), samples=100)
-            for name, own in found.pnc.items():
+            study_figures = study(world, plan, rng=np.random.default_rng([9, seed]), samples=100)
+            for name, own in study_figures.pnc.items():
                 assert own.interval is not None
                 held.append(own.interval[0] <= aim[name] <= own.interval[1])
-            assert found.mean.interval is not None
-            held.append(found.mean.interval[0] <= mean <= found.mean.interval[1])
+            assert study_figures.mean.interval is not None
+            held.append(study_figures.mean.interval[0] <= mean <= study_figures.mean.interval[1])
     assert 0.88 <= np.mean(held) < 1
 
 
@@ -314,13 +317,14 @@ def test_few_positions_carry_the_order_of_two_models() -> None:
     positions = Positions(human, human**2, rng.uniform(0.5, 2, 200), np.repeat(np.arange(40), 5))
     made = fragile_order(positions, models)
     assert made is not None
-    found, places = made
-    assert places.tolist() == list(range(10, 200)) and found.order.tolist() == [0, 1]
-    first = found.first
+    fragility, places = made
+    assert places.tolist() == list(range(10, 200)) and fragility.order.tolist() == [0, 1]
+    first = fragility.first
     assert first is not None and first.rows is not None and 0 < len(first.rows) < 60
-    kept = np.setdiff1d(places, places[first.rows])
+    remaining = np.setdiff1d(places, places[first.rows])
     one, other = (
-        bandit.weighted_correlation(human[kept], models[name][kept], positions.weight[kept]) for name in models
+        bandit.weighted_correlation(human[remaining], models[name][remaining], positions.weight[remaining])
+        for name in models
     )
     assert one is not None and other is not None and one - other == pytest.approx(first.margin_after) and one < other
     assert fragile_order(positions, {"one": models["one"]}) is None
@@ -380,14 +384,14 @@ def test_counts_give_a_ceiling(tmp_path: Path) -> None:
 def test_files_that_cannot_be_are_refused(
     norms: str, readings: str, more: tuple[str, ...], said: str, tmp_path: Path, capsys: Any
 ) -> None:
-    found = wrong(norms, readings, tmp_path, capsys, *more)
-    assert said.replace("line 2: ", "") in found
+    message = wrong(norms, readings, tmp_path, capsys, *more)
+    assert said.replace("line 2: ", "") in message
 
 
 def made(folder: Path) -> dict[str, Any]:
     command("--norms", folder / "norms.csv", "--readings", folder / "readings.csv", "--out", folder / "out")
-    found: dict[str, Any] = json.loads((folder / "out" / "cloze.json").read_text())["m"]
-    return found
+    figures: dict[str, Any] = json.loads((folder / "out" / "cloze.json").read_text())["m"]
+    return figures
 
 
 def test_reading_times_without_frequencies_leave_the_other_figures(tmp_path: Path, capsys: Any) -> None:
@@ -462,9 +466,9 @@ def test_counts_are_of_the_answers_that_were_chosen_alone() -> None:
         np.array([True, False, False, True]),
         np.zeros(4, dtype=int),
     )
-    assert [one.tolist() for one in answers.counts()] == [[3, 1], [1, 1], [3, 1]]
+    assert [count.tolist() for count in answers.counts()] == [[3, 1], [1, 1], [3, 1]]
     chosen = np.array([True, True, False, False])
-    assert [one.tolist() for one in answers.counts(chosen)] == [[2, 0], [1, 0], [2, 0]]
+    assert [count.tolist() for count in answers.counts(chosen)] == [[2, 0], [1, 0], [2, 0]]
 
 
 def test_halves_are_equally_large_and_one_answer_has_none() -> None:
@@ -478,8 +482,8 @@ def test_halves_are_equally_large_and_one_answer_has_none() -> None:
             rng=np.random.default_rng(1), splits=3,
         ),
     ):  # fmt: skip
-        for one, other in halves:
-            assert one[0] == other[0] == pytest.approx(of_two) and np.isnan(one[1]) and np.isnan(other[1])
+        for half, other in halves:
+            assert half[0] == other[0] == pytest.approx(of_two) and np.isnan(half[1]) and np.isnan(other[1])
     fewer = next(counting.halves(answers, smoothing=1.0, most=3, rng=np.random.default_rng(1)))
     assert fewer[0][0] == pytest.approx(float(surprisal(1, 1, 1, 1.0)))
 
@@ -491,15 +495,15 @@ def test_the_smoothing_of_an_influence_weighs_as_it_does_at_the_answers_that_are
     own = (np.log(0 + 2) - np.log(1 + 2)) * (1 - 0)
     other = (np.log(1 + 2) - np.log(2 + 2)) * (0 - 1 / 3)
     mean = (own + 3 * other) / 4
-    found = counting.answer_influence(answers, smoothing=1.0, most=2)
-    assert found == pytest.approx([own - mean, *[other - mean] * 3])
+    influence = counting.answer_influence(answers, smoothing=1.0, most=2)
+    assert influence == pytest.approx([own - mean, *[other - mean] * 3])
 
 
 def test_few_answered_positions_are_predicted_by_the_mean_of_the_others() -> None:
     none = np.array([], dtype=np.int64)
     assert predicted_surprisal(np.zeros((3, 1)), none, none.astype(float)).tolist() == [0, 0, 0]
-    found = predicted_surprisal(np.zeros((4, 1)), np.array([0, 2]), np.array([1.0, 3.0]))
-    assert found.tolist() == [3, 2, 1, 2]
+    predicted = predicted_surprisal(np.zeros((4, 1)), np.array([0, 2]), np.array([1.0, 3.0]))
+    assert predicted.tolist() == [3, 2, 1, 2]
     assert predicted_surprisal(np.zeros((2, 1)), np.array([1]), np.array([3.0])).tolist() == [3, 3]
 
 
@@ -518,8 +522,8 @@ def test_uncertainty_is_that_of_the_answers_to_come_under_a_prior_by_moments() -
     spread, most = (0.25 + 0.0625 + 0.0625 + 0) - 4 * 0.25 / 4 + 0, 4 * 0.25 * 3 / 4
     strength = most / spread - 1
     chance = (strength * foreseen + 2.0) / (strength + 2 * 2.0)
-    found = uncertainty(-np.log(foreseen), np.arange(4), k, n, smoothing=2.0, responses=9)
-    assert strength == pytest.approx(5) and found == pytest.approx(np.sqrt((1 - chance) / (9 * chance)))
+    uncertainties = uncertainty(-np.log(foreseen), np.arange(4), k, n, smoothing=2.0, responses=9)
+    assert strength == pytest.approx(5) and uncertainties == pytest.approx(np.sqrt((1 - chance) / (9 * chance)))
     even = uncertainty(
         -np.log(np.full(2, 0.2)), np.arange(2), np.array([1, 1]), np.array([5, 5]), smoothing=1.0, responses=1
     )
@@ -529,11 +533,11 @@ def test_uncertainty_is_that_of_the_answers_to_come_under_a_prior_by_moments() -
 
 def norm_of(target: str, *words: str) -> norms.Norm:
     asked = SimpleNamespace(target=target, position=2, question=SimpleNamespace(external_id="s1"))
-    found = norms.Norm(asked)  # type: ignore[arg-type]
+    norm = norms.Norm(asked)  # type: ignore[arg-type]
     for word in words:
         match = match_of(word, target, known=())
-        found.add(word, exact=match.exact, lenient=match.lenient)
-    return found
+        norm.add(word, exact=match.exact, lenient=match.lenient)
+    return norm
 
 
 def test_norms_count_a_slip_as_the_word_where_the_study_does() -> None:
@@ -594,12 +598,12 @@ def test_a_pnc_weighs_positions_and_takes_the_noise_of_people_into_their_varianc
 
 def test_the_mean_surprisal_is_over_the_positions_that_have_one_by_their_weights() -> None:
     positions = Positions(np.append(Y, np.nan), np.append(Y**2, np.nan), np.append(WEIGHT, 9.0), np.arange(7) // 2)
-    found = mean_surprisal(positions, rng=np.random.default_rng(1), samples=4000)
-    assert (found.value, found.answers) == (pytest.approx(np.average(Y, weights=WEIGHT)), 6)
-    low, high = found.interval or (0, 0)
-    assert (low + high) / 2 == pytest.approx(found.value)
+    surprisal = mean_surprisal(positions, rng=np.random.default_rng(1), samples=4000)
+    assert (surprisal.value, surprisal.answers) == (pytest.approx(np.average(Y, weights=WEIGHT)), 6)
+    low, high = surprisal.interval or (0, 0)
+    assert (low + high) / 2 == pytest.approx(surprisal.value)
     alone = mean_surprisal(replace(positions, sentence=np.zeros(7, dtype=int)), rng=np.random.default_rng(1))
-    assert alone.value == found.value and alone.interval is None
+    assert alone.value == surprisal.value and alone.interval is None
 
 
 def test_an_interval_adds_what_people_add_and_has_students_t() -> None:
@@ -628,8 +632,8 @@ def test_reliability_is_of_two_whole_groups_by_spearman_and_brown() -> None:
     assert reliability([(X, -X)], WEIGHT) is None and reliability([(X, gone)], WEIGHT) is None
     some, like = np.where(X == 8, np.nan, X), X + np.array([0.0, 1, -1, 2, 0, 1])
     there = X != 8
-    found = moments_of(X[there], like[there], WEIGHT[there])
-    assert reliability([(some, like)], WEIGHT) == pytest.approx(2 * found / (1 + found))
+    correlation = moments_of(X[there], like[there], WEIGHT[there])
+    assert reliability([(some, like)], WEIGHT) == pytest.approx(2 * correlation / (1 + correlation))
 
 
 def test_the_last_word_that_was_typed_counts_by_the_newest_rule() -> None:

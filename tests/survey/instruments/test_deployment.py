@@ -49,11 +49,11 @@ def test_a_better_model_can_do_worse_when_people_deploy_it():
     better = rows("better", np.full(n, 0.3), better_correct)
     worse = rows("worse", np.where(worse_correct == 1, 0.9, 0.2), worse_correct)
     figures, reversals = compare_deployment([better, worse], Rule("threshold", 0.5), rng=np.random.default_rng(0))
-    assert [one.mean for one in figures] == [0.75, 0.5]
-    assert [one.performance for one in figures] == [0.0, 0.5]
-    (found,) = reversals
-    assert (found.better, found.worse) == ("better", "worse")
-    assert found.mean_interval[0] > 0 > found.performance_interval[1]
+    assert [figure.mean for figure in figures] == [0.75, 0.5]
+    assert [figure.performance for figure in figures] == [0.0, 0.5]
+    (reversal,) = reversals
+    assert (reversal.better, reversal.worse) == ("better", "worse")
+    assert reversal.mean_interval[0] > 0 > reversal.performance_interval[1]
 
 
 def test_no_reversal_is_claimed_between_models_that_are_alike():
@@ -69,14 +69,14 @@ def test_pairs_without_a_row_count_for_nobody():
 
 
 def test_failures_are_ranked_by_how_much_more_confident_people_became():
-    found = failures_of_generalization(
+    failures = failures_of_generalization(
         outcome=[1, 1, 0, 1, 1, 1],
         correct=[0, 0, 0, 1, 0, 0],
         gain=[0.1, 0.3, 0.9, 0.9, -0.2, np.nan],
         answers=[3, 2, 5, 5, 4, 0],
         known=[1, 1, 1, 1, 1, 1],
     )
-    assert [(one.row, one.gain) for one in found] == [(1, 0.3), (0, 0.1)]
+    assert [(failure.row, failure.gain) for failure in failures] == [(1, 0.3), (0, 0.1)]
 
 
 def test_it_refuses_rules_and_rows_that_make_no_sense():
@@ -94,13 +94,15 @@ def test_it_refuses_rules_and_rows_that_make_no_sense():
 def test_fractions_deploy_after_both_outcomes_by_their_chances():
     """Right on the evidence with a chance of 0.25, and on the target in half of the replies."""
     belief, seen = np.array([[0.4], [0.8]]), np.array([[0.75], [0.25]])
-    one = ModelRows("a", belief, np.array([0.5]), np.ones(1, bool), seen)
-    ((figure,), _none) = compare_deployment([one], Rule("threshold", 0.5), rng=np.random.default_rng(0), samples=9)
+    model_rows = ModelRows("a", belief, np.array([0.5]), np.ones(1, bool), seen)
+    ((figure,), _none) = compare_deployment(
+        [model_rows], Rule("threshold", 0.5), rng=np.random.default_rng(0), samples=9
+    )
     assert (figure.mean, figure.share, figure.performance) == (0.5, 0.25, 0.125)
 
 
 def test_a_fraction_misleads_where_it_is_mostly_right_and_then_mostly_wrong():
-    found = failures_of_generalization(
+    failures = failures_of_generalization(
         outcome=[0.6, 0.5, 0.9], correct=[0.4, 0.0, 0.5], gain=[5.0, 5.0, 5.0], answers=[1, 1, 1], known=[True] * 3
     )
-    assert [one.row for one in found] == [0]
+    assert [failure.row for failure in failures] == [0]

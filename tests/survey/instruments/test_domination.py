@@ -69,8 +69,8 @@ def test_a_model_that_is_better_everywhere_can_do_worse_where_people_deploy_it()
     (gap,) = deployment_gaps([rows], Rule("threshold", 0.5), "mixture", counts=counts)
     assert (gap.performance, gap.difference, gap.verdict) == ((0.0, 0.5), -0.5, "reversed")
     assert gap.interval[0] < -0.5 < gap.interval[1] < 0
-    (kept,) = deployment_gaps([rows], Rule("threshold", 0.3), "mixture", counts=counts)
-    assert (kept.performance, kept.verdict) == ((1.0, 0.5), "kept")
+    (only_gap,) = deployment_gaps([rows], Rule("threshold", 0.3), "mixture", counts=counts)
+    assert (only_gap.performance, only_gap.verdict) == ((1.0, 0.5), "kept")
 
 
 # Of a study
@@ -97,27 +97,27 @@ def study() -> Study:
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: Study) -> None:
-    found = reports.make(study, "domination", {"samples": ["200"]})
-    first, *others = found.data["pairs"]
+    findings = reports.make(study, "domination", {"samples": ["200"]})
+    first, *others = findings.data["pairs"]
     n = len(eligible_questions(study))
     assert (first["better"], first["worse"], first["exceptions"], first["dominates"]) == ("good", "poor", 0, True)
     assert (first["questions"], first["more"]) == (n, n // 2)
     assert not any(pair["dominates"] for pair in others) and len(others) == 2
-    deployed = found.data["deployed"]
+    deployed = findings.data["deployed"]
     assert {(one["rule"]["kind"], one["beliefs"]) for one in deployed} == {
         (rule, beliefs) for rule in ("threshold", "proportional") for beliefs in ("mixture", "regression")
     }
     # The figures are those of the report `alignment`, since all models have answered everything.
     by_name = {
-        one.name: one.performance
+        model.name: model.performance
         for table in aligning.alignment_of(study, samples=100).deployment
         if (table.rule.kind, table.beliefs) == ("proportional", "mixture")
-        for one in table.models
+        for model in table.models
     }
-    for one in deployed:
-        if (one["rule"]["kind"], one["beliefs"]) == ("proportional", "mixture"):
-            assert one["performance"] == pytest.approx((by_name[one["better"]], by_name[one["worse"]]))
-    assert "In 1 of 3 pairs of models the better one dominates" in found.lines[0]
+    for entry in deployed:
+        if (entry["rule"]["kind"], entry["beliefs"]) == ("proportional", "mixture"):
+            assert entry["performance"] == pytest.approx((by_name[entry["better"]], by_name[entry["worse"]]))
+    assert "In 1 of 3 pairs of models the better one dominates" in findings.lines[0]
 
 
 @pytest.mark.slow
@@ -146,14 +146,14 @@ def test_without_a_scored_stage_it_says_nothing_about_deployment() -> None:
     with pytest.raises(StateRefused, match="no two language models have answered the same question"):
         reports.make(study, "domination")
     models(study)
-    found = reports.make(study, "domination")
-    assert len(found.data["pairs"]) == 3 and found.data["deployed"] == []
-    assert "no stage has a uniform pool" in found.notes[0] and len(found.notes) == 1
+    findings = reports.make(study, "domination")
+    assert len(findings.data["pairs"]) == 3 and findings.data["deployed"] == []
+    assert "no stage has a uniform pool" in findings.notes[0] and len(findings.notes) == 1
     ModelAnswer.objects.filter(language_model__name="poor", correct=False).update(unreadable=2)
-    found = reports.make(study, "domination")
-    assert found.notes[1] == "poor: 60 of its replies to 40 questions could not be read; they count as not right"
+    findings = reports.make(study, "domination")
+    assert findings.notes[1] == "poor: 60 of its replies to 40 questions could not be read; they count as not right"
     counts = {"poor": 60, "good": 0, "other": 0}
-    for row, pair in zip(found.tables[0].rows, found.data["pairs"], strict=True):
+    for row, pair in zip(findings.tables[0].rows, findings.data["pairs"], strict=True):
         assert row[-2:] == [pair["better_unreadable"], pair["worse_unreadable"]] == [counts[row[0]], counts[row[1]]]
     with pytest.raises(Exception, match="exceptions: '2' is not a number from 0 to 1"):
         reports.make(study, "domination", {"exceptions": ["2"]})
@@ -169,6 +169,6 @@ def test_a_study_of_real_answers_compares_no_deployment_and_says_why() -> None:
     study = run_study(
         "real", **{**ADAPTIVE, "stages": stages, "instrument": {"kind": "belief_update", "options": options}}, on=bank
     )
-    found = reports.make(study, "domination", {"samples": ["100"]})
-    assert found.data["deployed"] == []
-    assert any("poor: left out; the study shows real outcomes of good alone" in note for note in found.notes)
+    findings = reports.make(study, "domination", {"samples": ["100"]})
+    assert findings.data["deployed"] == []
+    assert any("poor: left out; the study shows real outcomes of good alone" in note for note in findings.notes)

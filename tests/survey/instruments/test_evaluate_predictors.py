@@ -115,15 +115,15 @@ def test_it_writes_metrics_predictions_groups_and_figures(tmp_path, train, test_
     metrics = json.loads((out / "metrics.json").read_text())
     assert list(metrics) == ["previous_correct", "same_task"]
     parts = {"overall", "previous_correct", "previous_incorrect"}
-    for one in metrics.values():
-        assert set(one) == {"nll", "auc", "intervals"}
+    for predictor_metrics in metrics.values():
+        assert set(predictor_metrics) == {"nll", "auc", "intervals"}
         for metric in ("nll", "auc"):
-            assert set(one[metric]) == set(one["intervals"][metric]) == parts
+            assert set(predictor_metrics[metric]) == set(predictor_metrics["intervals"][metric]) == parts
     assert metrics["previous_correct"]["auc"]["previous_correct"] == 0.5
     bits = json.loads((out / "comparison.json").read_text())["bits"]
-    for name, one in metrics.items():
+    for name, predictor_metrics in metrics.items():
         assert set(bits[name]) == parts
-        assert bits[name]["overall"] == pytest.approx(one["nll"]["overall"] / math.log(2))
+        assert bits[name]["overall"] == pytest.approx(predictor_metrics["nll"]["overall"] / math.log(2))
 
 
 def test_log_scores_are_printed_in_bits_too(train, test_file):
@@ -132,8 +132,8 @@ def test_log_scores_are_printed_in_bits_too(train, test_file):
     assert lines[start + 1].split() == ["predictor", "bits", "bits", "correct", "bits", "incorrect"]
     nats = next(line for line in lines if line.split()[:1] == ["previous_correct"]).split()[1:4]
     bits = next(line for line in lines[start:] if line.split()[:1] == ["previous_correct"]).split()[1:4]
-    for one, other in zip(nats, bits, strict=True):
-        assert float(other) == pytest.approx(float(one) / math.log(2), abs=2e-3)
+    for in_nats, other in zip(nats, bits, strict=True):
+        assert float(other) == pytest.approx(float(in_nats) / math.log(2), abs=2e-3)
 
 
 @pytest.mark.slow
@@ -283,8 +283,8 @@ def test_a_mistake_is_reported_before_anything_is_trained(train, test_file, argu
 def test_a_file_without_the_columns_or_of_one_class_is_refused(tmp_path, train, test_file):
     wrong = written(tmp_path / "wrong.csv", [["a"]], ["q1"])
     assert "wrong.csv:1: the columns q2," in refused("--train", wrong, "--test", test_file)[0]
-    kept = written(tmp_path / "kept.csv", [[*row[:5], 0] for row in rows_of(5, start=2000)])
-    for files in (("--train", kept, "--test", test_file), ("--train", train, "--test", kept)):
+    one_class = written(tmp_path / "kept.csv", [[*row[:5], 0] for row in rows_of(5, start=2000)])
+    for files in (("--train", one_class, "--test", test_file), ("--train", train, "--test", one_class)):
         said, _ = refused(*files, "--predictors", CHEAP)
         assert "kept.csv: belief_change: all 5 rows with weight are 0" in said
 
@@ -326,14 +326,14 @@ PAPERS_BERT = {
 @pytest.fixture
 def asked(monkeypatch):
     """Which estimators are asked for, with their settings; none is made."""
-    found = []
+    calls = []
 
     def create(name, params, seed):
-        found.append((name, dict(params)))
+        calls.append((name, dict(params)))
         raise CheckpointError("checkpoint: it has no weights here.")
 
     monkeypatch.setattr(registry, "create", create)
-    return found
+    return calls
 
 
 def test_paper_sets_the_papers_checkpoint_epochs_batch_rate_and_five_networks(train, test_file, asked):
@@ -541,8 +541,8 @@ def test_columns_beside_the_texts_make_a_table_of_their_own(tmp_path):
             for index, row in enumerate(rows_of(n, start=start))
         ]
 
-    given = [[*row, round(100 * easy[index % 30])] for index, row in enumerate(rows(240, 0))]
-    train = written(tmp_path / "train.csv", given, [*COLUMNS, "prior"])
+    train_rows = [[*row, round(100 * easy[index % 30])] for index, row in enumerate(rows(240, 0))]
+    train = written(tmp_path / "train.csv", train_rows, [*COLUMNS, "prior"])
     test = written(tmp_path / "test.csv", rows(120, 1000))
     files = ("--train", train, "--test", test)
     out = tmp_path / "out"

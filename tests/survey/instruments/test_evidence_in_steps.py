@@ -59,7 +59,7 @@ def test_each_way_weighs_the_steps_as_it_says() -> None:
     assert ends["averaging"] == pytest.approx(0.45)
     assert ends["anchoring"] == pytest.approx(0.95)
     assert ends["recency"] == pytest.approx(0.2)
-    points = [float(composing.points(one)) for one in (0.2, 1.2, -0.3)]
+    points = [float(composing.points(value)) for value in (0.2, 1.2, -0.3)]
     assert float(composing.points(ends["additive"])) == pytest.approx(points[1] + points[2] - points[0])
 
 
@@ -80,14 +80,14 @@ def test_in_points_a_few_items_with_long_changes_count_as_few() -> None:
     answers = study(StepPlan(), rng=np.random.default_rng(5))
     logits, points = compose(answers), compose(answers, in_points=True)
     assert logits and points and logits.items == points.items < logits.people
-    in_logits, in_points = ((one.slope.high - one.slope.value) / one.slope.standard_error for one in (logits, points))
+    in_logits, in_points = ((fit.slope.high - fit.slope.value) / fit.slope.standard_error for fit in (logits, points))
     assert in_logits == pytest.approx(student_t_quantile(0.975, logits.items - 1))
     half, fewest = (student_t_quantile(0.975, freedom) for freedom in (logits.items / 2, 5))
     assert in_logits < half < in_points < fewest
 
 
 def test_noise_makes_the_slope_too_small_only_where_people_are_not_parted() -> None:
-    found = []
+    slopes = []
     for seed in range(6):
         answers = study(StepPlan(noise=0.6, spread=0.3, people=160), rng=np.random.default_rng(seed))
         composition = compose(answers)
@@ -95,8 +95,8 @@ def test_noise_makes_the_slope_too_small_only_where_people_are_not_parted() -> N
         first, second = halves(answers, rng=np.random.default_rng(seed))
         assert first is not None
         assert second is not None
-        found.append((composition.slope.value, composition.naive, (first + second) / 2))
-    parted, naive, split = np.mean(np.array(found, dtype=np.float64), axis=0)
+        slopes.append((composition.slope.value, composition.naive, (first + second) / 2))
+    parted, naive, split = np.mean(np.array(slopes, dtype=np.float64), axis=0)
     assert naive < 0.93
     assert abs(parted - 1) < 0.06
     assert abs(split - 1) < 0.15
@@ -105,12 +105,12 @@ def test_noise_makes_the_slope_too_small_only_where_people_are_not_parted() -> N
 def test_the_slope_of_bayesian_people_falls_below_1_only_where_beliefs_reach_the_ends() -> None:
     middle = study(StepPlan(steps=3, people=200, spread=0.1, prior_sd=0.1), rng=np.random.default_rng(4))
     wide = study(StepPlan(steps=3, people=200, spread=1.6), rng=np.random.default_rng(4))
-    found = [bayes_slope(one, rng=np.random.default_rng(1)) for one in (middle, wide)]
+    slopes = [bayes_slope(answers, rng=np.random.default_rng(1)) for answers in (middle, wide)]
     seen = compose(wide)
-    assert found[0] == pytest.approx(1, abs=0.01)
-    assert seen is not None and seen.slope.value is not None and found[1] is not None
-    assert not seen.slope.holds(1) and seen.slope.holds(found[1])
-    assert found[1] < 0.95
+    assert slopes[0] == pytest.approx(1, abs=0.01)
+    assert seen is not None and seen.slope.value is not None and slopes[1] is not None
+    assert not seen.slope.holds(1) and seen.slope.holds(slopes[1])
+    assert slopes[1] < 0.95
     # What else people do does not move it far: it says what Bayesian people would do.
     averaging = study(StepPlan(kind="averaging", people=160), rng=np.random.default_rng(4))
     assert bayes_slope(averaging, rng=np.random.default_rng(1)) == pytest.approx(1, abs=0.03)
@@ -123,19 +123,19 @@ def test_points_that_add_up_to_more_than_the_scale_has_are_told_from_bayes() -> 
         answers = study(StepPlan(kind="additive"), rng=np.random.default_rng(seed))
         logits, points = compose(answers), compose(answers, in_points=True)
         assert logits is not None and points is not None
-        cut, uncut = (scale_of_adding(answers, rng=np.random.default_rng(seed), cut=one) for one in (True, False))
+        cut, uncut = (scale_of_adding(answers, rng=np.random.default_rng(seed), cut=is_cut) for is_cut in (True, False))
         scales.append(cut)
         named.append(best_of(fits(logits, points), [cut, uncut]))
     assert named.count("additive") >= 11
-    assert abs(float(np.mean([one.value for one in scales if one.value is not None]))) < 0.15
-    assert sum(one.holds(0) for one in scales) >= 10
+    assert abs(float(np.mean([scale.value for scale in scales if scale.value is not None]))) < 0.15
+    assert sum(scale.holds(0) for scale in scales) >= 10
 
 
 def test_three_steps_have_three_weights_and_too_few_people_have_none() -> None:
     answers = study(StepPlan(kind="recency", steps=3, people=240), rng=np.random.default_rng(3))
-    found = compose(answers)
-    assert found is not None
-    assert [round(one.value or 0, 1) for one in found.weights] == [0.2, 0.5, 1.0]
+    composition = compose(answers)
+    assert composition is not None
+    assert [round(weight.value or 0, 1) for weight in composition.weights] == [0.2, 0.5, 1.0]
     assert compose(study(StepPlan(people=12, items=60), rng=np.random.default_rng(3))) is None
 
 
@@ -208,22 +208,22 @@ def test_an_adaptive_stage_needs_a_priority_and_listed_candidates() -> None:
 
 def screens_of(sitting: Any) -> list[Step]:
     """Every screen of the first item, each answered by 60, then 70."""
-    found = []
+    steps = []
     cast.walk(sitting, until="item")
     while (step := current_step(sitting)).kind == "item" and step.position == 1:
-        found.append(step)
+        steps.append(step)
         advance(sitting=sitting, step=step.number, data=cast.answers_for(step))
         sitting.refresh_from_db()
-    return found
+    return steps
 
 
 @pytest.mark.django_db
 def test_a_belief_is_asked_after_each_evidence_question_and_earlier_ones_stay_in_sight() -> None:
     made = cast.open_study(instrument=THREE, roles=NO_ROLES, stages=[{"sittings": 4}])
     sitting = cast.begin(made)
-    shown = screens_of(sitting)
-    assert [step.screen.name for step in shown if step.screen] == ["prior", "step_1", "step_2", "posterior"]
-    parts = [dict(step.screen.parts) for step in shown if step.screen]
+    steps = screens_of(sitting)
+    assert [step.screen.name for step in steps if step.screen] == ["prior", "step_1", "step_2", "posterior"]
+    parts = [dict(step.screen.parts) for step in steps if step.screen]
     assert not any(name.startswith(("evidence", "before")) for name in parts[0])
     assert [part["prior"]["value"] for part in parts[1:]] == [60, 70, 70]
     assert parts[3]["before_1"] == parts[1]["evidence"]
@@ -463,7 +463,9 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
 
     answers = study_answers(made)
     assert len(answers) == 72
-    assert [one.name for one in contents.file_heads(made)].count("steps.csv") == 1  # Of pages, in every export.
+    assert [file_head.name for file_head in contents.file_heads(made)].count(
+        "steps.csv"
+    ) == 1  # Of pages, in every export.
     file = file_named(made, "belief_steps.csv")
     assert file is not None
     names = [column.name for column in file.columns]
@@ -477,10 +479,10 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     posterior = {answer.slot.number: beliefs_of(answer).posterior for answer in answers}
     assert all(steps[2]["after"] == posterior[slot] for (_stage, slot), steps in both.items())
 
-    found = reports.make(made, "composition", {})
-    assert found.data["answers"] <= 72
-    assert found.data["steps"] == 2
-    assert any("times the sum of the single changes" in line for line in found.lines)
+    findings = reports.make(made, "composition", {})
+    assert findings.data["answers"] <= 72
+    assert findings.data["steps"] == 2
+    assert any("times the sum of the single changes" in line for line in findings.lines)
     sent = researcher().get(f"/api/v1/studies/{made.slug}/reports/composition/")
     assert sent.status_code == 200
     assert {"slope_of_bayes", "slope_as_bayes", "figures", "ways"} <= {*sent.json()["data"]}
@@ -490,13 +492,13 @@ def test_a_study_runs_from_people_to_the_report_and_to_a_stage_drawn_by_additivi
     # Its tables are in the export, with every digit.
     exported = file_named(made, "composition_ways.csv")
     assert exported is not None
-    assert [row[0] for row in exported.rows if row[-1] == 1] == [composing.TITLES[found.data["best"]]]
+    assert [row[0] for row in exported.rows if row[-1] == 1] == [composing.TITLES[findings.data["best"]]]
     assert file_named(made, "composition.csv") is not None
     # While answers come in: the same answers, and how many items the report can use.
     live = reports.make(made, "composition_live", {})
     assert (live.data["answers"], live.data["people"]) == (72, 12)
-    assert live.data["items_ready"] == 6 - found.data["items_left_out"]
-    assert live.data["share_of_100"] == pytest.approx(found.data["share_of_100"])
+    assert live.data["items_ready"] == 6 - findings.data["items_left_out"]
+    assert live.data["share_of_100"] == pytest.approx(findings.data["share_of_100"])
     (steps,) = [table for table in live.tables if table.name == "steps_so_far"]
     assert sum(row[2] for row in steps.rows) == 144 and {row[0] for row in steps.rows} == {1, 2}
     moved = sum(row[2] * row[3] for row in steps.rows)

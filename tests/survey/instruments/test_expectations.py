@@ -13,8 +13,8 @@ from survey.instruments.belief_update.reports.calibration.figure7 import RealAns
 from .test_figure7 import answers, beliefs
 
 
-def found(stated, given):
-    return expectations("models", stated, given, rng=np.random.default_rng(0), samples=200)
+def found(stated, real_answers):
+    return expectations("models", stated, real_answers, rng=np.random.default_rng(0), samples=200)
 
 
 def test_certain_and_right_has_perplexity_one() -> None:
@@ -38,12 +38,12 @@ def test_certain_and_wrong_is_infinite_with_its_share_and_a_figure_at_the_floor(
 
 
 def test_answerers_share_a_beliefs_weight_and_a_reply_may_be_right_in_part() -> None:
-    given = RealAnswers(
+    real_answers = RealAnswers(
         answerer=np.array([1, 1, 2, 2]),
         question=np.array([10, 20, 10, 20]),
         correct=np.array([1.0, 0.5, 1.0, 1.0]),
     )
-    line = found(beliefs((80, 1, 10, 1, 20)), given)
+    line = found(beliefs((80, 1, 10, 1, 20)), real_answers)
     assert (line.beliefs, line.answerers) == (1, 2)
     assert line.as_stated.nats == pytest.approx(-(0.75 * math.log(0.8) + 0.25 * math.log(0.2)))
 
@@ -51,8 +51,8 @@ def test_answerers_share_a_beliefs_weight_and_a_reply_may_be_right_in_part() -> 
 def test_the_interval_holds_the_figure() -> None:
     rng = np.random.default_rng(1)
     rows = [(float(rng.integers(1, 100)), person, 10, 1, 20 + item) for person in range(12) for item in range(8)]
-    given = answers((1, 10, 1), *[(1, 20 + item, int(item % 2)) for item in range(8)])
-    line = found(beliefs(*rows), given)
+    real_answers = answers((1, 10, 1), *[(1, 20 + item, int(item % 2)) for item in range(8)])
+    line = found(beliefs(*rows), real_answers)
     assert line.interval[0] < line.floored.perplexity < line.interval[1]
 
 

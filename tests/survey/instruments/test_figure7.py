@@ -36,13 +36,13 @@ def answers(*rows: tuple[int, int, int]) -> RealAnswers:
 
 def test_only_an_answerer_with_the_shown_outcome_and_an_answer_to_the_target_counts() -> None:
     stated = beliefs((80, 1, 10, 1, 20))
-    given = answers(
+    real_answers = answers(
         *[(1, 10, 1), (1, 20, 1)],  # right on the evidence as was shown, right on the target
         *[(2, 10, 0), (2, 20, 0)],  # wrong on the evidence
         (3, 10, 1),  # never asked the target
         (4, 20, 0),  # never asked the evidence
     )
-    low, middle, high = calibration("people", stated, given).regions
+    low, middle, high = calibration("people", stated, real_answers).regions
     assert (high.accuracy, high.matches, high.answerers) == (1.0, 1, 1)
     assert low.matches == middle.matches == 0
     assert np.isnan(low.accuracy) and np.isnan(low.standard_error)
@@ -50,20 +50,20 @@ def test_only_an_answerer_with_the_shown_outcome_and_an_answer_to_the_target_cou
 
 def test_a_belief_with_many_answerers_counts_once() -> None:
     stated = beliefs((80, 1, 10, 1, 20), (90, 2, 11, 1, 21))
-    given = answers(
-        *[(one, 10, 1) for one in range(3)],
-        *[(one, 20, 1) for one in range(3)],
+    real_answers = answers(
+        *[(answerer, 10, 1) for answerer in range(3)],
+        *[(answerer, 20, 1) for answerer in range(3)],
         *[(9, 11, 1), (9, 21, 0)],
     )
-    high = calibration("people", stated, given).regions[2]
+    high = calibration("people", stated, real_answers).regions[2]
     assert high.accuracy == pytest.approx(0.5)  # and not 3 of 4
     assert (high.beliefs, high.matches, high.mean_belief) == (2, 4, pytest.approx(85))
 
 
 def test_weights_of_the_design_count() -> None:
     stated = beliefs((80, 1, 10, 1, 20), (90, 2, 11, 1, 21), weight=[3, 1])
-    given = answers((1, 10, 1), (1, 20, 1), (1, 11, 1), (1, 21, 0))
-    high = calibration("people", stated, given).regions[2]
+    real_answers = answers((1, 10, 1), (1, 20, 1), (1, 11, 1), (1, 21, 0))
+    high = calibration("people", stated, real_answers).regions[2]
     assert high.accuracy == pytest.approx(0.75)
     assert high.mean_belief == pytest.approx(82.5)
 
@@ -83,29 +83,29 @@ def test_with_one_kind_of_cluster_the_error_is_that_of_cluster_means() -> None:
 
 
 def test_the_error_is_unknown_with_a_single_cluster_of_every_kind() -> None:
-    one = np.zeros(1, dtype=np.int64)
-    assert np.isnan(clustered_error(np.ones(1), np.ones(1), [one, one, one]))
+    cluster = np.zeros(1, dtype=np.int64)
+    assert np.isnan(clustered_error(np.ones(1), np.ones(1), [cluster, cluster, cluster]))
 
 
 @pytest.mark.slow
 def test_the_standard_error_is_as_large_as_the_spread_of_the_estimate() -> None:
     """People, questions and answerers drawn anew 150 times: what the errors say is what happens."""
     rng = np.random.default_rng(4)
-    found, errors = [], []
+    estimates, errors = [], []
     for _study in range(150):
         n_respondents, n_questions, n_answerers = 30, 40, 12
         ability, ease = rng.normal(0, 1, n_answerers), rng.normal(0, 1, n_questions)
         chance = 1 / (1 + np.exp(-(ability[:, None] + ease)))
         correct = (rng.random((n_answerers, n_questions)) < chance).astype(np.int64)
-        given = answers(*[(a, q, int(correct[a, q])) for a in range(n_answerers) for q in range(n_questions)])
+        real_answers = answers(*[(a, q, int(correct[a, q])) for a in range(n_answerers) for q in range(n_questions)])
         rows = []
         for respondent in range(n_respondents):
-            shown = rng.permutation(n_questions)[:20].reshape(10, 2)
-            rows += [(80, respondent, int(e), int(rng.integers(2)), int(t)) for e, t in shown]
-        high = calibration("people", beliefs(*rows), given).regions[2]
-        found.append(high.accuracy)
+            pairs = rng.permutation(n_questions)[:20].reshape(10, 2)
+            rows += [(80, respondent, int(e), int(rng.integers(2)), int(t)) for e, t in pairs]
+        high = calibration("people", beliefs(*rows), real_answers).regions[2]
+        estimates.append(high.accuracy)
         errors.append(high.standard_error)
-    ratio = np.mean(errors) / np.std(found)
+    ratio = np.mean(errors) / np.std(estimates)
     assert 0.85 < ratio < 1.2
 
 
@@ -155,9 +155,9 @@ def test_rows_are_empty_where_a_figure_is_not_defined() -> None:
 
 def test_an_answerer_in_fractions_counts_by_its_chance_of_what_was_shown() -> None:
     stated = beliefs((80, 1, 10, 1, 20))
-    given = RealAnswers(
+    real_answers = RealAnswers(
         answerer=np.array([1, 1, 2, 2]), question=np.array([10, 20, 10, 20]), correct=np.array([0.25, 0.0, 0.75, 0.6])
     )
-    high = calibration("language models", stated, given).regions[2]
+    high = calibration("language models", stated, real_answers).regions[2]
     assert (high.beliefs, high.matches) == (1, 2)
     assert high.accuracy == pytest.approx(0.75 * 0.6)

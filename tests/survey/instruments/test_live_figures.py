@@ -37,17 +37,17 @@ def answers(n: int = 400, seed: int = 0) -> LiveAnswers:
 
 
 def test_every_answer_falls_into_one_bin() -> None:
-    given = answers()
-    rows = live_figures.histograms(given).table.rows
+    live_answers = answers()
+    rows = live_figures.histograms(live_answers).table.rows
     for figure in ("prior", "posterior", "change"):
-        assert sum(row[4] for row in rows if row[0] == figure) == len(given)
+        assert sum(row[4] for row in rows if row[0] == figure) == len(live_answers)
         for words in {row[1] for row in rows}:
             assert sum(row[5] for row in rows if row[:2] == [figure, words]) == pytest.approx(1)
 
 
 def test_a_belief_on_an_edge_belongs_above_it_and_100_to_the_last_bin() -> None:
-    one = answers(2)
-    edges = LiveAnswers(**{**vars(one), "prior": np.array([10.0, 100.0]), "posterior": np.array([10.0, 0.0])})
+    live_answers = answers(2)
+    edges = LiveAnswers(**{**vars(live_answers), "prior": np.array([10.0, 100.0]), "posterior": np.array([10.0, 0.0])})
     rows = [row for row in live_figures.histograms(edges).table.rows if row[0] == "prior" and row[4]]
     assert {(row[2], row[3]) for row in rows} == {(10.0, 20.0), (90.0, 100.0)}
 
@@ -64,13 +64,16 @@ def test_the_share_that_changed_is_that_of_the_answers_with_an_interval_around_i
 
 
 def test_a_uniform_draw_has_a_lift_of_one_and_a_good_one_more() -> None:
-    given = answers()
-    even = live_figures.lift(given.changed, np.ones(len(given)), given.respondent, seed=1)
+    live_answers = answers()
+    even = live_figures.lift(live_answers.changed, np.ones(len(live_answers)), live_answers.respondent, seed=1)
     assert even is not None and [even[2].low, even[2].value, even[2].high] == pytest.approx([1.0, 1.0, 1.0])
-    found = live_figures.lift(given.changed, given.weight, given.respondent, seed=1)
-    assert found is not None
-    drawn, uniform, ratio = found
-    assert uniform == pytest.approx(np.average(given.changed, weights=given.weight)) and ratio.value == drawn / uniform
+    lift = live_figures.lift(live_answers.changed, live_answers.weight, live_answers.respondent, seed=1)
+    assert lift is not None
+    drawn, uniform, ratio = lift
+    assert (
+        uniform == pytest.approx(np.average(live_answers.changed, weights=live_answers.weight))
+        and ratio.value == drawn / uniform
+    )
     assert ratio.interval is not None and 1 < ratio.interval[0] < drawn / uniform < ratio.interval[1]
 
 
@@ -90,19 +93,22 @@ def test_good_predictions_rise_with_what_is_observed() -> None:
 
 
 def test_scores_that_are_no_chances_are_not_judged() -> None:
-    given = answers()
-    assert list(live_figures.judged(LiveAnswers(**{**vars(given), "score": 3 * given.score}))) == []
-    assert list(live_figures.judged(LiveAnswers(**{**vars(given), "score": np.full(len(given), np.nan)}))) == []
+    live_answers = answers()
+    assert list(live_figures.judged(LiveAnswers(**{**vars(live_answers), "score": 3 * live_answers.score}))) == []
+    assert (
+        list(live_figures.judged(LiveAnswers(**{**vars(live_answers), "score": np.full(len(live_answers), np.nan)})))
+        == []
+    )
 
 
 def test_every_picture_says_its_numbers_in_words() -> None:
-    given = answers()
+    live_answers = answers()
     figures = [
-        live_figures.histograms(given),
-        live_figures.changed_by_stage(given),
+        live_figures.histograms(live_answers),
+        live_figures.changed_by_stage(live_answers),
         live_figures.areas_by_stage([AreaOfStage(2, 100, "overall", Figure(0.7, 0.6, 0.8))]),
-        live_figures.lift_by_stage(given, 1),
-        *live_figures.judged(given),
+        live_figures.lift_by_stage(live_answers, 1),
+        *live_figures.judged(live_answers),
     ]
     pictures = [picture for figure in figures for picture in figure.pictures]
     assert [picture.name for picture in pictures] == [
@@ -132,12 +138,12 @@ def two_stages() -> Study:
 @pytest.mark.django_db
 def test_it_reads_what_the_answers_say() -> None:
     study = two_stages()
-    found = live_answers(study)
+    live = live_answers(study)
     rows = [answer for stage in study.main_stages() for answer in counted_answers(with_study(stage, study))]
-    assert len(found) == len(rows)
-    assert found.weight.tolist() == pytest.approx([row.slot.design_weight for row in rows])
-    assert found.respondent.tolist() == [row.sitting.respondent_id for row in rows]
-    assert set(found.changed.tolist()) == {0.0, 1.0} and np.isfinite(found.score[found.stage == 2]).all()
+    assert len(live) == len(rows)
+    assert live.weight.tolist() == pytest.approx([row.slot.design_weight for row in rows])
+    assert live.respondent.tolist() == [row.sitting.respondent_id for row in rows]
+    assert set(live.changed.tolist()) == {0.0, 1.0} and np.isfinite(live.score[live.stage == 2]).all()
 
 
 def with_study(stage: Stage, study: Study) -> Stage:
@@ -147,11 +153,11 @@ def with_study(stage: Stage, study: Study) -> Stage:
 
 @pytest.mark.django_db
 def test_the_report_has_every_figure() -> None:
-    found = reports.make(two_stages(), "live")
-    assert [table.name for table in found.tables] == [
+    findings = reports.make(two_stages(), "live")
+    assert [table.name for table in findings.tables] == [
         *("histograms", "changed_by_stage", "auc_by_stage", "lift_by_stage", "reliability", "rank_curve")
     ]
-    assert "count so far" in found.lines[0] and found.notes == []
+    assert "count so far" in findings.lines[0] and findings.notes == []
 
 
 @pytest.mark.slow

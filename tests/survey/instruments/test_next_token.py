@@ -72,10 +72,10 @@ def prepare(folder: Path, texts: list[str] = TEXTS) -> None:
     path = folder / "tales.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(
-            [("id", "source", "text"), *((f"t{n}", "tales", one) for n, one in enumerate(texts))]
+            [("id", "source", "text"), *((f"t{n}", "tales", text) for n, text in enumerate(texts))]
         )
     call_command("import_questions", str(path), bank="tales", format="passages", verbosity=0)
-    named = [Text(str(number), one) for number, one in enumerate(texts)]
+    named = [Text(str(number), text) for number, text in enumerate(texts)]
     passages.train_tokenizer(named, name="tales", size=330)
     cut_by: Any = passages.open_tokenizer("pairs:tales")
     ngrams.train(named[1:], name="tales", order=3, unit="token", smoothing="kneser_ney", cut_by=cut_by)
@@ -118,9 +118,11 @@ def play(study: Study, folder: Path | None = None) -> None:
 
 def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) -> None:
     design = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.4}
-    given = {**STUDY["instrument"]["options"], "priority": "gap"}
+    instrument_options = {**STUDY["instrument"]["options"], "priority": "gap"}
     stages = [*STUDY["stages"], {"sittings": 6, "responses_per_item": 2, "design": design}]
-    study = cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": given}, "stages": stages})
+    study = cast.study(
+        **{**STUDY, "instrument": {"kind": "next_token", "options": instrument_options}, "stages": stages}
+    )
     for index in (1, 2):
         stage = opened(study, index)
         for _person in range(stage.config.sittings):
@@ -142,12 +144,12 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
     assert all((row["guess"] == row["truth"]) == (row["right"] == "1") for row in rows)
     assert all("\n" not in row["truth"] for row in rows)
     # The report has the same sums, and the model stands at the same positions.
-    found = reports.make(study, "next_token")
-    assert (found.data["guesses"], found.data["right"]) == (len(rows), right)
-    people, model, difference = found.data["figures"]
+    findings = reports.make(study, "next_token")
+    assert (findings.data["guesses"], findings.data["right"]) == (len(rows), right)
+    people, model, difference = findings.data["figures"]
     assert model["who"] == "trigram" and model["asked"] == len(rows) and model["perplexity"] > 1
     assert difference["share"] == pytest.approx(people["share"] - model["share"], abs=2e-6)
-    assert found.data["given"] == sum(int(row["given"]) for row in _answers(tmp_path))
+    assert findings.data["given"] == sum(int(row["given"]) for row in _answers(tmp_path))
     live = reports.make(study, "next_token_live")
     assert (live.data["guesses"], live.data["right"], live.data["stages"]) == (len(rows), right, 2)
     user = User.objects.create_user("reader")
@@ -175,11 +177,14 @@ def test_the_chance_of_a_guess_is_that_of_its_run_in_the_pool_and_of_the_pool(ta
         rows = list(csv.DictReader(file))
     (written,) = {float(row["probability"]) for row in rows}
     guess = TokenGuess.objects.select_related("response__assignment__slot__item__token_run__question").order_by("pk")
-    for row, one in zip(rows, guess, strict=True):
-        run = one.response.assignment.slot.item.token_run
-        assert (int(row["position"]), int(row["place"])) == (run.start + one.place, one.place + 1)
-        assert row["truth"] == run.text_of(run.run_tokens[one.place]) and row["guess"] == one.text
-        assert (int(row["true_token"]), row["right"]) == (run.run_tokens[one.place].id, str(int(one.right)))
+    for row, token_guess in zip(rows, guess, strict=True):
+        run = token_guess.response.assignment.slot.item.token_run
+        assert (int(row["position"]), int(row["place"])) == (run.start + token_guess.place, token_guess.place + 1)
+        assert row["truth"] == run.text_of(run.run_tokens[token_guess.place]) and row["guess"] == token_guess.text
+        assert (int(row["true_token"]), row["right"]) == (
+            run.run_tokens[token_guess.place].id,
+            str(int(token_guess.right)),
+        )
     ((inside, pool),) = {(slot.inclusion_probability, slot.pool_probability) for slot in stage.slots.all()}
     assert pool < 1 and written == pytest.approx(inside * pool)
 
@@ -284,7 +289,7 @@ def test_the_next_token_is_in_no_answer_before_its_guess(tales: None, client: Cl
         data = {**page.hidden, "guess": text[token.start : token.end]}
         with CaptureQueriesContext(connection) as statements:
             sent = client.post(f"/s/{study.slug}/sitting", data, headers={"X-Hunch-Exchange": "1"})
-        queries.append(sum("SAVEPOINT" not in str(one["sql"]) for one in statements))
+        queries.append(sum("SAVEPOINT" not in str(statement["sql"]) for statement in statements))
         page = read(sent.content.decode())
         assert f"{number} of {number} right" in page.text
     assert "How the text went on" in page.text
@@ -380,9 +385,9 @@ def test_the_file_of_tokens_is_the_same_for_everybody_and_kept(
     assert gzip.decompress(small.content) == first.content and small.headers["Content-Encoding"] == "gzip"
     # What the button lists begins the script's list, too, and each line can be guessed.
     words = passages.vocabulary_of(row)
-    assert [one for one in tokens if one.startswith(" t")][:30] == words.beginning_with(" t")
-    assert len(tokens) == len(set(tokens)) and None not in {words.id_of(one) for one in tokens}
-    assert {" the", "e"} <= set(tokens) and not any(one == "" or "\n" in one for one in tokens)
+    assert [token for token in tokens if token.startswith(" t")][:30] == words.beginning_with(" t")
+    assert len(tokens) == len(set(tokens)) and None not in {words.id_of(token) for token in tokens}
+    assert {" the", "e"} <= set(tokens) and not any(token == "" or "\n" in token for token in tokens)
     for sent in (first, small):
         assert sent.headers["Cache-Control"] == f"public, max-age={30 * 24 * 3600}, immutable"
         assert not sent.cookies and sent.headers["Vary"].startswith("Accept-Encoding")
@@ -398,8 +403,8 @@ def test_the_file_of_tokens_is_the_same_for_everybody_and_kept(
 
 
 def test_dots_stand_for_the_spaces_before_a_token() -> None:
-    assert [shown_token(one) for one in (" the", "the", "  x", " ")] == ["·the", "the", "··x", "·"]
-    assert [typed_token(one) for one in ("·the", " the", "a·b", "\u2009x")] == [" the", " the", "a·b", " x"]
+    assert [shown_token(text) for text in (" the", "the", "  x", " ")] == ["·the", "the", "··x", "·"]
+    assert [typed_token(text) for text in ("·the", " the", "a·b", "\u2009x")] == [" the", " the", "a·b", " x"]
 
 
 def test_tokens_that_pages_would_show_like_others_are_not_asked_for() -> None:
@@ -407,8 +412,8 @@ def test_tokens_that_pages_would_show_like_others_are_not_asked_for() -> None:
     words = passages.Vocabulary([" ", "  ", "·", " ·", "·a", " a", "a\u00a0b", "\u202f", "b·c", "é"])
     assert [words.id_of(text) for text in ("·", " ·", "·a", "a\u00a0b", "\u202f")] == [None] * 5
     assert set(words.ordered) == {" ", "  ", " a", "b·c", "é"}
-    assert all(typed_token(shown_token(one)) == one for one in words.ordered)
-    assert len({shown_token(one) for one in words.ordered}) == len(words.ordered)
+    assert all(typed_token(shown_token(token)) == token for token in words.ordered)
+    assert len({shown_token(token) for token in words.ordered}) == len(words.ordered)
     letters = passages.Vocabulary([], characters=True)
     assert [letters.id_of(text) for text in ("·", "\u00a0", " ")] == [None, None, 32]
 
@@ -437,9 +442,9 @@ def test_tokens_that_nobody_can_type_are_given(tales: None) -> None:
     ],
 )
 def test_a_study_that_cannot_run_is_refused(tales: None, options: dict[str, Any], message: str) -> None:
-    given = {**STUDY["instrument"]["options"], **options}
+    instrument_options = {**STUDY["instrument"]["options"], **options}
     with pytest.raises(FileErrors, match=message):
-        cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": given}})
+        cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": instrument_options}})
 
 
 def test_a_model_that_has_not_read_is_named(tales: None) -> None:
@@ -487,12 +492,12 @@ def test_characters_are_guessed_one_by_one(tales: None) -> None:
         sitting.refresh_from_db()
     advance(sitting=sitting, step=current_step(sitting).number, data={})
     assert [guess.right for guess in TokenGuess.objects.order_by("place")] == [True] * 4 + [False]
-    found = reports.make(study, "next_token")
-    assert any("at most" in line and "bits per character" in line for line in found.lines)
-    most = found.data["bits_a_character"]["people_at_most"].value
-    kinds = found.data["bits_a_character"]["characters"]
+    findings = reports.make(study, "next_token")
+    assert any("at most" in line and "bits per character" in line for line in findings.lines)
+    most = findings.data["bits_a_character"]["people_at_most"].value
+    kinds = findings.data["bits_a_character"]["characters"]
     assert most == pytest.approx(most_bits(0.8, kinds), abs=1e-6)
-    assert found.data["bits_a_character"]["perplexity_at_most"] == pytest.approx(2**most, abs=1e-4)
+    assert findings.data["bits_a_character"]["perplexity_at_most"] == pytest.approx(2**most, abs=1e-4)
 
 
 def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:
@@ -575,13 +580,13 @@ def test_a_guess_is_taken_once_and_never_changed_after_its_reveal(tales: None, c
     assert (guess.pk, guess.text, guess.right) == (made.pk, " the", made.right)
     assert TokenGuess.objects.count() == Score.objects.count() == 1
     # Two tabs show the same position, and only one guess of it is taken.
-    one, two = (read(client.get(address).content.decode()) for _tab in range(2))
-    assert one.parts == two.parts and one.form["data-screen"] == "guess_2"
-    client.post(address, {**one.hidden, "guess": " a"})
+    first_tab, two = (read(client.get(address).content.decode()) for _tab in range(2))
+    assert first_tab.parts == two.parts and first_tab.form["data-screen"] == "guess_2"
+    client.post(address, {**first_tab.hidden, "guess": " a"})
     client.post(address, {**two.hidden, "guess": " the"})
-    assert [one.text for one in TokenGuess.objects.order_by("place")] == [" the", " a"]
+    assert [guess.text for guess in TokenGuess.objects.order_by("place")] == [" the", " a"]
     # Steps that are still to come cannot be answered.
-    ahead = client.post(address, {**one.hidden, "step": str(int(one.hidden["step"]) + 3), "guess": " the"})
+    ahead = client.post(address, {**first_tab.hidden, "step": str(int(first_tab.hidden["step"]) + 3), "guess": " the"})
     assert ahead.status_code != 500
     assert TokenGuess.objects.count() == 2
 
@@ -608,9 +613,9 @@ def test_simulated_people_are_right_as_often_as_they_are_made_to_be(tales: None)
 )
 def test_a_model_that_names_no_tokens_is_refused_with_what_to_do(tales: None, source: str, said: str) -> None:
     """Neither check nor preparation leads in a circle."""
-    with pytest.raises(FileErrors, match=rf"{said} does not name the tokens of pairs:tales.*local:FOLDER") as found:
+    with pytest.raises(FileErrors, match=rf"{said} does not name the tokens of pairs:tales.*local:FOLDER") as refusal:
         cast.study(**{**STUDY, "models": [{"name": "far", "source": source}]})
-    assert "prepare_passages" not in found.value.message
+    assert "prepare_passages" not in refusal.value.message
     with pytest.raises(SystemExit):
         call_command("prepare_passages", bank="tales", tokenizer="pairs:tales", model=[f"far={source}"], verbosity=0)
 
@@ -621,8 +626,8 @@ def test_models_are_compared_at_positions_that_all_have_read(tales: None) -> Non
     nan = float("nan")
     short = ModelGuesses("short", np.array([nan, 1.0, 0.0]), np.array([nan, 1.0, 2.0]))
     whole = ModelGuesses("whole", np.array([1.0, 1.0, 0.0]), np.array([9.0, 1.0, 2.0]))
-    found, notes = _at_common_positions([short, whole])
-    assert all(np.array_equal(one.surprisal, [nan, 1.0, 2.0], equal_nan=True) for one in found)
+    models, notes = _at_common_positions([short, whole])
+    assert all(np.array_equal(model.surprisal, [nan, 1.0, 2.0], equal_nan=True) for model in models)
     assert notes == ["models are compared at the 2 guesses at positions that all of them have read"]
     assert _at_common_positions([whole]) == ([whole], [])
 

@@ -57,12 +57,12 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> GuessTable:
 
 @pytest.mark.slow
 def test_the_public_guesses_have_the_known_figures(public: GuessTable) -> None:
-    found = analysis.share(public)
-    assert (found.n, len(public.people), public.given) == (22_634, 68, 24_175 - 22_634)
-    assert round(100 * found.figure.value, 2) == 26.75
+    share = analysis.share(public)
+    assert (share.n, len(public.people), public.given) == (22_634, 68, 24_175 - 22_634)
+    assert round(100 * share.figure.value, 2) == 26.75
     listed = analysis.by_person(public)
     assert len(listed) == 39
-    busiest = max(listed, key=lambda one: one[1])
+    busiest = max(listed, key=lambda entry: entry[1])
     assert (busiest[1], round(100 * busiest[2] / busiest[1], 1)) == (4605, 19.7)
     without = public.person != public.people.index(busiest[0])
     rest = analysis.share(public, without)
@@ -73,8 +73,8 @@ def small(**changed: Any) -> GuessTable:
     """Two people, two passages, three positions each; the model is right where the surprisal is below 1."""
     truth = [" the", "s", ",", " the", "7", " a"] * 2
     guess = [" the", "x", ",", " a", "7", " a", " the", "s", ".", " the", "8", " b"]
-    right = np.array([one == other for one, other in zip(guess, truth, strict=True)], dtype=np.float64)
-    given = {
+    right = np.array([guessed == other for guessed, other in zip(guess, truth, strict=True)], dtype=np.float64)
+    columns = {
         "person": np.repeat([0, 1], 6),
         "passage": np.tile([0, 0, 0, 1, 1, 1], 2),
         "people": ["p", "q"],
@@ -88,7 +88,7 @@ def small(**changed: Any) -> GuessTable:
         "truth": truth,
         "models": [ModelGuesses("m", np.tile([1.0, 0, 0, 1, 0, 0], 2), np.tile([0.5, 2, 2, 0.5, 2, 2], 2))],
     }
-    return GuessTable(**{**given, **changed})
+    return GuessTable(**{**columns, **changed})
 
 
 def test_shares_are_ratios_of_weighted_sums() -> None:
@@ -103,7 +103,7 @@ def test_shares_are_ratios_of_weighted_sums() -> None:
 
 
 def test_tokens_are_parted_by_what_they_are() -> None:
-    kinds = [analysis.kind_of(one, first=False) for one in (" the", "s", ",", " 7", "'ve", " “", " ", "\n")]
+    kinds = [analysis.kind_of(token, first=False) for token in (" the", "s", ",", " 7", "'ve", " “", " ", "\n")]
     assert kinds == ["begins a word", "goes on", "punctuation", "digit", "goes on", "punctuation", "space", "space"]
     assert analysis.kind_of("The", first=True) == "begins a word"
     parts = analysis.divisions(small())
@@ -119,21 +119,21 @@ def test_the_ensemble_takes_the_most_frequent_guess_and_shares_ties() -> None:
     table = GuessTable(
         person=np.tile(np.arange(people), 2),
         passage=np.repeat([0, 1], people),
-        people=[str(one) for one in range(people)],
+        people=[str(number) for number in range(people)],
         passages=["x", "y"],
         position=np.zeros(12, dtype=np.int64),
         place=np.zeros(12, dtype=np.int64),
         number=np.ones(12, dtype=np.int64),
-        right=np.array([one == other for one, other in zip(guess, truth, strict=True)], dtype=np.float64),
+        right=np.array([guessed == other for guessed, other in zip(guess, truth, strict=True)], dtype=np.float64),
         weight=np.ones(12),
         guess=guess,
         truth=truth,
     )
-    found = analysis.ensemble(table)
-    assert found is not None
-    assert found.positions == 2
-    assert found.ensemble.value == pytest.approx((1 + 0.5) / 2)
-    assert found.person.value == pytest.approx((3 / 6 + 2 / 6) / 2)
+    ensemble = analysis.ensemble(table)
+    assert ensemble is not None
+    assert ensemble.positions == 2
+    assert ensemble.ensemble.value == pytest.approx((1 + 0.5) / 2)
+    assert ensemble.person.value == pytest.approx((3 / 6 + 2 / 6) / 2)
     assert analysis.ensemble(table, least=7) is None
 
 
@@ -172,9 +172,9 @@ def test_a_file_is_analysed_and_written(tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("next_token", guesses=file, out=tmp_path / "out", stdout=out, stderr=io.StringIO())
     assert "12 guesses by 2 people in 2 passages, 58.3 %" in out.getvalue()
-    found = json.loads((tmp_path / "out" / "next_token.json").read_text(encoding="utf-8"))
-    assert (found["guesses"], found["right"], found["given"]) == (12, 7, 1)
-    assert found["share"]["value"] == round(7 / 12, 6)
+    figures = json.loads((tmp_path / "out" / "next_token.json").read_text(encoding="utf-8"))
+    assert (figures["guesses"], figures["right"], figures["given"]) == (12, 7, 1)
+    assert figures["share"]["value"] == round(7 / 12, 6)
     assert (tmp_path / "out" / "next_token_parts.csv").exists()
     assert "Many people together" not in out.getvalue(), "a heading with nothing under it"
 
@@ -183,7 +183,7 @@ def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
     rows = [("p", "a", -1, "x", "x", 1), ("", "a", 1, "x", "x", 1), ("p", "a", 1, "x", "", 1), ("p", "a", 1, "", "", 2)]
     with pytest.raises(FileErrors) as raised:
         read_guesses(written(tmp_path / "bad.csv", rows))
-    assert [(one.line, one.field) for one in raised.value.problems] == [
+    assert [(problem.line, problem.field) for problem in raised.value.problems] == [
         (2, "position"),
         (3, "person"),
         (4, "truth"),
@@ -202,7 +202,7 @@ def test_intervals_hold_the_truth_of_simulated_studies() -> None:
     aims = truth(GuessWorld(), plan, rng=np.random.default_rng(1), passages=2_000)
     made = [study(GuessWorld(), plan, rng=np.random.default_rng(number)) for number in range(40)]
     for place, aim in enumerate(aims):
-        ends = [(one[place].low, one[place].high) for one in made]
+        ends = [(study_figures[place].low, study_figures[place].high) for study_figures in made]
         assert sum(low is not None and high is not None and low <= aim <= high for low, high in ends) >= 34
 
 
@@ -218,11 +218,11 @@ def test_people_are_listed_by_their_share_beside_the_models_where_these_are_know
     ]
     assert analysis.by_person(table, least=7) == []
     turned = small(people=["q", "p"], right=1 - small().right)
-    assert [one[0] for one in analysis.by_person(turned, least=6)] == ["p", "q"]
+    assert [row[0] for row in analysis.by_person(turned, least=6)] == ["p", "q"]
     busy = small(
         person=np.repeat([0, 1], [3, 9]), people=["q", "p"], right=np.array([1.0, 1, 0, *[1.0] * 4, *[0.0] * 5])
     )
-    assert [one[:3] for one in analysis.by_person(busy, least=3)] == [("q", 3, 2), ("p", 9, 4)]
+    assert [row[:3] for row in analysis.by_person(busy, least=3)] == [("q", 3, 2), ("p", 9, 4)]
     assert analysis.numbers_of(np.array([4, 7, 4, 4, 7])).tolist() == [1, 1, 2, 3, 2]
 
 
@@ -251,14 +251,14 @@ def test_an_ensemble_is_of_different_people_and_its_positions_weigh_as_their_gue
         position=np.zeros(10, dtype=int),
         place=np.ones(10, dtype=int),
         number=np.ones(10, dtype=int),
-        right=np.array([one == "a" for one in guess], dtype=float),
+        right=np.array([guessed == "a" for guessed in guess], dtype=float),
         weight=np.repeat([3.0, 1.0], 5),
         guess=guess,
         truth=["a"] * 10,
         models=[ModelGuesses("m", np.repeat([0.0, 1.0], 5), np.ones(10))],
     )
-    found = analysis.ensemble(table)
-    assert found is not None and (found.positions, found.ensemble.value, found.models[0].value) == (1, 1, 0)
+    ensemble = analysis.ensemble(table)
+    assert ensemble is not None and (ensemble.positions, ensemble.ensemble.value, ensemble.models[0].value) == (1, 1, 0)
     both = analysis.ensemble(table, least=4)
     assert both is not None and both.positions == 2
     assert both.ensemble.value == pytest.approx(3 / 4) and both.models[0].value == pytest.approx(1 / 4)
@@ -275,8 +275,8 @@ def test_what_the_next_stage_samples_by_is_worked_out_as_written() -> None:
     assert predicted == pytest.approx([0.8 - 3 / 50, 0.8 + 3 / 70, 0.8, 0.8 - 3 / 50])
     model = np.array([1.0, np.nan, 0.0, 1.0])
     assert priority.gap(np.array([0.5, 0.7, 0.2, 0.9]), model, np.array([0, 0, 1, 1])) == pytest.approx([0.5, 0.05])
-    found = priority.uncertainty(np.full(5, 0.5), np.array([0, 0, 0, 0, 1]), np.array([3.0, 0.0]))
-    assert found == pytest.approx([1 / 4 / 2, 0.5])
+    uncertainties = priority.uncertainty(np.full(5, 0.5), np.array([0, 0, 0, 0, 1]), np.array([3.0, 0.0]))
+    assert uncertainties == pytest.approx([1 / 4 / 2, 0.5])
     columns = np.array([[0.0], [2.0], [np.nan], [4.0], [2.0]])
     filled = priority.predicted_share(
         columns, np.zeros(5, dtype=int), np.array([0, 3]), np.ones(2), np.array([0.0, 1.0])
@@ -290,14 +290,14 @@ def test_what_guesses_estimate_is_a_ratio_of_all_tokens_and_of_each_kind() -> No
     def run(start: int, texts: list[str], right: list[bool]) -> Any:
         tokens = [SimpleNamespace(text=text) for text in texts]
         made = [
-            SimpleNamespace(token_guess=SimpleNamespace(place=place, position=start + place, right=one))
-            for place, one in enumerate(right)
+            SimpleNamespace(token_guess=SimpleNamespace(place=place, position=start + place, right=is_right))
+            for place, is_right in enumerate(right)
         ]
         item = SimpleNamespace(token_run=SimpleNamespace(run_tokens=tokens, text_of=lambda token: token.text))
         return SimpleNamespace(slot=SimpleNamespace(item=item), responses=SimpleNamespace(all=lambda: made))
 
     answers = [run(0, ["Birds", "s", ","], [True, False, True]), run(9, ["s", " fly"], [True, False])]
-    measures = {one.name: one for one in NextTokenEstimates().estimands(answers).measures}
+    measures = {measure.name: measure for measure in NextTokenEstimates().estimands(answers).measures}
     assert (measures["right"].values.tolist(), measures["right"].per.tolist()) == ([2, 1], [3, 2])
     words = measures["right_begins_a_word"]
     assert (words.values.tolist(), words.where.tolist(), words.per.tolist()) == ([1, 0], [True, True], [1, 1])
@@ -311,38 +311,38 @@ def test_a_means_interval_is_by_person_and_passage_with_the_weights_of_its_guess
     rng = np.random.default_rng(6)
     person, passage = np.tile(np.arange(6), 8), np.repeat(np.arange(8), 6)
     values, weight = rng.random(48), np.where(passage % 2 == 0, 3.0, 1.0)
-    names = [str(one) for one in range(8)]
+    names = [str(number) for number in range(8)]
     many = {name: np.ones(48, dtype=int) for name in ("position", "place", "number")}
     table = small(
         person=person, passage=passage, people=names[:6], passages=names, right=values, weight=weight,
         guess=["x"] * 48, truth=["x"] * 48, models=[], **many,
     )  # fmt: skip
-    found = analysis.mean(values, table, scale="number")
+    estimate = analysis.mean(values, table, scale="number")
     mean = np.average(values, weights=weight)
     added, share = weight * (values - mean) / weight.sum(), weight / weight.sum()
     variance = bandit.clustered_variance(added, person, passage)
     expected = interval(mean, variance, bandit.clustered_freedom(share, person, passage))
-    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((expected.value, expected.low, expected.high))
     of_share = analysis.mean(values, table)
     assert of_share.low is not None and of_share.high is not None
     assert of_share.standard_error == pytest.approx(expected.standard_error)
-    logits = [math.log(one / (1 - one)) for one in (of_share.low, mean, of_share.high)]
+    logits = [math.log(chance / (1 - chance)) for chance in (of_share.low, mean, of_share.high)]
     assert logits[1] - logits[0] == pytest.approx(logits[2] - logits[1])
 
 
 def test_people_who_are_always_right_make_the_share_of_several_guesses_uncertain() -> None:
     """Each of six positions has three right guesses of six: by the same three people, or by each person in half."""
     person, passage = np.tile(np.arange(6), 6), np.repeat(np.arange(6), 6)
-    found = []
+    shares = []
     for right in (person < 3, (person + passage) % 2 == 0):
         table = small(
             person=person, passage=passage, people=list("pqrstu"), passages=list("abcdef"),
             position=np.zeros(36, dtype=int), place=np.ones(36, dtype=int), number=np.ones(36, dtype=int),
-            right=right.astype(float), weight=np.ones(36), guess=["a" if one else "b" for one in right],
+            right=right.astype(float), weight=np.ones(36), guess=["a" if is_right else "b" for is_right in right],
             truth=["a"] * 36, models=[],
         )  # fmt: skip
         figures = analysis.ensemble(table)
         assert figures is not None and figures.person.value == pytest.approx(0.5)
-        found.append(figures.person)
-    consistent, mixed = (one.standard_error or 0 for one in found)
+        shares.append(figures.person)
+    consistent, mixed = (one.standard_error or 0 for one in shares)
     assert consistent > 0.15 and mixed < 1e-6

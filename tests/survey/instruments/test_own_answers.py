@@ -266,13 +266,15 @@ def test_the_shipped_study_can_be_planned(name: str) -> None:
 
 def answered(*said: tuple[bool, int | None]) -> list[Any]:
     """Stored answers: right or wrong, with a confidence or none."""
-    rows = [[SimpleNamespace(own_answer=SimpleNamespace(correct=one, confidence=sure))] for one, sure in said]
+    rows = [
+        [SimpleNamespace(own_answer=SimpleNamespace(correct=is_correct, confidence=sure))] for is_correct, sure in said
+    ]
     return [SimpleNamespace(responses=SimpleNamespace(all=lambda own=own: own)) for own in rows]
 
 
 def test_confidence_is_of_those_who_said_it_and_overconfidence_what_it_has_too_much() -> None:
-    found = estimands.of_answers(answered((True, 80), (False, 60), (True, None), (True, 0))).measures
-    correct, confidence, over = found
+    measures = estimands.of_answers(answered((True, 80), (False, 60), (True, None), (True, 0))).measures
+    correct, confidence, over = measures
     assert correct.values.tolist() == [1, 0, 1, 1] and correct.where is None
     assert (confidence.values[[0, 1, 3]].tolist(), over.values[[0, 1, 3]].tolist()) == ([80, 60, 0], [-20, 60, -100])
     assert confidence.where.tolist() == over.where.tolist() == [True, True, False, True]
@@ -281,8 +283,8 @@ def test_confidence_is_of_those_who_said_it_and_overconfidence_what_it_has_too_m
 def test_a_task_without_a_domain_is_a_domain_of_its_own() -> None:
     tasks = [SimpleNamespace(name="a", domain="maths"), SimpleNamespace(name="b", domain="")]
     items = [SimpleNamespace(asked_question=SimpleNamespace(question=SimpleNamespace(task=task))) for task in tasks]
-    found = estimands.divisions(items)  # type: ignore[arg-type]
-    assert (found["task"].tolist(), found["domain"].tolist()) == (["a", "b"], ["maths", "b"])
+    divisions = estimands.divisions(items)  # type: ignore[arg-type]
+    assert (divisions["task"].tolist(), divisions["domain"].tolist()) == (["a", "b"], ["maths", "b"])
 
 
 @pytest.mark.django_db
@@ -310,8 +312,8 @@ def play(study: Study, *, sure: bool = True) -> None:
     person = cast.simulated_person(visitor.sitting)
     step = visitor.to_items().step
     while step.kind == "item":
-        shown = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}
-        data = person.answer(screen=step.screen.name, parts=shown)
+        texts = {name: Question(text=part["value"]).plain for name, part in step.screen.parts.items()}
+        data = person.answer(screen=step.screen.name, parts=texts)
         if not sure:
             del data["confidence"]
         step = advance(sitting=visitor.sitting, step=step.number, data=data)
@@ -347,14 +349,14 @@ def test_a_stage_in_which_nobody_says_how_sure_they_are_can_be_estimated() -> No
         for _person in range(4):
             play(study, sure=sure)
         jobs.run_inline(lifecycle.close_stage(stage))
-    found = {figure.name: figure for figure in estimate(study).figures}
-    assert [*found] == ["correct", "confidence", "overconfidence"]
-    first, second = found["confidence"].stages
+    figures = {figure.name: figure for figure in estimate(study).figures}
+    assert [*figures] == ["correct", "confidence", "overconfidence"]
+    first, second = figures["confidence"].stages
     assert (second.estimate, second.reason) == (None, "no answers there")
     # The plans alone decide the weights: nothing is added to the sums by the second stage.
     assert (first.weight, second.weight) == (0.5, 0.5)
-    assert found["confidence"].combined.value == pytest.approx(first.estimate.value)
-    assert found["correct"].combined.n == 48
+    assert figures["confidence"].combined.value == pytest.approx(first.estimate.value)
+    assert figures["correct"].combined.n == 48
 
 
 @pytest.mark.django_db
@@ -368,8 +370,8 @@ def test_measures_that_depend_on_the_answers_are_refused_with_their_names(monkey
     whole = AnswerEstimates.estimands
 
     def fewer(self: AnswerEstimates, assignments: Any, **options: Any) -> Any:
-        found = whole(self, assignments, **options)
-        return replace(found, measures=found.measures[: 1 if assignments[0].slot.stage.index == 2 else 3])
+        estimands = whole(self, assignments, **options)
+        return replace(estimands, measures=estimands.measures[: 1 if assignments[0].slot.stage.index == 2 else 3])
 
     monkeypatch.setattr(AnswerEstimates, "estimands", fewer)
     with pytest.raises(

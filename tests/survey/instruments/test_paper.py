@@ -93,10 +93,10 @@ def study() -> Study:
 
 
 def pieces(study: Study) -> dict[str, paper.Piece]:
-    found = {piece.name: piece for piece in paper_study.pieces_of(study)}
-    assert list(found) == NAMES
-    assert all(bool(piece.missing) != (piece.table is not None) for piece in found.values())
-    return found
+    paper_pieces = {piece.name: piece for piece in paper_study.pieces_of(study)}
+    assert list(paper_pieces) == NAMES
+    assert all(bool(piece.missing) != (piece.table is not None) for piece in paper_pieces.values())
+    return paper_pieces
 
 
 def rows_of(piece: paper.Piece) -> list[dict[str, Any]]:
@@ -105,33 +105,33 @@ def rows_of(piece: paper.Piece) -> list[dict[str, Any]]:
 
 
 def test_a_study_has_its_tables_and_figures_and_says_what_it_lacks(study: Study) -> None:
-    found = pieces(study)
-    assert {name for name, piece in found.items() if piece.missing} == {"table3", "table4", *WITHOUT_MODELS}
-    assert "no language model has answered" in found["table2"].missing
-    assert found["table3"].missing == "no group has five rows and both labels"
-    assert "neither people nor language models have answered" in found["figure7"].missing
+    paper_pieces = pieces(study)
+    assert {name for name, piece in paper_pieces.items() if piece.missing} == {"table3", "table4", *WITHOUT_MODELS}
+    assert "no language model has answered" in paper_pieces["table2"].missing
+    assert paper_pieces["table3"].missing == "no group has five rows and both labels"
+    assert "neither people nor language models have answered" in paper_pieces["figure7"].missing
 
 
 def test_table_1_is_the_leaderboards_on_the_majorities_with_the_papers_numbers(study: Study) -> None:
-    found = pieces(study)["table1"]
+    piece = pieces(study)["table1"]
     lines = {line.predictor: line for line in leaderboard(study) if line.answers == "majorities"}
-    for row in rows_of(found):
+    for row in rows_of(piece):
         cell = lines[row["predictor"]].figures[row["metric"]][row["part"]]
         assert (row["value"], row["n"]) == (cell.value, 6)
         assert (row["low"], row["high"]) == (cell.low, cell.high) or (row["low"] is None and cell.low == cell.high)
-    (same_task,) = [row for row in rows_of(found) if (row["predictor"], row["metric"], row["part"]) == (
+    (same_task,) = [row for row in rows_of(piece) if (row["predictor"], row["metric"], row["part"]) == (
         *("same_task", "auc", "overall"),
     )]  # fmt: skip
     assert same_task["paper"] == 0.688
-    assert found.table is not None and "no figure on them is one of all pairs" in found.table.note
+    assert piece.table is not None and "no figure on them is one of all pairs" in piece.table.note
 
 
 def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to_1(
     study: Study, tmp_path: Path
 ) -> None:
-    found = pieces(study)
+    paper_pieces = pieces(study)
     answers = frozen_answers(cast.stage_of(study, 1))
-    rows = rows_of(found["figure3_left"])
+    rows = rows_of(paper_pieces["figure3_left"])
     assert sum(row["value"] for row in rows) == pytest.approx(1)
     assert sum(row["n"] for row in rows) == len(answers) == 18
     (none,) = [row for row in rows if row["from"] == row["to"] == 0]
@@ -139,17 +139,17 @@ def test_figures_3_left_and_5_are_weighted_shares_of_the_first_stage_that_sum_to
     assert none["value"] == pytest.approx(unchanged / 18)  # Uniform: every answer weighs the same.
     assert none["low"] < none["value"] < none["high"]
     for what in ("prior", "posterior", "change"):
-        own = [row for row in rows_of(found["figure5"]) if row["what"] == what]
+        own = [row for row in rows_of(paper_pieces["figure5"]) if row["what"] == what]
         assert sum(row["value"] for row in own) == pytest.approx(1)
-    (top,) = [row for row in rows_of(found["figure5"]) if (row["what"], row["from"]) == ("posterior", 70)]
+    (top,) = [row for row in rows_of(paper_pieces["figure5"]) if (row["what"], row["from"]) == ("posterior", 70)]
     assert top["n"] == 18 - unchanged
-    drawing = found["figure5"].picture
+    drawing = paper_pieces["figure5"].picture
     assert drawing
     drawing.draw(tmp_path / "figure5.svg")
     svg = (tmp_path / "figure5.svg").read_text(encoding="utf-8")
     # A histogram of each, below each other: a bar for each row.
     tops = [float(y) for y in re.findall(r'<text x="8.0" y="([\d.]+)">(?:prior|posterior|change)', svg)]
-    assert len(tops) == 3 == len(set(tops)) and svg.count('Z" fill') == len(rows_of(found["figure5"]))
+    assert len(tops) == 3 == len(set(tops)) and svg.count('Z" fill') == len(rows_of(paper_pieces["figure5"]))
 
 
 def test_the_last_bins_hold_their_upper_ends() -> None:
@@ -209,11 +209,11 @@ def test_pairs_under_both_outcomes_take_the_place_of_the_pool(study: Study) -> N
 
     known = {kind(row): row["score"] for row in pool}
     assert all(row["score"] == pytest.approx(known[kind(row)], abs=1e-6) for row in rows)
-    found = pieces(study)
+    paper_pieces = pieces(study)
     for name in ("figure2", "figure6"):
-        table = found[name].table
+        table = paper_pieces[name].table
         assert table is not None and "40 uniform pairs, each under both outcomes" in table.note
-    means = [row for row in rows_of(found["figure2"]) if row["figure"] == "mean"]
+    means = [row for row in rows_of(paper_pieces["figure2"]) if row["figure"] == "mean"]
     assert [(row["outcome"], row["n"]) for row in means] == [(1, 40), (0, 40)]
     assert [row["value"] for row in means] == pytest.approx([first["score"].mean(), second["score"].mean()])
     assert stored.both_outcomes_sha256 in needed_files()
@@ -259,11 +259,11 @@ def test_a_study_without_a_test_stage_keeps_its_other_figures() -> None:
     stages = STUDY["stages"][:2]
     first = cast.open_stage(**{**STUDY, "stages": stages})
     finished(first)
-    found = pieces(cast.stage_of(first.study, 1).study)
+    paper_pieces = pieces(cast.stage_of(first.study, 1).study)
     for name in ("table1", "table3", "table4"):
-        assert "no test stage is frozen" in found[name].missing
-    assert "no frozen stage was drawn by a predictor" in found["figure3_right"].missing
-    assert not any(found[name].missing for name in ("figure2", "figure3_left", "figure5", "figure6"))
+        assert "no test stage is frozen" in paper_pieces[name].missing
+    assert "no frozen stage was drawn by a predictor" in paper_pieces["figure3_right"].missing
+    assert not any(paper_pieces[name].missing for name in ("figure2", "figure3_left", "figure5", "figure6"))
 
 
 @pytest.mark.parametrize("left", [0, 2])
@@ -276,47 +276,49 @@ def test_items_of_a_test_stage_whose_pair_trained_judge_nothing(left: int) -> No
     for slot, item in zip(earlier.exclude(item__in=tested), tested[left:], strict=False):
         Slot.objects.filter(pk=slot.pk).update(item=item)
     finished(third)
-    found = pieces(cast.stage_of(study, 3).study)
+    paper_pieces = pieces(cast.stage_of(study, 3).study)
     if left:
-        assert found["table1"].table is not None
-        assert f"on the {left} items of test stage 3" in found["table1"].table.note
+        assert paper_pieces["table1"].table is not None
+        assert f"on the {left} items of test stage 3" in paper_pieces["table1"].table.note
         assert (
             f"{len(tested) - left} more items are left out: answers to their pair trained."
-            in found["table1"].table.note
+            in paper_pieces["table1"].table.note
         )
     else:
-        assert all("nothing is left to judge them by" in found[name].missing for name in ("table1", "table3", "table4"))
-    assert not any(found[name].missing for name in DRAWN)
+        assert all(
+            "nothing is left to judge them by" in paper_pieces[name].missing for name in ("table1", "table3", "table4")
+        )
+    assert not any(paper_pieces[name].missing for name in DRAWN)
 
 
 def test_a_test_stage_in_which_all_agree_has_no_area_and_no_group(study: Study) -> None:
     stage = cast.stage_of(study, 3)
     Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
-    assert {one.label for one in majorities_of(stage)} == {0}
-    found = pieces(study)
-    assert "no group has five rows and both labels" in found["table3"].missing
-    assert not found["figure5"].missing
+    assert {majority.label for majority in majorities_of(stage)} == {0}
+    paper_pieces = pieces(study)
+    assert "no group has five rows and both labels" in paper_pieces["table3"].missing
+    assert not paper_pieces["figure5"].missing
 
 
 def test_one_person_and_no_change_at_all_give_shares_without_intervals() -> None:
     stage = cast.full_of_answers(cast.open_stage(stages=[{"sittings": 1}], predictor={"name": "same_task"}))
     Belief.objects.update(value=50)
     jobs.run_inline(lifecycle.close_stage(stage))
-    found = pieces(cast.stage_of(stage.study).study)
-    rows = rows_of(found["figure3_left"])
+    paper_pieces = pieces(cast.stage_of(stage.study).study)
+    rows = rows_of(paper_pieces["figure3_left"])
     assert [row["value"] for row in rows if row["from"] == row["to"] == 0] == [1]
     assert all(row["low"] is None and row["high"] is None for row in rows)
-    table = found["figure3_left"].table
+    table = paper_pieces["figure3_left"].table
     assert table is not None and "1 people are too few" in table.note
-    assert "no stage has a uniform pool that a predictor has scored" in found["figure2"].missing
+    assert "no stage has a uniform pool that a predictor has scored" in paper_pieces["figure2"].missing
 
 
 def test_a_stage_that_nobody_answered_says_so() -> None:
     stage = cast.open_stage(predictor={"name": "same_task"})
     jobs.run_inline(lifecycle.close_stage(stage))
-    found = pieces(cast.stage_of(stage.study).study)
-    assert "the first stage has no answers that count" in found["figure5"].missing
-    assert all(piece.missing for piece in found.values())
+    paper_pieces = pieces(cast.stage_of(stage.study).study)
+    assert "the first stage has no answers that count" in paper_pieces["figure5"].missing
+    assert all(piece.missing for piece in paper_pieces.values())
 
 
 def test_a_study_that_has_not_begun_says_so_in_lists_and_one_without_frozen_stages_when_it_is_asked(
@@ -362,7 +364,7 @@ def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: St
     assert r"previous\_correct" in tex and tex.count(r"\begin{") == tex.count(r"\end{")
     assert (tmp_path / "table1.md").read_text(encoding="utf-8").count("\n| ") == 8  # Two heads, two predictors, twice.
     said = json.loads((tmp_path / "paper.json").read_text(encoding="utf-8"))["data"]["pieces"]
-    assert [one["name"] for one in said] == NAMES
+    assert [entry["name"] for entry in said] == NAMES
 
 
 def test_the_page_shows_figures_and_what_is_missing(study: Study) -> None:
@@ -431,9 +433,9 @@ def test_a_sample_alone_gives_figure_2(tmp_path: Path) -> None:
     rows = [["e1", "t1", "a", "b", 0.1, 0.5], ["e2", "t2", "a", "b", 0.3, 0.7]]
     run("--sample", written(tmp_path / "sample.csv", SAMPLE, rows), "--out", tmp_path / "out")
     with (tmp_path / "out/figure2.csv").open(newline="") as file:
-        found = {(row["outcome"], row["figure"]): row for row in csv.DictReader(file)}
-    assert float(found["1", "mean"]["value"]) == pytest.approx(0.2)
-    assert (found["0", "highest"]["value"], found["0", "highest"]["q1"]) == ("0.7", "e2")
+        figures = {(row["outcome"], row["figure"]): row for row in csv.DictReader(file)}
+    assert float(figures["1", "mean"]["value"]) == pytest.approx(0.2)
+    assert (figures["0", "highest"]["value"], figures["0", "highest"]["q1"]) == ("0.7", "e2")
     assert "no training and test rows are given" in (tmp_path / "out/index.html").read_text()
 
 
@@ -459,9 +461,9 @@ def test_rows_that_repeat_a_pair_are_said_and_make_no_interval_narrower(
     run(*label_files[:3], twice, *label_files[4:], "--out", tmp_path / "twice")
     for name in ("table3", "figure3_right"):
         first, second = (table_of(tmp_path / folder / f"{name}.csv") for folder in ("once", "twice"))
-        for one, other in zip(first, second, strict=True):
-            assert int(other["n"]) == 2 * int(one["n"])
-            assert width(other) > 0.85 * width(one)
+        for row, other in zip(first, second, strict=True):
+            assert int(other["n"]) == 2 * int(row["n"])
+            assert width(other) > 0.85 * width(row)
     note = "120 test rows repeat the pair and outcome of another one"
     assert (tmp_path / "twice/index.html").read_text().count(note) == 4
     assert note not in (tmp_path / "once/index.html").read_text()
@@ -590,7 +592,7 @@ def test_the_papers_own_numbers_stand_beside_mistral(name: str) -> None:
     alphas, ends = np.array(paper.PAPER_ALPHAS), np.full((4, 2), np.nan)
     score = SimpleNamespace(name=name, pairs=500, alphas=alphas, accuracy=alphas, cross_entropy=alphas)
     score.accuracy_interval = score.cross_entropy_interval = ends
-    found = {name: piece.table for name, piece in paper.model_tables([score])}  # type: ignore[list-item]
-    assert [row[-2] for row in found["table2"].rows] == [0.517, 0.393, 0.387, 0.384]
-    assert [row[-2] for row in found["table5"].rows] == [0.689, 0.935, 0.954, 0.960]
-    assert {row[-1] for table in found.values() if table is not None for row in table.rows} == {None}
+    tables = {name: piece.table for name, piece in paper.model_tables([score])}  # type: ignore[list-item]
+    assert [row[-2] for row in tables["table2"].rows] == [0.517, 0.393, 0.387, 0.384]
+    assert [row[-2] for row in tables["table5"].rows] == [0.689, 0.935, 0.954, 0.960]
+    assert {row[-1] for table in tables.values() if table is not None for row in table.rows} == {None}

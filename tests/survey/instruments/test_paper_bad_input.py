@@ -56,8 +56,8 @@ def with_models(study: Study) -> Study:
 def whole(study: Study, folder: Path) -> dict[str, str]:
     """What each piece of `paper` lacks, with everything drawn and written; the estimates, the leaderboard and the other
     reports made too. No text says NaN or p = 0.000."""
-    found = reports.make(study, "paper")
-    for path in reports.write(study, "paper", found, folder):
+    findings = reports.make(study, "paper")
+    for path in reports.write(study, "paper", findings, folder):
         clean(path.read_text(encoding="utf-8"), path.name)
     for line in reports.lines_of(study):
         name = line.entry.name
@@ -71,7 +71,7 @@ def whole(study: Study, folder: Path) -> dict[str, str]:
                         picture.draw(folder / "picture.svg")
     tried(lambda: estimated(study, folder / "estimates"))
     clean(shown("leaderboard", study.slug), "leaderboard")
-    return {piece["name"]: piece["missing"] for piece in found.data["pieces"]}
+    return {piece["name"]: piece["missing"] for piece in findings.data["pieces"]}
 
 
 def tried(make: Callable[[], Any]) -> Any:
@@ -130,8 +130,8 @@ def test_a_stage_in_which_everybody_changes_alike(tmp_path: Path) -> None:
 
 def test_one_person_alone(tmp_path: Path) -> None:
     study = with_models(run_study(**TWO_STAGES))
-    one = Sitting.objects.filter(stage__study=study, stage__index=1).order_by("pk")[0]
-    Assignment.objects.exclude(sitting=one).update(state="late")
+    sitting = Sitting.objects.filter(stage__study=study, stage__index=1).order_by("pk")[0]
+    Assignment.objects.exclude(sitting=sitting).update(state="late")
     missing = whole(study, tmp_path)
     assert "no estimate of the mean" in missing["table2"] or "one alone cannot be resampled" in missing["table2"]
     assert "no frozen stage was drawn by a predictor" in missing["figure3_right"]
@@ -160,10 +160,10 @@ def test_a_thousand_answers_by_nine_people() -> None:
         "sitting": {"items": 15},
     }
     study = with_models(run_study(on=cast.small_bank(60), people=9, **many))
-    found = estimating.estimate(study, by=["outcome", "target_task"])
-    clean(json.dumps(found.as_json(), allow_nan=False), "estimate")
-    assert (found.answers, found.respondents) == (1200, 9)
-    first = found.figures[0].combined
+    estimates = estimating.estimate(study, by=["outcome", "target_task"])
+    clean(json.dumps(estimates.as_json(), allow_nan=False), "estimate")
+    assert (estimates.answers, estimates.respondents) == (1200, 9)
+    first = estimates.figures[0].combined
     assert first is not None and first.interval is not None and "9 respondents, fewer than 30" in first.too_few
     # As many independent answers would have an interval of 0.05.
     assert first.interval[1] - first.interval[0] > 0.1 and first.degrees_of_freedom < 9

@@ -54,8 +54,8 @@ def test_bands_take_answers_of_one_person_as_dependent() -> None:
 
 def test_answers_of_one_person_alone_have_no_band() -> None:
     labels, scores = np.array([0.0, 1, 1, 0]), np.array([0.1, 0.2, 0.8, 0.9])
-    one = paper.Ranked("line", labels, scores, np.ones(4), np.ones(4, dtype=np.int64))
-    rows = rows_of(paper.figure_3_right([one], ""))
+    ranked = paper.Ranked("line", labels, scores, np.ones(4), np.ones(4, dtype=np.int64))
+    rows = rows_of(paper.figure_3_right([ranked], ""))
     assert [(row["low"], row["high"]) for row in rows] == [(None, None)] * 4
 
 
@@ -99,24 +99,24 @@ def test_figure_4_has_no_axis_where_no_rise_was_so_high(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_figure_4_of_a_study_is_that_of_its_answers() -> None:
     study = cast_study()
-    given = answers_of("good", study, share=0.6)
+    correctness = answers_of("good", study, share=0.6)
     ModelAnswer.objects.filter(question=eligible_questions(study)[0]).update(unreadable=3)
-    found = pieces(study)
+    paper_pieces = pieces(study)
     for name in ("table2", "figure4", "table5", "figure7"):
-        assert {row["unreadable"] for row in rows_of(found[name])} == {3}
-    rows = rows_of(found["figure4"])
+        assert {row["unreadable"] for row in rows_of(paper_pieces[name])} == {3}
+    rows = rows_of(paper_pieces["figure4"])
     answers = study_answers(study)
-    kept = [
-        (one, weight)
-        for one, weight in zip(answers, design_weights(answers), strict=True)
-        if one.slot.item.pair.outcome
-        and given.get(one.slot.item.pair.evidence_id) == 1
-        and one.slot.item.pair.target_id in given
+    weighted = [
+        (answer, weight)
+        for answer, weight in zip(answers, design_weights(answers), strict=True)
+        if answer.slot.item.pair.outcome
+        and correctness.get(answer.slot.item.pair.evidence_id) == 1
+        and answer.slot.item.pair.target_id in correctness
     ]
     for words, least in (("any", -101), ("5 or more", 5)):
-        among = [(one, weight) for one, weight in kept if (beliefs_of(one).change or 0) >= least]
+        among = [(answer, weight) for answer, weight in weighted if (beliefs_of(answer).change or 0) >= least]
         (row,) = [row for row in rows if row["rise"] == words]
-        wrong = sum(weight * (1 - given[one.slot.item.pair.target_id]) for one, weight in among)
+        wrong = sum(weight * (1 - correctness[answer.slot.item.pair.target_id]) for answer, weight in among)
         assert (row["n"], row["value"]) == (len(among), pytest.approx(wrong / sum(weight for _one, weight in among)))
         assert row["low"] < row["value"] < row["high"]
     pairs = [row for row in rows if row["figure"] == "pair"]
@@ -162,8 +162,8 @@ def scored(scores: list[float]) -> paper.ScoredPairs:
 
 def test_figure_6_has_both_ends_of_the_predictions_in_order() -> None:
     piece = paper_figures.figure_6({1: scored([0.2, 0.9, 0.5]), 0: scored([0.1])}, "Made up.", most=2)
-    found = [(row["outcome"], row["figure"], row["place"], row["value"], row["q1"]) for row in rows_of(piece)]
-    assert found == [
+    rows = [(row["outcome"], row["figure"], row["place"], row["value"], row["q1"]) for row in rows_of(piece)]
+    assert rows == [
         (1, "highest", 1, 0.9, "e1"),
         (1, "highest", 2, 0.5, "e2"),
         (1, "lowest", 1, 0.2, "e0"),
@@ -231,10 +231,12 @@ def test_no_change_at_all_leaves_every_other_figure() -> None:
     study = cast_study()
     answers_of("good", study, share=0.6)
     Belief.objects.update(value=50)
-    found = pieces(study)
-    (row,) = [row for row in rows_of(found["figure4"]) if row["figure"] == "share"]
+    paper_pieces = pieces(study)
+    (row,) = [row for row in rows_of(paper_pieces["figure4"]) if row["figure"] == "share"]
     assert row["rise"] == "any"
-    assert not any(found[name].missing for name in ("figure2", "figure3_left", "figure3_right", "figure5", "figure6"))
+    assert not any(
+        paper_pieces[name].missing for name in ("figure2", "figure3_left", "figure3_right", "figure5", "figure6")
+    )
 
 
 def cast_study() -> Study:

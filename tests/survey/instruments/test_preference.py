@@ -146,11 +146,15 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
 
     # Sides are drawn, and change when an item is asked again.
     of_slot = {
-        (one.response.assignment.sitting_id, one.response.assignment.slot_id): one
-        for one in ReplyJudgement.objects.select_related("response__assignment__slot")
+        (judgement.response.assignment.sitting_id, judgement.response.assignment.slot_id): judgement
+        for judgement in ReplyJudgement.objects.select_related("response__assignment__slot")
     }
-    assert {one.a_first for one in of_slot.values()} == {True, False}
-    repeats = [(key, one) for key, one in of_slot.items() if one.response.assignment.slot.repeat_of_id is not None]
+    assert {judgement.a_first for judgement in of_slot.values()} == {True, False}
+    repeats = [
+        (key, judgement)
+        for key, judgement in of_slot.items()
+        if judgement.response.assignment.slot.repeat_of_id is not None
+    ]
     assert repeats
     for (sitting, _slot), again in repeats:
         assert again.a_first is not of_slot[sitting, again.response.assignment.slot.repeat_of_id].a_first
@@ -177,8 +181,8 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
     assert "judgements.csv" in (folder / "codebook.md").read_text()
 
     # Estimates and reports
-    found = estimate(study, by=["pair"]).as_json()
-    assert "pairs of replies to the bank's 10 prompts" in str(found) and "owl : raven" in str(found)
+    estimates = estimate(study, by=["pair"]).as_json()
+    assert "pairs of replies to the bank's 10 prompts" in str(estimates) and "owl : raven" in str(estimates)
     out = tmp_path / "report"
     call_command("preferences", study.slug, "--out", str(out))
     data = json.loads((out / "preferences.json").read_text())["data"]
@@ -188,8 +192,8 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
     assert data["lengths"][0]["what"] == "prompts"
     assert (out / "ranking.svg").read_text().startswith("<?xml") and (out / "wins.svg").exists()
     for name in ("preferences_live", "preferences_budget"):
-        given = {"studies": ["3"]} if name == "preferences_budget" else {}
-        assert reports.make(study, name, given).tables
+        arguments = {"studies": ["3"]} if name == "preferences_budget" else {}
+        assert reports.make(study, name, arguments).tables
     with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
         reports.make(study, "preferences", {"question": ["nice"]})
 
@@ -450,9 +454,9 @@ def study(prompts: None) -> Study:
 def longer_first(seen: Any) -> Any:
     """A judge that likes the longer reply, whichever stands first."""
     text = seen.body["messages"][0]["content"]
-    one, two = text.split("Reply 1:\n")[1].split("\n\nReply 2:\n")
+    first_reply, two = text.split("Reply 1:\n")[1].split("\n\nReply 2:\n")
     return chat(
-        "2 it is" if len(one) > len(two.split("\n\nNumber")[0]) else "7", prompt_tokens=100, completion_tokens=1
+        "2 it is" if len(first_reply) > len(two.split("\n\nNumber")[0]) else "7", prompt_tokens=100, completion_tokens=1
     )
 
 
@@ -468,8 +472,8 @@ def test_a_judge_sits_the_items_in_both_orders_and_goes_on_where_it_was(study: S
         assert (rest.known, rest.stored, rest.wanted) == (5, 51, 56)
         asked = len(fake.seen)
         assert judge_replies(JudgeRun(study, "m")).stored == 0 and len(fake.seen) == asked
-        assert all(one.body["temperature"] == 0 for one in fake.seen)
-        assert not any(model in str(one.body) for one in fake.seen for model in MODELS)
+        assert all(request.body["temperature"] == 0 for request in fake.seen)
+        assert not any(model in str(request.body) for request in fake.seen for model in MODELS)
         with pytest.raises(HunchError, match="asked with other words, another model or another question"):
             judge_replies(JudgeRun(study, "other", name="m"))
     for verdict in JudgeVerdict.objects.select_related("a", "b"):
@@ -483,8 +487,8 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
     with running() as fake:
         monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
         fake.answer = chat("Both are fine.")
-        found = judge_replies(JudgeRun(study, "m", orders="ab", limit=3))
-        assert (found.stored, found.unreadable) == (3, 3)
+        judged = judge_replies(JudgeRun(study, "m", orders="ab", limit=3))
+        assert (judged.stored, judged.unreadable) == (3, 3)
         assert set(JudgeVerdict.objects.values_list("rules_version", flat=True)) == {judging_calls.SCORE_RULES_VERSION}
         fake.answer = chat("8", top=[{"8": float(np.log(0.75)), "1": float(np.log(0.25))}])
         judge_replies(JudgeRun(study, "m", name="by chances", orders="ba", limit=2, logprobs=True))
@@ -492,7 +496,7 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
         judge_replies(JudgeRun(study, "m", name="alone", template="alone", limit=2))
     assert set(JudgeVerdict.objects.filter(judge__name="m").values_list("towards_a", "first")) == {(None, "a")}
     stated = JudgeVerdict.objects.filter(judge__name="by chances")
-    assert [(one.chance_a, one.towards_a, one.first) for one in stated] == [
+    assert [(verdict.chance_a, verdict.towards_a, verdict.first) for verdict in stated] == [
         (pytest.approx(0.75), pytest.approx(1.75), "b")
     ] * 2
     there = ("by chances", [f"p{n}" for n in range(10)], ["code"] * 10)
@@ -535,7 +539,8 @@ def test_scores_of_older_rules_are_read_again_from_the_stored_reply(
     rules = judging_calls.SCORE_RULES_VERSION
     assert f"preference: 3 scores of judges read again by rules {rules}, 3 differ; 2 stay" in capsys.readouterr().out
     scores = {
-        (one.judge.name, one.towards_a, one.rules_version) for one in JudgeVerdict.objects.select_related("judge")
+        (verdict.judge.name, verdict.towards_a, verdict.rules_version)
+        for verdict in JudgeVerdict.objects.select_related("judge")
     }
     assert scores == {
         ("first", 1.5, rules),  # 6 leans to the second reply, and B stood first.

@@ -73,19 +73,19 @@ def test_the_public_comparisons_give_the_figures_of_the_specification(pandalm: d
         *("preferences", "--comparisons", str(pandalm["comparisons"]), "--judgements", str(pandalm["judgements"])),
         *("--ridge", "0", "--no-side", "--out", str(tmp_path)),
     )
-    found = json.loads((tmp_path / "preferences.json").read_text())
-    assert found["majority"] == {"a": 422, "b": 472, "tie": 105}
-    assert found["agreement"]["kappas"] == pytest.approx([0.852, 0.879, 0.862], abs=5e-4)
-    judge = found["judges"]["gpt-3.5"]
+    figures = json.loads((tmp_path / "preferences.json").read_text())
+    assert figures["majority"] == {"a": 422, "b": 472, "tie": 105}
+    assert figures["agreement"]["kappas"] == pytest.approx([0.852, 0.879, 0.862], abs=5e-4)
+    judge = figures["judges"]["gpt-3.5"]
     assert judge["accuracy"] == pytest.approx(0.698, abs=5e-4)
     assert judge["kappa"] == pytest.approx(0.476, abs=5e-4)
     assert judge["pearson"] == pytest.approx(0.585, abs=5e-4)
     assert (judge["unreadable"], judge["verdicts"], judge["items"]) == (25, 999, 999)
     strengths = {"llama-7b": 0.724, "pythia-6.9b": 0.074, "bloom-7b": -0.018, "opt-7b": -0.243}
     strengths["cerebras-gpt-6.7B"] = -0.537
-    assert found["bradley_terry"]["people"] == pytest.approx(strengths, abs=5e-4)
-    assert sum(found["bradley_terry"]["gpt-3.5"].values()) == pytest.approx(0, abs=1e-9)
-    low, value, high = (found["intervals"]["judges"]["gpt-3.5"]["accuracy"][end] for end in ("low", "value", "high"))
+    assert figures["bradley_terry"]["people"] == pytest.approx(strengths, abs=5e-4)
+    assert sum(figures["bradley_terry"]["gpt-3.5"].values()) == pytest.approx(0, abs=1e-9)
+    low, value, high = (figures["intervals"]["judges"]["gpt-3.5"]["accuracy"][end] for end in ("low", "value", "high"))
     assert low < value < high
 
 
@@ -103,15 +103,15 @@ def test_every_ranking_says_how_few_judgements_carry_it(tmp_path: Path) -> None:
     (tmp_path / "j.csv").write_text("\n".join(["prompt,model_a,model_b,judge,outcome,first", *verdicts]) + "\n")
     files = ("--comparisons", str(tmp_path / "c.csv"), "--judgements", str(tmp_path / "j.csv"))
     call_command("preferences", *files, "--each-answer", "--out", str(tmp_path))
-    found = json.loads((tmp_path / "preferences.json").read_text())
-    assert "lark" in found["models"] and found["bradley_terry"]["people"]["lark"] is None
-    others = found["fragility_of_others"]
-    assert [(one["by"], one["category"]) for one in others] == [("people", "code"), ("people", "talk"), ("j", "")]
-    for one in (found["fragility"], *others):
-        assert len(one["neighbours"]) == 2 and one["first"]["lost"] == len(one["first"]["rows"]) > 0
-        assert one["first"]["margin_without"] < 0
+    figures = json.loads((tmp_path / "preferences.json").read_text())
+    assert "lark" in figures["models"] and figures["bradley_terry"]["people"]["lark"] is None
+    others = figures["fragility_of_others"]
+    assert [(other["by"], other["category"]) for other in others] == [("people", "code"), ("people", "talk"), ("j", "")]
+    for fragility in (figures["fragility"], *others):
+        assert len(fragility["neighbours"]) == 2 and fragility["first"]["lost"] == len(fragility["first"]["rows"]) > 0
+        assert fragility["first"]["margin_without"] < 0
     assert all(row.endswith(" first") for row in others[2]["first"]["rows"])
-    assert all(" by x" in row for row in found["fragility"]["first"]["rows"])
+    assert all(" by x" in row for row in figures["fragility"]["first"]["rows"])
     with (tmp_path / "fragility.csv").open(newline="") as file:
         assert {row["ranking"] for row in csv.DictReader(file)} == {"people", "people, code", "people, talk", "j"}
 
@@ -167,18 +167,18 @@ def study(seed: int = 0, *, models: int = 4, adaptive: bool = False) -> Judgemen
 
 def test_changed_sides_change_the_sign_of_gamma_and_nothing_else() -> None:
     judged = study(adaptive=True)
-    one, other = bradley_terry.fit(judged), bradley_terry.fit(replace(judged, first=-judged.first))
-    assert other.gamma == pytest.approx(-(one.gamma or 0), abs=1e-9) and one.gamma
-    assert other.theta == pytest.approx(one.theta, abs=1e-9)
+    fit, other = bradley_terry.fit(judged), bradley_terry.fit(replace(judged, first=-judged.first))
+    assert other.gamma == pytest.approx(-(fit.gamma or 0), abs=1e-9) and fit.gamma
+    assert other.theta == pytest.approx(fit.theta, abs=1e-9)
 
 
 def test_filing_every_comparison_twice_changes_no_strength_and_no_interval() -> None:
     judged = study()
     columns = ("prompt", "a", "b", "category", "person", "outcome", "value", "first", "probability", "chance")
     twice = replace(judged, **{name: np.tile(getattr(judged, name), 2) for name in columns})
-    one, other = bradley_terry.fit(judged, ridge=0), bradley_terry.fit(twice, ridge=0)
-    assert other.theta == pytest.approx(one.theta, abs=1e-8)
-    assert other.covariance == pytest.approx(one.covariance, rel=1e-6, abs=1e-10)
+    fit, other = bradley_terry.fit(judged, ridge=0), bradley_terry.fit(twice, ridge=0)
+    assert other.theta == pytest.approx(fit.theta, abs=1e-8)
+    assert other.covariance == pytest.approx(fit.covariance, rel=1e-6, abs=1e-10)
 
 
 def test_which_reply_is_called_a_changes_nothing() -> None:
@@ -191,8 +191,8 @@ def test_a_model_that_never_lost_stays_finite_by_the_ridge_and_is_refused_withou
     judged = study()
     best = np.where(judged.a == 0, 1, judged.outcome)
     judged = replace(judged, outcome=best)
-    found = bradley_terry.fit(judged)
-    assert np.isfinite(found.theta).all() and found.unbeaten == ("model 1",)
+    fit = bradley_terry.fit(judged)
+    assert np.isfinite(fit.theta).all() and fit.unbeaten == ("model 1",)
     with pytest.raises(bradley_terry.NoRanking, match="model 1: never lost or never won"):
         bradley_terry.fit(judged, ridge=0)
 
@@ -212,13 +212,13 @@ def test_a_side_that_always_wins_or_goes_with_the_models_is_left_out_and_said() 
     assert "side won in all judgements" in bradley_terry.fit(always).side_lost
     fixed = replace(judged, first=np.where(judged.a < judged.b, 1, -1))
     two = fixed.where((np.minimum(fixed.a, fixed.b) == 0) & (np.maximum(fixed.a, fixed.b) == 1))
-    found = bradley_terry.fit(two)
-    assert found.gamma is None and "nothing tells the side bias from their strengths" in found.side_lost
-    assert found.theta[0] > found.theta[1] == pytest.approx(-found.theta[0])
+    fit = bradley_terry.fit(two)
+    assert fit.gamma is None and "nothing tells the side bias from their strengths" in fit.side_lost
+    assert fit.theta[0] > fit.theta[1] == pytest.approx(-fit.theta[0])
     assert bradley_terry.fit(judged).side_lost == plain.side_lost == ""
     for odd in (always, two):
-        shown = analyse(Material(odd), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0))
-        assert any("the strengths are fitted without it" in note for note in shown.notes)
+        analysis = analyse(Material(odd), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0))
+        assert any("the strengths are fitted without it" in note for note in analysis.notes)
 
 
 @pytest.mark.parametrize("verdict", ["unreadable", "tie", "a", "first"])
@@ -245,8 +245,8 @@ def compared(folder: Path, rows: list[str], *judged: str, header: str = "", out:
     judgements.write_text("\n".join(["prompt,model_a,model_b,judge,outcome", *judged]) + "\n")
     files = ["--comparisons", str(comparisons), *(["--judgements", str(judgements)] if judged else [])]
     call_command("preferences", *files, "--out", str(folder))
-    found: dict[str, Any] = json.loads((folder / "preferences.json").read_text())
-    return found
+    figures: dict[str, Any] = json.loads((folder / "preferences.json").read_text())
+    return figures
 
 
 def places_of(folder: Path, by: str = "people") -> dict[str, str]:
@@ -268,8 +268,8 @@ def test_equally_strong_models_share_a_place_and_nobody_is_first(tmp_path: Path,
 
 def test_verdicts_that_could_not_be_read_rank_nobody(tmp_path: Path, capsys: Any) -> None:
     rows = [f"p{k},A,B,x{k % 3},{'ab'[k % 2]}" for k in range(20)]
-    found = compared(tmp_path, rows, *(f"p{k},A,B,j,unreadable" for k in range(20)))
-    judge = found["judges"]["j"]
+    figures = compared(tmp_path, rows, *(f"p{k},A,B,j,unreadable" for k in range(20)))
+    judge = figures["judges"]["j"]
     assert (judge["accuracy"], judge["unreadable"]) == (0, 20)
     assert judge["log_score"] is None and judge["reliability"] == judge["assisted"] == []
     assert places_of(tmp_path, "j") == {} and "j: none of its 20 verdicts could be read" in capsys.readouterr().err
@@ -284,15 +284,17 @@ def test_a_judge_is_introduced_by_the_figure_that_no_name_decides(tmp_path: Path
     rows = [f"p{k},A,B,x{k % 3},{'b' if k % 10 == 9 else 'a'}" for k in range(40)]
     judge = compared(tmp_path, rows, *(f"p{k},A,B,j,{'b' if k % 10 == 8 else 'a'}" for k in range(40)))["judges"]["j"]
     assert judge["pearson"] < 0 < judge["uncentred"]
-    (line,) = [one for one in capsys.readouterr().out.splitlines() if one.startswith("j: accuracy 0.800")]
+    (line,) = [
+        splitline for splitline in capsys.readouterr().out.splitlines() if splitline.startswith("j: accuracy 0.800")
+    ]
     assert f"uncentred correlation {judge['uncentred']:.3f}" in line
 
 
 def test_lengths_of_prompts_are_those_of_texts_and_never_of_names(tmp_path: Path, capsys: Any) -> None:
     header = "prompt,model_a,model_b,annotator,outcome,reply_a,reply_b"
     rows = [f"17{k},A,B,x{k},a,one two,three" for k in range(12)]
-    found = compared(tmp_path, rows, header=header)
-    assert "prompts" not in [one["what"] for one in found["lengths"]]
+    figures = compared(tmp_path, rows, header=header)
+    assert "prompts" not in [entry["what"] for entry in figures["lengths"]]
     assert "give the texts as prompt_text" in capsys.readouterr().err
     texts = compared(tmp_path, [f"{row},one two three" for row in rows], header=f"{header},prompt_text")
     assert texts["lengths"][0] == {**texts["lengths"][0], "what": "prompts", "count": 12, "mean": 3.0}
@@ -305,9 +307,9 @@ def test_adaptive_studies_with_known_strengths_are_covered() -> None:
     stages = [StagePlan(Uniform(), 15, 8), StagePlan(EpsilonGreedy(0.2, 0.5), 15, 8)]
     inside, n = 0, 0
     for seed in range(60):
-        found = bradley_terry.fit(simulate(world, stages, rng=np.random.default_rng([7, seed])))
-        gaps = [(found.difference(one, one + 1), world.theta[one] - world.theta[one + 1]) for one in range(3)]
-        for gap, truth in [*gaps, (found.side, world.gamma)]:
+        fit = bradley_terry.fit(simulate(world, stages, rng=np.random.default_rng([7, seed])))
+        gaps = [(fit.difference(index, index + 1), world.theta[index] - world.theta[index + 1]) for index in range(3)]
+        for gap, truth in [*gaps, (fit.side, world.gamma)]:
             inside += (gap.low or 0) <= truth <= (gap.high or 0)
             n += 1
     assert 0.90 <= inside / n <= 0.98
@@ -333,23 +335,23 @@ def test_a_judge_of_noise_leaves_the_assisted_win_rate_unbiased_and_saves_nothin
         )
         chances = rng.random(400)
         keys = {int((prompt * 2 + 0) * 2 + 1): float(chances[prompt]) for prompt in range(400)}
-        (found,) = judging.assisted(judged, keys, universe={(0, 1): chances})
-        errors.append(found.assisted.value - truth)
-        saved.append(found.saved or 0)
+        (win_rate,) = judging.assisted(judged, keys, universe={(0, 1): chances})
+        errors.append(win_rate.assisted.value - truth)
+        saved.append(win_rate.saved or 0)
     assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(len(errors))
     assert np.mean(saved) < 0
 
 
 def test_information_is_greatest_where_least_is_known() -> None:
     theta, spread = np.zeros(3), np.diag([0.1, 0.1, 2.0])
-    found = information(theta, spread, np.array([0, 0]), np.array([1, 2]))
-    assert found[1] > found[0] == pytest.approx(0.5 * np.log1p(0.25 * 0.2))
+    gains = information(theta, spread, np.array([0, 0]), np.array([1, 2]))
+    assert gains[1] > gains[0] == pytest.approx(0.5 * np.log1p(0.25 * 0.2))
 
 
 def test_elo_is_a_mean_over_orders_that_keeps_the_sum() -> None:
-    found = elo(study(), rng=np.random.default_rng(1))
-    assert found.orders == 500 and found.rating.mean() == pytest.approx(1000)
-    assert list(np.argsort(-found.rating)) == [0, 1, 2, 3] and (found.deviation > 0).all()
+    ratings = elo(study(), rng=np.random.default_rng(1))
+    assert ratings.orders == 500 and ratings.rating.mean() == pytest.approx(1000)
+    assert list(np.argsort(-ratings.rating)) == [0, 1, 2, 3] and (ratings.deviation > 0).all()
 
 
 def test_two_way_errors_of_rows_without_people_are_those_of_prompts() -> None:
@@ -362,20 +364,20 @@ def test_two_way_errors_of_rows_without_people_are_those_of_prompts() -> None:
 
 def test_an_interval_of_a_share_is_wilsons_for_answers_that_share_nothing() -> None:
     alone = np.arange(20)
-    found = share_figure(np.r_[np.ones(17), np.zeros(3)], np.ones(20), person=alone, prompt=alone)
-    assert (found.low, found.high) == pytest.approx((0.6396, 0.9476), abs=1e-4)  # Textbook value for 17 of 20.
+    share = share_figure(np.r_[np.ones(17), np.zeros(3)], np.ones(20), person=alone, prompt=alone)
+    assert (share.low, share.high) == pytest.approx((0.6396, 0.9476), abs=1e-4)  # Textbook value for 17 of 20.
     every = share_figure(np.ones(20), np.ones(20), person=alone, prompt=alone)
     assert every.high == 1 and every.low == pytest.approx(20 / (20 + 1.96**2), abs=1e-4)
     people = share_figure(np.r_[np.ones(17), np.zeros(3)], np.ones(20), person=alone // 5, prompt=alone)
-    assert (people.low or 0) < (found.low or 0) and (people.high or 0) > (found.high or 0)
+    assert (people.low or 0) < (share.low or 0) and (people.high or 0) > (share.high or 0)
     assert share_figure(np.ones(20), np.ones(20), person=alone, prompt=alone % 2).low is None  # Two prompts.
 
 
 def test_a_share_of_heavy_answers_is_less_certain_and_ties_make_it_more_so() -> None:
     alone, values = np.arange(20), np.tile([1.0, 0.0], 10)
     width = [
-        (found.high or 0) - (found.low or 0)
-        for found in (
+        (share.high or 0) - (share.low or 0)
+        for share in (
             share_figure(np.full(20, 0.5), np.ones(20), person=alone, prompt=alone),
             share_figure(values, np.ones(20), person=alone, prompt=alone),
             share_figure(values, np.r_[np.full(18, 0.1), 1, 1], person=alone, prompt=alone),
@@ -390,17 +392,17 @@ def test_what_is_known_of_how_items_differ_is_taken_off_where_all_of_them_were_a
     item = np.repeat(np.arange(200), 2)
     values, weight, chance = own[item].astype(float), np.ones(400), np.full(400, 0.6)
     whole = hajek(values=values, probability=weight, cluster=np.arange(400), item=item)
-    kept = judging.of_these_items(whole, values, weight, item, chance, items=200)
-    assert kept.standard_error < 0.2 * whole.standard_error  # People agree on every item: nothing else is uncertain.
+    reduced = judging.of_these_items(whole, values, weight, item, chance, items=200)
+    assert reduced.standard_error < 0.2 * whole.standard_error  # People agree on every item: nothing else is uncertain.
     some = judging.of_these_items(whole, values, weight, item, chance, items=20_000)
     assert some.standard_error == pytest.approx(whole.standard_error, rel=0.01)
     noise = (rng.random(400) < 0.7).astype(float)
-    found = hajek(values=noise, probability=weight, cluster=np.arange(400), item=item)
-    assert judging.of_these_items(found, noise, weight, item, chance, items=200).standard_error == pytest.approx(
-        found.standard_error, rel=0.1
+    estimate = hajek(values=noise, probability=weight, cluster=np.arange(400), item=item)
+    assert judging.of_these_items(estimate, noise, weight, item, chance, items=200).standard_error == pytest.approx(
+        estimate.standard_error, rel=0.1
     )
-    once = judging.of_these_items(found, noise, weight, np.arange(400), chance, items=200)
-    assert once == found  # Nobody answered what another did, and the judge's chance is the same everywhere.
+    once = judging.of_these_items(estimate, noise, weight, np.arange(400), chance, items=200)
+    assert once == estimate  # Nobody answered what another did, and the judge's chance is the same everywhere.
 
 
 def test_people_who_differ_from_item_to_item_have_one_pooled_kappa() -> None:
@@ -409,9 +411,9 @@ def test_people_who_differ_from_item_to_item_have_one_pooled_kappa() -> None:
         [StagePlan(Uniform(), 30, 8, responses_per_item=3)],
         rng=np.random.default_rng(3),
     )
-    found = of_people(judged)
-    kappa, alpha = found.kappas[0].kappa, found.alpha
-    assert found.pooled and found.kappas[0].n == 240 and kappa.value is not None and alpha.value is not None
+    agreement = of_people(judged)
+    kappa, alpha = agreement.kappas[0].kappa, agreement.alpha
+    assert agreement.pooled and agreement.kappas[0].n == 240 and kappa.value is not None and alpha.value is not None
     assert alpha.value == pytest.approx(kappa.value, abs=0.02)
     assert (kappa.low or 0) < kappa.value < (kappa.high or 0) and (alpha.low or 0) < alpha.value < (alpha.high or 0)
 
@@ -457,15 +459,22 @@ def test_pairs_of_answers_that_share_a_person_go_together() -> None:
 def test_every_printed_figure_is_in_the_json_and_none_is_infinite(tmp_path: Path) -> None:
     judged = study(models=3)
     judge = replace(judged, person=np.arange(judged.n), chance=np.where(judged.outcome > 0, 1.0, 0.2))
-    found = analyse(
+    analysis = analyse(
         Material(people=judged, judges={"j": judge}), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0)
     )
     from survey.instruments.preference.reports.tables import as_json, findings
 
-    json.dumps(as_json(found), allow_nan=False)
-    shown = findings(found, title="t")
-    assert {table.name for table in shown.tables} >= {"ranking", "sides", "wins", "judges", "reliability", "assisted"}
-    for picture in shown.pictures:
+    json.dumps(as_json(analysis), allow_nan=False)
+    shown_findings = findings(analysis, title="t")
+    assert {table.name for table in shown_findings.tables} >= {
+        "ranking",
+        "sides",
+        "wins",
+        "judges",
+        "reliability",
+        "assisted",
+    }
+    for picture in shown_findings.pictures:
         picture.draw(tmp_path / "one.svg")
         assert not re.search(r"\bnan\b", (tmp_path / "one.svg").read_text())
 
@@ -527,15 +536,18 @@ def test_which_reply_a_judge_calls_a_changes_no_figure() -> None:
         first=-judge.first,
         chance=1 - judge.chance,
     )
-    found = []
-    for one in (judge, turned):
-        compared = judging.compare(people, one)
+    comparisons = []
+    for own_judge in (judge, turned):
+        compared = judging.compare(people, own_judge)
         assert compared is not None
-        found.append(judging.figures(compared, judge))
-        assert 1 < (found[-1].log_score.value or 0) < 2
-        assert found[-1].side.low is not None  # Its verdicts are of one judge, and its prompts vary.
-    assert found[1].log_score == pytest.approx(found[0].log_score) and found[0].accuracy == found[1].accuracy
-    assert found[1].uncentred.value == pytest.approx(found[0].uncentred.value)
+        comparisons.append(judging.figures(compared, judge))
+        assert 1 < (comparisons[-1].log_score.value or 0) < 2
+        assert comparisons[-1].side.low is not None  # Its verdicts are of one judge, and its prompts vary.
+    assert (
+        comparisons[1].log_score == pytest.approx(comparisons[0].log_score)
+        and comparisons[0].accuracy == comparisons[1].accuracy
+    )
+    assert comparisons[1].uncentred.value == pytest.approx(comparisons[0].uncentred.value)
 
 
 def test_nobodys_own_answers_make_the_chance_that_is_fitted_for_their_prompt() -> None:
@@ -573,8 +585,8 @@ def test_a_log_score_of_fitted_chances_has_no_interval_where_items_weigh_unequal
 def judgements(rows: list[dict[str, Any]], *, prompts: int = 20, models: int = 2) -> Judgements:
     """One a row, by default of person 0 on the first two models, asked with certainty."""
     values = [{"a": 0, "b": 1, "person": 0, "first": 0, "probability": 1.0, "chance": np.nan, **row} for row in rows]
-    for one in values:
-        one.setdefault("value", {1: 1.0, -1: -1.0}.get(one["outcome"], 0.0))
+    for value in values:
+        value.setdefault("value", {1: 1.0, -1: -1.0}.get(value["outcome"], 0.0))
     whole = {
         name: np.array([one[name] for one in values]) for name in ("prompt", "a", "b", "person", "outcome", "first")
     }
@@ -590,10 +602,10 @@ def judgements(rows: list[dict[str, Any]], *, prompts: int = 20, models: int = 2
 
 def test_what_an_item_got_is_what_more_than_half_say_with_the_share_for_a() -> None:
     said = [(1, -1), (1, 1, -1), (1, 0), (2, 2, 1), (0, 0, -1)]
-    rows = [{"prompt": prompt, "outcome": one} for prompt, outcomes in enumerate(said) for one in outcomes]
-    found = JudgedItems.of(judgements(rows))
-    assert found.outcome.tolist() == [0, 1, 0, 2, 0]
-    assert found.share == pytest.approx([0.5, 2 / 3, 0.75, 2 / 3, 1 / 3]) and found.n.tolist() == [2, 3, 2, 3, 3]
+    rows = [{"prompt": prompt, "outcome": outcome} for prompt, outcomes in enumerate(said) for outcome in outcomes]
+    items = JudgedItems.of(judgements(rows))
+    assert items.outcome.tolist() == [0, 1, 0, 2, 0]
+    assert items.share == pytest.approx([0.5, 2 / 3, 0.75, 2 / 3, 1 / 3]) and items.n.tolist() == [2, 3, 2, 3, 3]
 
 
 def test_items_weigh_by_their_chance_and_not_by_their_answers_where_a_judge_is_compared() -> None:
@@ -604,11 +616,11 @@ def test_items_weigh_by_their_chance_and_not_by_their_answers_where_a_judge_is_c
     judge = judgements(
         [{"prompt": n, "outcome": 1 if n < 5 else -1, "chance": 0.5 if n < 5 else 0.25} for n in range(10)]
     )
-    one = judging.compare(judgements(rows), judge)
-    assert one is not None
-    found = judging.figures(one, judge)
-    assert found.accuracy.value == pytest.approx(20 / 25)
-    assert found.log_score.value == pytest.approx((20 * 1 + 5 * 2) / 25)
+    comparison = judging.compare(judgements(rows), judge)
+    assert comparison is not None
+    figures = judging.figures(comparison, judge)
+    assert figures.accuracy.value == pytest.approx(20 / 25)
+    assert figures.log_score.value == pytest.approx((20 * 1 + 5 * 2) / 25)
     assert judging.compare(judgements(rows), judge.where(np.arange(9))) is None  # Nine items are too few.
 
 
@@ -620,8 +632,8 @@ def test_two_orders_that_agree_are_those_with_the_same_sign_and_both_readable() 
         for first, outcome in zip((1, -1), both, strict=True)
         if outcome is not None
     ]
-    found = judging._orders(judgements(rows))
-    assert found["both_orders"] == 3 and found["orders"].value == pytest.approx(2 / 3)
+    orders = judging._orders(judgements(rows))
+    assert orders["both_orders"] == 3 and orders["orders"].value == pytest.approx(2 / 3)
 
 
 def test_a_verdict_is_the_mean_of_its_orders_and_middle_places_are_ties_where_the_study_says_so() -> None:
@@ -650,10 +662,12 @@ def test_a_left_out_person_and_the_judge_are_held_against_the_same_others() -> N
         for who in range(3 if n else 1)  # The first item has one answer, and no others to be held against.
     ]
     ratings = rng.integers(-3, 4, 12) + 0.5
-    judge = judgements([{"prompt": n, "outcome": 1 if one > 0 else -1, "value": one} for n, one in enumerate(ratings)])
-    one = judging.compare(judgements(rows), judge)
-    assert one is not None
-    person, machine = judging._ceiling(one)
+    judge = judgements(
+        [{"prompt": n, "outcome": 1 if rating > 0 else -1, "value": rating} for n, rating in enumerate(ratings)]
+    )
+    comparison = judging.compare(judgements(rows), judge)
+    assert comparison is not None
+    person, machine = judging._ceiling(comparison)
     others = (values[1:].sum(axis=1, keepdims=True) - values[1:]) / 2
     weight = np.repeat([4.0 if n % 2 else 1.0 for n in range(1, 12)], 3)
 
@@ -687,19 +701,19 @@ def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it()
         key: chance[row["prompt"], pair] for key, row, pair in zip(people.key.tolist(), rows, of_pair, strict=True)
     }
     universe = {pair: chance[:, number] for number, pair in enumerate(pairs)}
-    found = judging.assisted(people, predictions, universe=universe)
-    assert [(one.model, one.other) for one in found] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
-    for pair, one in enumerate(found):
+    win_rates = judging.assisted(people, predictions, universe=universe)
+    assert [(one.model, one.other) for one in win_rates] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
+    for pair, win_rate in enumerate(win_rates):
         own = people.where(np.array(of_pair) == pair)
         known, weight, item = chance[:15, pair], 1 / own.probability, np.arange(15)
-        assert (one.answers, one.items) == (15, 20)
-        assert one.people.value == pytest.approx(np.average(own.win, weights=weight))
+        assert (win_rate.answers, win_rate.items) == (15, 20)
+        assert win_rate.people.value == pytest.approx(np.average(own.win, weights=weight))
         added = np.average(own.win - known, weights=weight)
-        assert one.assisted.value == pytest.approx(chance[:, pair].mean() + added)
+        assert win_rate.assisted.value == pytest.approx(chance[:, pair].mean() + added)
         # Answers of one person hang together, and the judge is worth so many answers as it makes errors smaller.
         alone = hajek(values=own.win, probability=own.probability, cluster=own.person)
         alone = judging.of_these_items(alone, own.win, weight, item, known, items=20)
-        assert one.people.standard_error == pytest.approx(alone.standard_error)
+        assert win_rate.people.standard_error == pytest.approx(alone.standard_error)
         helped = hajek_assisted(
             values=own.win,
             predictions=known,
@@ -708,16 +722,16 @@ def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it()
             cluster=own.person,
         )
         helped = judging.of_these_items(helped, own.win - known, weight, item, known, items=20)
-        assert one.assisted.standard_error == pytest.approx(helped.standard_error)
-        assert one.saved == pytest.approx(15 * (alone.standard_error**2 / helped.standard_error**2 - 1))
+        assert win_rate.assisted.standard_error == pytest.approx(helped.standard_error)
+        assert win_rate.saved == pytest.approx(15 * (alone.standard_error**2 / helped.standard_error**2 - 1))
 
 
 def test_what_single_answers_add_stays_however_few_items_there_are() -> None:
     """Three items with two answers each: 1 and 1, 0 and 0, 1 and 0. A third of the variance is between items."""
     values, item, weight = np.array([1.0, 1, 0, 0, 1, 0]), np.repeat(np.arange(3), 2), np.ones(6)
     whole = hajek(values=values, probability=weight, cluster=np.arange(6))
-    kept = judging.of_these_items(whole, values, weight, item, np.full(6, 0.5), items=1)
-    assert kept.standard_error**2 == pytest.approx((0.25 - 0.25 / 3) / 6)
+    reduced = judging.of_these_items(whole, values, weight, item, np.full(6, 0.5), items=1)
+    assert reduced.standard_error**2 == pytest.approx((0.25 - 0.25 / 3) / 6)
 
 
 def test_ties_are_half_a_win_each_where_chances_are_fitted() -> None:
@@ -740,33 +754,33 @@ def test_kappa_and_rank_correlation_weigh_items_by_their_chance() -> None:
         ]
     )
     judge = judgements([{"prompt": n, "outcome": verdict[n], "value": rating[n]} for n in range(12)])
-    one = judging.compare(people, judge)
-    assert one is not None
-    found = judging.figures(one, judge)
+    comparison = judging.compare(people, judge)
+    assert comparison is not None
+    figures = judging.figures(comparison, judge)
     share = weight / weight.sum()
     agree = float(share @ (np.array(said) == np.array(verdict)))
     a, b = float(share @ (np.array(said) > 0)), float(share @ (np.array(verdict) > 0))
     chance = a * b + (1 - a) * (1 - b)
-    assert found.kappa.value == pytest.approx((agree - chance) / (1 - chance))
+    assert figures.kappa.value == pytest.approx((agree - chance) / (1 - chance))
     ranked = np.cov(bandit.ranks(human), bandit.ranks(rating), aweights=weight)
-    assert found.spearman.value == pytest.approx(ranked[0, 1] / np.sqrt(ranked[0, 0] * ranked[1, 1]))
+    assert figures.spearman.value == pytest.approx(ranked[0, 1] / np.sqrt(ranked[0, 0] * ranked[1, 1]))
     plain = np.cov(human, rating, aweights=weight)
-    assert found.pearson.value == pytest.approx(plain[0, 1] / np.sqrt(plain[0, 0] * plain[1, 1]))
+    assert figures.pearson.value == pytest.approx(plain[0, 1] / np.sqrt(plain[0, 0] * plain[1, 1]))
 
 
 def test_parts_of_a_judges_chances_have_ten_items_or_more_in_their_order() -> None:
     people = judgements([{"prompt": n, "outcome": 1 if n >= 12 else -1, "person": n} for n in range(24)], prompts=24)
     judge = judgements([{"prompt": n, "outcome": 1, "chance": (n + 1) / 25} for n in range(24)], prompts=24)
-    one = judging.compare(people, judge)
-    assert one is not None
-    low, high = judging.reliability(one)
+    comparison = judging.compare(people, judge)
+    assert comparison is not None
+    low, high = judging.reliability(comparison)
     assert (low.items, high.items, low.share, high.share) == (12, 12, 0, 1)
     assert (low.chance, high.chance) == pytest.approx((6.5 / 25, 18.5 / 25))
 
 
 def test_elo_ranks_and_bits_are_those_of_the_textbook() -> None:
-    found = elo(judgements([{"prompt": 0, "outcome": 1}], models=3), rng=np.random.default_rng(1))
-    assert found.rating[:2].tolist() == [1008, 992] and np.isnan(found.rating[2]) and found.deviation[0] == 0
+    ratings = elo(judgements([{"prompt": 0, "outcome": 1}], models=3), rng=np.random.default_rng(1))
+    assert ratings.rating[:2].tolist() == [1008, 992] and np.isnan(ratings.rating[2]) and ratings.deviation[0] == 0
     again = elo(judgements([{"prompt": n, "outcome": 1} for n in range(2)]), rng=np.random.default_rng(1))
     assert again.rating[0] == pytest.approx(1008 + 16 * (1 - 1 / (1 + 10 ** (-16 / 400))))
     assert bandit.ranks([3.0, 1.0, 3.0, 9.0]).tolist() == [2.5, 1, 2.5, 4]
@@ -778,9 +792,9 @@ def test_style_is_towards_a_and_counts_words_and_marks() -> None:
     ratio, marked, listed = style_of("One, two.", "**Bold** words here, and\n- a list")
     assert ratio == pytest.approx(np.log(4 / 12)) and (marked, listed) == (-1, -1)
     assert style_of("1) one", "one")[2] == 1 and style_of("a `b`", "<i>c</i>")[1] == 0
-    found = lengths("x", ["a", "a b", "a b c", "a b c d", "a b c d e f"])
-    assert found is not None and (found.count, found.mean, found.median) == (5, 3.2, 3)
-    assert (found.lower, found.upper, found.deviation) == (2, 4, pytest.approx(np.std([1, 2, 3, 4, 6], ddof=1)))
+    summary = lengths("x", ["a", "a b", "a b c", "a b c d", "a b c d e f"])
+    assert summary is not None and (summary.count, summary.mean, summary.median) == (5, 3.2, 3)
+    assert (summary.lower, summary.upper, summary.deviation) == (2, 4, pytest.approx(np.std([1, 2, 3, 4, 6], ddof=1)))
     assert lengths("x", []) is None
 
 
@@ -815,12 +829,12 @@ def test_answers_are_read_towards_the_model_that_the_study_names_first() -> None
         judged(5),
     ]
     weights = np.array([4.0, 1.0, 9.0, 9.0, 2.0])
-    found = judgements_of(answers, models=("owl", "raven"), weights=weights)
-    assert found.prompts == ("p1", "p2") and found.prompt.tolist() == [1, 0, 0]
-    assert found.category.tolist() == ["task of p2", "task of p1", "task of p1"]
-    assert (found.value.tolist(), found.outcome.tolist()) == ([2.5, -2.5, -0.5], [1, -1, -1])
-    assert (found.first.tolist(), found.person.tolist()) == ([1, -1, 1], [3, 7, 7])
-    assert (1 / found.probability) / (1 / found.probability).sum() == pytest.approx(np.array([4, 1, 2]) / 7)
+    material = judgements_of(answers, models=("owl", "raven"), weights=weights)
+    assert material.prompts == ("p1", "p2") and material.prompt.tolist() == [1, 0, 0]
+    assert material.category.tolist() == ["task of p2", "task of p1", "task of p1"]
+    assert (material.value.tolist(), material.outcome.tolist()) == ([2.5, -2.5, -0.5], [1, -1, -1])
+    assert (material.first.tolist(), material.person.tolist()) == ([1, -1, 1], [3, 7, 7])
+    assert (1 / material.probability) / (1 / material.probability).sum() == pytest.approx(np.array([4, 1, 2]) / 7)
     other = judgements_of(answers, models=("raven", "owl"), scale="truthful", prompts=("p0", "p1", "p2"))
     assert (other.value.tolist(), other.prompt.tolist()) == ([-2.5, 2.5, 0.5], [2, 1, 1])
     assert (other.a.tolist(), other.b.tolist()) == ([1, 1, 1], [0, 0, 0]) and other.probability.tolist() == [1, 1, 1]
@@ -829,7 +843,7 @@ def test_answers_are_read_towards_the_model_that_the_study_names_first() -> None
 def test_exported_preferences_have_both_phases_chance_and_nobody_who_could_not_judge() -> None:
     answers: list[Any] = [judged(2, a_first=False, person=3), judged(None)]
     (file, _judgements) = files(None, (), answers)
-    (row,) = (dict(zip([column.name for column in file.columns], one, strict=True)) for one in file.rows)
+    (row,) = (dict(zip([column.name for column in file.columns], row, strict=True)) for row in file.rows)
     assert row == {
         "prompt": "p1",
         "category": "task of p1",
@@ -875,8 +889,8 @@ def test_sides_are_drawn_for_each_person_item_and_stage_and_change_when_an_item_
         return a_is_first(SimpleNamespace(slot=asked if again else plain, sitting=sat))  # type: ignore[arg-type]
 
     for changes in ([(n, 1, 1) for n in range(200)], [(1, n, 1) for n in range(200)], [(1, 1, n) for n in range(200)]):
-        assert 70 < sum(side(*one) for one in changes) < 130
-        assert all(side(*one, again=True) is not side(*one) for one in changes)
+        assert 70 < sum(side(*change) for change in changes) < 130
+        assert all(side(*change, again=True) is not side(*change) for change in changes)
 
 
 def test_a_judge_has_the_name_of_how_it_was_asked_where_it_was_asked_in_several_ways() -> None:
@@ -899,18 +913,20 @@ def test_people_who_only_said_who_won_count_by_their_majority_and_ratings_by_the
                 for who, side in enumerate((1, 1, -1))
             ]
         )
-        one = judging.compare(people, judge)
-        assert one is not None and one.human == pytest.approx(np.full(10, human))
-        assert one.mean == pytest.approx(np.full(10, value / 3)) and one.share == pytest.approx(np.full(10, 2 / 3))
+        comparison = judging.compare(people, judge)
+        assert comparison is not None and comparison.human == pytest.approx(np.full(10, human))
+        assert comparison.mean == pytest.approx(np.full(10, value / 3)) and comparison.share == pytest.approx(
+            np.full(10, 2 / 3)
+        )
 
 
 def test_a_judges_chance_is_that_of_its_readable_verdicts() -> None:
     people = judgements([{"prompt": n, "outcome": 1, "person": n} for n in range(10)])
     rows = [{"prompt": n, "outcome": 1, "chance": 0.8} for n in range(10)]
     judge = judgements([*rows, {"prompt": 0, "outcome": 2, "chance": 0.2}, {"prompt": 1, "outcome": -1, "chance": 0.4}])
-    one = judging.compare(people, judge)
-    assert one is not None and not one.fitted
-    assert one.chance == pytest.approx([0.8, 0.6, *[0.8] * 8])
+    comparison = judging.compare(people, judge)
+    assert comparison is not None and not comparison.fitted
+    assert comparison.chance == pytest.approx([0.8, 0.6, *[0.8] * 8])
 
 
 def analysed(people: Judgements, judges: Any = None, **settings: Any) -> Analysis:
@@ -936,10 +952,10 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
         ({"weighted": False}, of_items.unweighted()),
         ({"tie": "4-5"}, majorities(people.with_ties("4-5"))),
     ):
-        found = analysed(people, **settings)
-        assert found.ranking is not None
-        assert found.ranking.theta == pytest.approx(bradley_terry.fit(counted).theta)
-        assert (UNWEIGHTED in found.rankings) is settings.get("weighted", True)
+        analysis = analysed(people, **settings)
+        assert analysis.ranking is not None
+        assert analysis.ranking.theta == pytest.approx(bradley_terry.fit(counted).theta)
+        assert (UNWEIGHTED in analysis.rankings) is settings.get("weighted", True)
     tied = analysed(people, {"j": people}, tie="4-5")
     assert tied.ties == {"people": int((people.prompt % 3 == 0).sum()), "j": int((people.prompt % 3 == 0).sum())}
     plain = analysed(people)
@@ -958,22 +974,22 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
 def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> None:
     people = study(adaptive=True)
     people = replace(people, probability=np.where(people.prompt % 2 == 0, 0.2, 0.9))
-    found = bradley_terry.fit(people, ridge=0.5)
-    chance = 1 / (1 + np.exp(found.theta[people.b] - found.theta[people.a] - (found.gamma or 0) * people.first))
+    fit = bradley_terry.fit(people, ridge=0.5)
+    chance = 1 / (1 + np.exp(fit.theta[people.b] - fit.theta[people.a] - (fit.gamma or 0) * people.first))
     off = people.weight * (people.win - chance)
     slopes = np.bincount(people.a, weights=off, minlength=4) - np.bincount(people.b, weights=off, minlength=4)
-    assert slopes == pytest.approx(0.5 * found.theta, abs=1e-6) and found.theta.mean() == pytest.approx(0, abs=1e-9)
+    assert slopes == pytest.approx(0.5 * fit.theta, abs=1e-6) and fit.theta.mean() == pytest.approx(0, abs=1e-9)
     assert (off * people.first).sum() == pytest.approx(0, abs=1e-6)
     columns = np.column_stack([np.zeros((people.n, 4)), people.first])
     columns[np.arange(people.n), people.a] += 1
     columns[np.arange(people.n), people.b] -= 1
-    influence = (columns * off[:, None]) @ found.inverse
-    assert found.covariance == pytest.approx(bandit.clustered_covariance(influence, people.person, people.prompt))
-    gap = found.difference(0, 1)
+    influence = (columns * off[:, None]) @ fit.inverse
+    assert fit.covariance == pytest.approx(bandit.clustered_covariance(influence, people.person, people.prompt))
+    gap = fit.difference(0, 1)
     spread = bandit.clustered_variance(influence[:, 0] - influence[:, 1], people.person, people.prompt)
     assert gap.standard_error == pytest.approx(np.sqrt(spread), rel=0.05)
-    assert found.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
-    assert found.n == people.n and found.sides == people.n
+    assert fit.degrees == min(len(np.unique(people.person)), len(np.unique(people.prompt))) - 1
+    assert fit.n == people.n and fit.sides == people.n
     # As a prior the ridge holds the side too, and nothing is known of a model that nobody judged.
     theta, spread = bradley_terry.posterior(replace(people, models=(*people.models, "new")), ridge=0.5)
     assert theta[4] == 0 and spread[4, 4] == pytest.approx(2) and spread[0, 0] < 2
@@ -988,8 +1004,8 @@ def test_win_shares_are_of_each_two_models_in_either_direction_by_the_designs_we
         {"prompt": 3, "a": 2, "b": 1, "outcome": -1, "person": 3},
     ]
     shares = win_shares(judgements(rows, models=3))
-    found = [(one.model, one.other, one.n, one.wins, one.ties) for one in shares]
-    assert found == [(0, 1, 3, 1.5, 1), (1, 0, 3, 1.5, 1), (1, 2, 1, 1, 0), (2, 1, 1, 0, 0)]
+    actual = [(share.model, share.other, share.n, share.wins, share.ties) for share in shares]
+    assert actual == [(0, 1, 3, 1.5, 1), (1, 0, 3, 1.5, 1), (1, 2, 1, 1, 0), (2, 1, 1, 0, 0)]
     first, second = shares[:2]
     assert first.share.value == pytest.approx((2 * 1 + 0.5) / 4) and second.share.value == pytest.approx(1.5 / 4)
     assert first.share.low == pytest.approx(1 - (second.share.high or 0))
@@ -1011,12 +1027,12 @@ def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_t
         first=-judge.first,
         chance=1 - judge.chance,
     )
-    one, other = (analysed(people, {"j": own}).judges[0] for own in (judge, turned))
-    assert set(one.by_category) == {"", "code", "talk"}
-    code, talk = (one.by_category[name] for name in ("code", "talk"))
-    assert code.items + talk.items == one.by_category[""].items
+    own_comparison, other = (analysed(people, {"j": own}).judges[0] for own in (judge, turned))
+    assert set(own_comparison.by_category) == {"", "code", "talk"}
+    code, talk = (own_comparison.by_category[name] for name in ("code", "talk"))
+    assert code.items + talk.items == own_comparison.by_category[""].items
     assert code.verdicts == int((judge.category == "code").sum()) > int((category == "code").sum())
-    ((straight,), (round_,)) = one.assisted, other.assisted
+    ((straight,), (round_,)) = own_comparison.assisted, other.assisted
     assert straight.items == len(np.unique(judge.key)) > straight.answers / 2
     ranked = analysed(people).by_category
     for name, ranking in ranked.items():
@@ -1057,8 +1073,8 @@ def test_rows_of_files_are_towards_the_model_that_an_items_first_row_names(tmp_p
         "p2,owl,raven,j,unreadable,,,\n"
         "p4,wren,owl,k,,-1.5,a,\n"
     )
-    found = read_material(comparisons, judgements_file)
-    people, names = found.people, found.people.models
+    material = read_material(comparisons, judgements_file)
+    people, names = material.people, material.people.models
     assert names == ("owl", "raven", "wren") and people.prompts == ("p1", "p2", "p4")
     assert [(names[a], names[b]) for a, b in zip(people.a, people.b, strict=True)] == [
         ("raven", "owl"),
@@ -1068,15 +1084,15 @@ def test_rows_of_files_are_towards_the_model_that_an_items_first_row_names(tmp_p
     ]
     assert (people.outcome.tolist(), people.value.tolist()) == ([1, -1, 0, -1], [1, -2.5, 0.5, -1])
     assert (people.first.tolist(), people.probability.tolist()) == ([1, -1, 0, -1], [0.5, 0.25, 1, 1])
-    assert people.category.tolist() == ["code", "code", "talk", "talk"] and found.names == ("x", "y")
+    assert people.category.tolist() == ["code", "code", "talk", "talk"] and material.names == ("x", "y")
     assert people.person[:2].tolist() == [0, 1] and len(set(people.person.tolist())) == 4
-    assert any("2 answers to controls and repeats are left out" in note for note in found.notes)
-    j, k = found.judges["j"], found.judges["k"]
+    assert any("2 answers to controls and repeats are left out" in note for note in material.notes)
+    j, k = material.judges["j"], material.judges["k"]
     assert (j.outcome.tolist(), j.value.tolist(), j.first.tolist()) == ([-1, 2], [-1, 0], [1, 0])
     assert j.chance[0] == pytest.approx(0.2) and np.isnan(j.chance[1]) and j.category.tolist() == ["code", "talk"]
     assert (k.outcome.tolist(), k.value.tolist(), k.first.tolist()) == ([1], [1.5], [-1])
-    (style,) = found.styles.values()
-    assert style == style_of("aa bb", "c") and [(one.what, one.count) for one in found.lengths] == [
+    (style,) = material.styles.values()
+    assert style == style_of("aa bb", "c") and [(length.what, length.count) for length in material.lengths] == [
         ("replies of owl", 1),
         ("replies of raven", 1),
     ]
@@ -1084,8 +1100,8 @@ def test_rows_of_files_are_towards_the_model_that_an_items_first_row_names(tmp_p
 
 def test_a_tie_counts_for_both_and_three_of_a_kind_are_the_fewest_with_an_interval() -> None:
     rows = [{"prompt": n, "outcome": int(n < 3), "person": n} for n in range(4)]
-    found = bradley_terry.fit(judgements(rows), ridge=0)
-    assert found.unbeaten == () and found.theta[0] - found.theta[1] == pytest.approx(np.log(3.5 / 0.5))
+    fit = bradley_terry.fit(judgements(rows), ridge=0)
+    assert fit.unbeaten == () and fit.theta[0] - fit.theta[1] == pytest.approx(np.log(3.5 / 0.5))
     assert figure(0.5, 0.01, 1).low is None and figure(0.5, 0.01, 2).low is not None
     assert figure(0.5, 0.0, 9).low is None and figure(0.5, 0.0, 9).value == 0.5
 

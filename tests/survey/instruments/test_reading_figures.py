@@ -76,10 +76,10 @@ def de_varda(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
 def test_the_command_gives_the_public_delta_log_likelihoods(de_varda: tuple[Path, Path], tmp_path: Path) -> None:
     times, readings = de_varda
     call_command("reading", times=times, readings=readings, previous=1, out=tmp_path / "out")
-    found = {row["model"]: row for row in rows_of(tmp_path / "out" / "reading_models.csv")}
+    rows_by_model = {row["model"]: row for row in rows_of(tmp_path / "out" / "reading_models.csv")}
     for name, expected in (("GPT-2", 9.9), ("4-gram", 21.0), ("people", 6.6)):
-        assert float(found[name]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.0501)
-        assert found[name]["words"] == "1226"
+        assert float(rows_by_model[name]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.0501)
+        assert rows_by_model[name]["words"] == "1226"
     assert all(not row["low"] for row in rows_of(tmp_path / "out" / "reading_slopes.csv"))  # Nobody is named.
     for name in ("reading.json", "reading_left_out.csv", "reading_words.csv", "slopes.svg", "tenths.svg"):
         assert (tmp_path / "out" / name).stat().st_size
@@ -88,9 +88,9 @@ def test_the_command_gives_the_public_delta_log_likelihoods(de_varda: tuple[Path
 @pytest.mark.slow
 def test_punctuation_may_be_kept(de_varda: tuple[Path, Path]) -> None:
     times, readings = de_varda
-    found = own_times.make(times, readings, TimeSettings(previous=1, keeps_punctuation=True)).data["models"]
-    assert found["GPT-2"]["delta_log_likelihood"] == pytest.approx(11.8, abs=0.0501)
-    assert found["GPT-2"]["words"] == 1274
+    models = own_times.make(times, readings, TimeSettings(previous=1, keeps_punctuation=True)).data["models"]
+    assert models["GPT-2"]["delta_log_likelihood"] == pytest.approx(11.8, abs=0.0501)
+    assert models["GPT-2"]["words"] == 1274
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_the_natural_stories_have_the_published_correlation(human_data: Path, tm
     readings = []
     for story, tokens in stories.items():
         text, place = "".join(token for token, _nats in tokens), 0
-        ends = [found.end() for found in re.finditer(r"\S+", text)]
+        ends = [match.end() for match in re.finditer(r"\S+", text)]
         surprisal = np.zeros(len(ends))
         for token, nats in tokens:
             first = place + len(token) - len(token.lstrip())
@@ -121,13 +121,13 @@ def test_the_natural_stories_have_the_published_correlation(human_data: Path, tm
             ["GPT-3", story, position, "" if np.isnan(nats) else nats] for position, nats in enumerate(surprisal)
         ]
     frequencies = written(tmp_path / "frequencies.csv", ["word", "count"], [[row["word"], 5] for row in words])
-    found = own_times.make(
+    findings = own_times.make(
         times,
         written(tmp_path / "readings.csv", ["model", "passage", "position", "surprisal"], readings),
         TimeSettings(frequencies=str(frequencies)),
     ).data["models"]["GPT-3"]
     # The copy whose times stood one word too early had 0.206.
-    assert found["correlation"] == pytest.approx(0.212, abs=0.0005) and found["correlated_words"] == 10_246
+    assert findings["correlation"] == pytest.approx(0.212, abs=0.0005) and findings["correlated_words"] == 10_246
 
 
 # Cleaning
@@ -152,12 +152,12 @@ def test_each_rule_counts_what_it_leaves_out_once() -> None:
             (5, 1, 1, 50.0, 1, False),
         ]
     )
-    found = cleaned(times, CleaningRules())
-    assert np.flatnonzero(found.keep).tolist() == [0, 2, 3]
-    assert [(one.times, one.whole) for one in found.left_out] == [(1, 1), (2, 1), (1, 0), (1, 0)]
+    cleaning = cleaned(times, CleaningRules())
+    assert np.flatnonzero(cleaning.keep).tolist() == [0, 2, 3]
+    assert [(rule.times, rule.whole) for rule in cleaning.left_out] == [(1, 1), (2, 1), (1, 0), (1, 0)]
     assert share_right(times).tolist() == [1.0, 0.5]
-    kept = cleaned(times, CleaningRules(shortest=0, longest=9000, least_right=0, keeps_marked=True))
-    assert kept.keep.all() and sum(one.times for one in kept.left_out) == 0
+    lenient = cleaned(times, CleaningRules(shortest=0, longest=9000, least_right=0, keeps_marked=True))
+    assert lenient.keep.all() and sum(rule.times for rule in lenient.left_out) == 0
 
 
 def test_exactly_four_of_five_right_is_enough() -> None:
@@ -203,19 +203,19 @@ def test_leaving_out_one_of_four_groups_counts_three_quarters() -> None:
         return summed @ np.linalg.lstsq(both[rows], wanted[rows], rcond=None)[0][2:]
 
     whole = slopes(np.arange(80))
-    squares = sum((slopes(np.flatnonzero(group != one)) - whole) ** 2 for one in np.unique(group))
+    squares = sum((slopes(np.flatnonzero(group != number)) - whole) ** 2 for number in np.unique(group))
     columns = Columns(base, both, wanted, np.zeros(80, dtype=np.int64), np.arange(80))
     assert figures._jackknife(columns, group, summed) == pytest.approx(3 / 4 * squares, rel=1e-6)
 
 
 def test_people_give_intervals_around_their_own_levels(tmp_path: Path) -> None:
-    found = own_times.make(*own_files(tmp_path), TimeSettings())
-    slopes = found.data["models"]["A"]["slopes"]
+    findings = own_times.make(*own_files(tmp_path), TimeSettings())
+    slopes = findings.data["models"]["A"]["slopes"]
     assert len(slopes) == 3 and all(slope["interval"] is not None for slope in slopes)
     low, high = slopes[0]["interval"]
     assert low < 20 < high and high - low < 10
     assert all(slope["interval"][0] < 0 < slope["interval"][1] for slope in slopes[1:])
-    assert found.data["right"]["value"] == 1.0 and found.data["models"]["A"]["delta_log_likelihood"] > 100
+    assert findings.data["right"]["value"] == 1.0 and findings.data["models"]["A"]["delta_log_likelihood"] > 100
 
 
 def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path) -> None:
@@ -224,9 +224,9 @@ def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path)
     # Another model that gives the same, and has not read two passages.
     more = [{**row, "model": "B"} for row in rows if row["passage"] not in ("t0", "t1")]
     written(readings, list(rows[0]), [list(row.values()) for row in rows + more])
-    found = own_times.make(times, readings, TimeSettings())
-    assert found.data["models"]["A"] == found.data["models"]["B"]
-    assert any("models are compared on the 40 words" in note for note in found.notes)
+    findings = own_times.make(times, readings, TimeSettings())
+    assert findings.data["models"]["A"] == findings.data["models"]["B"]
+    assert any("models are compared on the 40 words" in note for note in findings.notes)
 
 
 def test_a_hard_passage_is_no_effect_of_its_words() -> None:
@@ -236,7 +236,7 @@ def test_a_hard_passage_is_no_effect_of_its_words() -> None:
     passage = np.repeat(np.arange(passages), size)
     surprisal = rng.gamma(2.0, 1.5, passages * size) + passage
     words = TimedWords(
-        ["a" * int(one) for one in rng.integers(2, 9, passages * size)],
+        ["a" * int(integer) for integer in rng.integers(2, 9, passages * size)],
         passage,
         np.tile(np.arange(size), passages),
         rng.normal(-4, 1, passages * size),
@@ -311,21 +311,21 @@ def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dic
 @pytest.mark.any_database
 def test_r_runs_the_script_and_finds_the_slope_of_people(tmp_path: Path) -> None:
     """Lengths and positions with few values, for which the usual number of knots would be too large."""
-    (found,) = ran_by_r(*own_files(tmp_path), tmp_path / "out")
-    assert found["model"] == "A" and found["rows"] == "216"
+    (row,) = ran_by_r(*own_files(tmp_path), tmp_path / "out")
+    assert row["model"] == "A" and row["rows"] == "216"
     # Less than what the linear model gives: curves of 36 words can follow their times without any surprisal.
-    assert float(found["delta_log_likelihood"]) > 20
-    assert float(found["ms_a_nat"]) == pytest.approx(20, abs=2)
+    assert float(row["delta_log_likelihood"]) > 20
+    assert float(row["ms_a_nat"]) == pytest.approx(20, abs=2)
 
 
 @pytest.mark.slow  # It starts R.
 @pytest.mark.any_database
 def test_r_finds_on_the_public_data_what_the_linear_model_finds(de_varda: tuple[Path, Path], tmp_path: Path) -> None:
     """There the smooth terms become straight lines."""
-    found = {row["model"]: row for row in ran_by_r(*de_varda, tmp_path / "out", previous=1)}
+    rows_by_model = {row["model"]: row for row in ran_by_r(*de_varda, tmp_path / "out", previous=1)}
     for name, expected in (("GPT-2", 9.9), ("4-gram", 21.0), ("people", 6.6)):
-        assert float(found[name]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.1)
-        assert found[name]["rows"] == "1226"
+        assert float(rows_by_model[name]["delta_log_likelihood"]) == pytest.approx(expected, abs=0.1)
+        assert rows_by_model[name]["rows"] == "1226"
 
 
 GOOD = [["a", place, word, 300, "p", 1, "", -2] for place, word in enumerate(WORDS)]
@@ -407,12 +407,12 @@ def test_means_are_of_the_times_that_a_word_has() -> None:
 def test_a_share_of_right_answers_has_wilsons_interval_with_students_quantile() -> None:
     """Twenty people with one passage each, 15 right: nobody and nothing twice, so that 20 answers count as 20."""
     rows = [(0, n, n, 300.0, float(n < 15), False) for n in range(20)]
-    found = figures.right_share(times_of(rows))
+    right_share = figures.right_share(times_of(rows))
     t = student_t_quantile(0.95 / 2 + 0.5, 19)
     share, n = 0.75, min(20.0, 0.75 * 0.25 / (0.75 * 0.25 / 20 * 20 / 19))
     middle = (share + t**2 / n / 2) / (1 + t**2 / n)
     half = t / (1 + t**2 / n) * np.sqrt(share * (1 - share) / n + t**2 / (4 * n**2))
-    assert (found.value, found.low, found.high) == pytest.approx((0.75, middle - half, middle + half))
+    assert (right_share.value, right_share.low, right_share.high) == pytest.approx((0.75, middle - half, middle + half))
 
 
 def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
@@ -430,16 +430,16 @@ def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
     pairs = [bandit.clustered_variance(column, person * 6 + passage) for column in added.T]
     variance = np.maximum(by_person + by_passage - pairs, np.minimum(by_person, by_passage))
     t = student_t_quantile(0.975, 4)
-    for slope, one in zip([*each, total], variance, strict=True):
-        assert slope.low is not None and slope.value - slope.low == pytest.approx(t * np.sqrt(one))
-    assert variance[0] > by_person[0] and total.value == pytest.approx(sum(one.value for one in each))
+    for slope, squared_error in zip([*each, total], variance, strict=True):
+        assert slope.low is not None and slope.value - slope.low == pytest.approx(t * np.sqrt(squared_error))
+    assert variance[0] > by_person[0] and total.value == pytest.approx(sum(slope.value for slope in each))
 
 
 def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the_sitting() -> None:
     passage = SimpleNamespace(
         words=["Rain", "fell."], asks="Dry?", question=SimpleNamespace(external_id="t1", task=None)
     )
-    given = [
+    assignments = [
         SimpleNamespace(
             word_times=SimpleNamespace(
                 times=[310, 290], lead_ms=150, server_ms=900, means="key", marks=["focus", "clock"]
@@ -451,7 +451,7 @@ def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the
         slot=SimpleNamespace(item=SimpleNamespace(read_passage=passage)),
         sitting=SimpleNamespace(respondent=SimpleNamespace(pseudonym="r-1")),
         position=4,
-        responses=SimpleNamespace(all=lambda: given),
+        responses=SimpleNamespace(all=lambda: assignments),
     )
     assert [list(row) for row in export.word_rows([answer])] == [
         ["r-1", "t1", 4, 0, "Rain", 310, 0, "focus clock"],
@@ -460,6 +460,6 @@ def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the
     passage.question.task = SimpleNamespace(name="news")
     assert export.values(answer) == ["t1", "news", 2, 600, 150, 900, "key", "focus clock", "Dry?", 1, 0]
     assert ReadingEstimates().outcomes([answer])["right"].tolist() == [0]
-    del given[1]
+    del assignments[1]
     assert [list(row)[-2] for row in export.word_rows([answer])] == [None, None]
     assert export.values(answer)[-2:] == [None, None]

@@ -131,7 +131,7 @@ def test_a_stage_keeps_the_replies_it_was_planned_with_and_later_stages_have_non
     stages = list(study.stages.order_by("index"))
     assert [stage.manifest["questions"]["count"] for stage in stages] == [40, 38]
     assert [verify_stage(stage).differences for stage in stages] == [[], []]
-    of_first = [[one.stages[0].estimate for one in report.figures] for report in (figures, estimate(study))]
+    of_first = [[figure.stages[0].estimate for figure in report.figures] for report in (figures, estimate(study))]
     assert of_first[0] == of_first[1]
 
     def reports() -> tuple[Any, ...]:
@@ -171,9 +171,9 @@ def test_remarks_name_the_unreadable_replies_that_stages_planned_before_show() -
     study = real_study()
     lifecycle.open_stage(cast.stage_of(study))
     wrong = study.bank.questions.filter(model_answers__correct=False).order_by("position")
-    shown = set(Pair.objects.values_list("evidence", flat=True))
-    seen = next(question.external_id for question in wrong if question.pk in shown)
-    unseen = next(question.external_id for question in wrong if question.pk not in shown)
+    shown_ids = set(Pair.objects.values_list("evidence", flat=True))
+    seen = next(question.external_id for question in wrong if question.pk in shown_ids)
+    unseen = next(question.external_id for question in wrong if question.pk not in shown_ids)
     unreadable(seen, unseen)
     remarks = " | ".join(map(str, remarks_on(Study.objects.get(pk=study.pk))))
     assert "2 questions with replies of parrot that could not be read are left out" in remarks
@@ -317,10 +317,10 @@ def test_alignment_looks_at_the_model_that_was_shown_alone() -> None:
         predictor={"name": "previous_correct"},
         stages=[{"sittings": 12}, {"sittings": 4, "design": {"kind": "epsilon_greedy"}}],
     )
-    found = alignment_of(study, samples=100)
-    assert [score.name for score in found.scores] == ["parrot"]
-    assert found.scores[0].pairs == found.pairs
-    assert any(note.startswith("other: left out; the study shows real outcomes of parrot") for note in found.notes)
+    alignment = alignment_of(study, samples=100)
+    assert [score.name for score in alignment.scores] == ["parrot"]
+    assert alignment.scores[0].pairs == alignment.pairs
+    assert any(note.startswith("other: left out; the study shows real outcomes of parrot") for note in alignment.notes)
 
 
 # What is refused when a study is created

@@ -55,10 +55,10 @@ def study() -> Study:
     return explained(cast.full_of_answers(cast.open_stage(instrument=ASKING, stages=[{"sittings": 5}])))
 
 
-def table(study: Study, name: str, **given: str) -> list[dict[str, Any]]:
-    found = reports.make(study, "reasons", {key: [value] for key, value in given.items()})
-    (one,) = [one for one in found.tables if one.name == name]
-    return [dict(zip([column.name for column in one.columns], row, strict=True)) for row in one.rows]
+def table(study: Study, name: str, **arguments: str) -> list[dict[str, Any]]:
+    findings = reports.make(study, "reasons", {key: [value] for key, value in arguments.items()})
+    (named_table,) = [table for table in findings.tables if table.name == name]
+    return [dict(zip([column.name for column in named_table.columns], row, strict=True)) for row in named_table.rows]
 
 
 @pytest.mark.django_db
@@ -97,8 +97,8 @@ def test_a_sample_is_drawn_by_its_seed(study: Study) -> None:
 
 @pytest.mark.django_db
 def test_the_file_to_code_has_no_beliefs_and_nothing_that_a_spreadsheet_runs(study: Study) -> None:
-    found = reports.make(study, "reasons")
-    (file,) = found.files
+    findings = reports.make(study, "reasons")
+    (file,) = findings.files
     rows = list(csv.DictReader(io.StringIO(file.content().decode(), newline="")))
     assert list(rows[0]) == ["answer", "evidence", "target", "reason", "code"]
     assert len(rows) == 12 and {row["code"] for row in rows} == {""}
@@ -116,11 +116,11 @@ def test_the_page_escapes_them_and_withholds_them_from_those_who_may_not_export(
     viewer.user_permissions.add(Permission.objects.get(codename="view_study"))
     cast.join(viewer, study, "viewer")
     client.force_login(viewer)
-    shown = client.get(address, {"search": "alike"}).content.decode()
+    body = client.get(address, {"search": "alike"}).content.decode()
     nothing = client.get(address, {"search": "not there"}).content.decode()
-    assert "Reasons by outcome and change" in shown and "they are alike" not in shown
+    assert "Reasons by outcome and change" in body and "they are alike" not in body
     # Nothing tells whether somebody wrote the words that were tried.
-    for page in (shown, nothing):
+    for page in (body, nothing):
         assert "It holds what people wrote" in page
         assert "that fit" not in page and "reason fits" not in page and "12 have one" in page
     file = reverse("admin:survey_study_report_file", args=[study.pk, "reasons", "to_code.csv"])
@@ -132,7 +132,7 @@ def test_the_api_gives_them_to_those_who_may_export(study: Study) -> None:
     client = Client()
     client.force_login(User.objects.create_superuser("super"))
     answer = client.get(f"/api/v1/studies/{study.slug}/reports/reasons/?search=same").json()
-    (rows,) = [one["rows"] for one in answer["tables"] if one["name"] == "reasons"]
+    (rows,) = [table["rows"] for table in answer["tables"] if table["name"] == "reasons"]
     assert len(rows) == 3
     assert "SAME" not in str(answer["data"])
 
@@ -140,7 +140,7 @@ def test_the_api_gives_them_to_those_who_may_export(study: Study) -> None:
 @pytest.mark.django_db
 def test_a_withdrawn_or_uncounted_answer_has_none(study: Study) -> None:
     Assignment.objects.filter(position=1).update(state="late")
-    assert {one.text for one in reasons_of(study)} and len(reasons_of(study)) == 10
+    assert {reason.text for reason in reasons_of(study)} and len(reasons_of(study)) == 10
 
 
 @pytest.mark.django_db
@@ -203,8 +203,8 @@ def test_codes_come_back_with_the_agreement_of_their_coders(study: Study, tmp_pa
     assert float(both["alpha"]) == pytest.approx(1 - 23 / 24 * (1 - pi))
     with (tmp_path / "out/codes.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert sum(int(one["n"]) for one in rows if one["coder"] == "ann") == 12
-    assert {one["code"] for one in rows} == {"alike", "other"}
+    assert sum(int(row["n"]) for row in rows if row["coder"] == "ann") == 12
+    assert {row["code"] for row in rows} == {"alike", "other"}
 
 
 @pytest.mark.django_db
@@ -240,7 +240,7 @@ def test_files_that_cannot_be_codes_are_refused_by_line_and_field(study: Study, 
     )
     (tmp_path / "odd.csv").write_text("answer,code\ns9n9,a\n")
     assert "odd.csv:2: answer: 's9n9' is no answer with a reason in this study" in refused(tmp_path / "odd.csv")
-    (known, *_rest) = [one.answer for one in reasons_of(study) if one.text]
+    (known, *_rest) = [reason.answer for reason in reasons_of(study) if reason.text]
     (tmp_path / "twice.csv").write_text(f"answer,code\n{known},a\n{known},b\n")
     assert f"twice.csv:3: answer: {known} stands twice" in refused(tmp_path / "twice.csv")
     (tmp_path / "other").mkdir()
@@ -292,7 +292,7 @@ def test_the_page_takes_codes_back_and_shows_them_with_their_agreement(study: St
 def test_of_several_files_with_one_fault_none_is_stored(study: Study, tmp_path: Path) -> None:
     client, take = member(study, "analyst"), reverse("admin:survey_study_report_take", args=[study.pk, "reasons"])
     good = sent(study, tmp_path, ann=lambda row: "a")[0]
-    (known, *_rest) = [one.answer for one in reasons_of(study) if one.text]
+    (known, *_rest) = [reason.answer for reason in reasons_of(study) if reason.text]
     cases = [
         (b"answer,code\ns9n9,a\n", "bad.csv:2: answer: &#x27;s9n9&#x27; is no answer with a reason"),
         (f"answer,code\n{known},{'x' * 81}\n".encode(), "bad.csv:2: code: must have at most 80 printable characters"),
@@ -330,8 +330,8 @@ def test_the_api_takes_codes_back(study: Study, tmp_path: Path) -> None:
     client, address = member(study, "analyst"), f"/api/v1/studies/{study.slug}/reports/reasons/files/"
     answer = client.post(address, {"files": sent(study, tmp_path, ann=lambda row: "a", bob=lambda row: "b")})
     assert answer.status_code == 200 and answer.json() == {"stored": "Stored 24 codes: 12 by ann, 12 by bob."}
-    found = client.get(f"/api/v1/studies/{study.slug}/reports/reasons/").json()
-    assert {one["name"] for one in found["tables"]} >= {"agreement", "codes"}
+    report = client.get(f"/api/v1/studies/{study.slug}/reports/reasons/").json()
+    assert {table["name"] for table in report["tables"]} >= {"agreement", "codes"}
     wrong = client.post(address, {"files": [SimpleUploadedFile("bad.csv", b"answer,code\ns9n9,a\n")]})
     assert wrong.status_code == 422 and "s9n9" in str(wrong.json())
     assert client.post(f"/api/v1/studies/{study.slug}/reports/alignment/files/").status_code == 404
@@ -361,11 +361,11 @@ def test_kappa_is_that_of_scikit_learn_and_its_interval_covers() -> None:
     covered = 0
     for _ in range(60):
         rows = rng.integers(0, 20_000, 150)
-        first, second = ([str(code) for code in one[rows]] for one in noisy)
-        found = agreement(first, second, rng=rng, samples=200)
-        assert found["kappa"] == pytest.approx(cohen_kappa_score(first, second))
-        assert found["interval"] is not None
-        covered += found["interval"][0] <= expected <= found["interval"][1]
+        first, second = ([str(code) for code in codes[rows]] for codes in noisy)
+        measured = agreement(first, second, rng=rng, samples=200)
+        assert measured["kappa"] == pytest.approx(cohen_kappa_score(first, second))
+        assert measured["interval"] is not None
+        covered += measured["interval"][0] <= expected <= measured["interval"][1]
     assert covered >= 51
 
 

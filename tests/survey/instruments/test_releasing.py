@@ -79,11 +79,11 @@ def test_it_writes_training_answers_majorities_and_counts(tmp_path: Path) -> Non
     train, test = rows_of(tmp_path / "train.csv"), rows_of(tmp_path / "test.csv")
     assert (len(train), len(test)) == (12, 4)
     labelled = [one for one in majorities_of(stage) if one.label is not None]
-    for row, one in zip(test, labelled, strict=True):
-        pair = one.answer.slot.item.pair
+    for row, majority in zip(test, labelled, strict=True):
+        pair = majority.answer.slot.item.pair
         assert (row["q1"], row["q2"]) == (pair.evidence.text, pair.target.text)
         assert (row["source1"], row["source2"]) == (pair.evidence.task.name, pair.target.task.name)
-        assert (row["previous_correct"], row["belief_change"]) == (str(int(pair.outcome)), str(one.label))
+        assert (row["previous_correct"], row["belief_change"]) == (str(int(pair.outcome)), str(majority.label))
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     for name, rows in (("train.csv", train), ("test.csv", test)):
         changed, correct = (sum(int(row[column]) for row in rows) for column in ("belief_change", "previous_correct"))
@@ -145,9 +145,11 @@ def test_the_files_are_read_back_as_they_are_in_the_database(tmp_path: Path) -> 
     stage = frozen_test_stage()
     released(stage.study, tmp_path)
     table = read(tmp_path / "test.csv")
-    found = majorities_of(stage)
-    assert table.labels.tolist() == [one.label for one in found]
-    assert [pair.target_text for pair in table.pairs] == [one.answer.slot.item.pair.target.plain for one in found]
+    majorities = majorities_of(stage)
+    assert table.labels.tolist() == [majority.label for majority in majorities]
+    assert [pair.target_text for pair in table.pairs] == [
+        majority.answer.slot.item.pair.target.plain for majority in majorities
+    ]
 
 
 # What is missing
@@ -238,12 +240,12 @@ def test_the_page_and_the_api_give_the_same_files(tmp_path: Path) -> None:
     study = frozen_test_stage().study
     released(study, tmp_path)
     page = reverse("admin:survey_study_report", args=[study.pk, "release"])
-    shown = as_superuser.get(page).content.decode()
-    assert "12 training rows, 6 test rows" in shown
+    body = as_superuser.get(page).content.decode()
+    assert "12 training rows, 6 test rows" in body
     for name in ("train.csv", "test.csv", "README.md"):
-        assert name in shown
-    found = reports.make_for_web(study, "release", {}, reader=None)
-    contents = {file.name: file.content() for file in found.files}
+        assert name in body
+    findings = reports.make_for_web(study, "release", {}, reader=None)
+    contents = {file.name: file.content() for file in findings.files}
     for name, content in contents.items():
         assert (tmp_path / name).read_bytes() == content
     user = User.objects.create_user("reader")
@@ -275,8 +277,8 @@ def test_simulated_respondents_are_named(tmp_path: Path) -> None:
 
 def test_a_stage_counts_its_rows(tmp_path: Path) -> None:
     stage = frozen_test_stage(ties="left_out")
-    found = releasing.release_of(stage.study)
-    assert [(one.stage, one.state, one.frozen, one.train, one.test) for one in found.stages] == [
+    release = releasing.release_of(stage.study)
+    assert [(stage.stage, stage.state, stage.frozen, stage.train, stage.test) for stage in release.stages] == [
         (1, Stage.State.FROZEN, 12, 12, 0),
         (2, Stage.State.FROZEN, 24, 0, 4),
     ]
@@ -300,8 +302,8 @@ def test_columns_of_how_hard_targets_are_follow_the_papers_and_give_the_study_th
     shared = ("--predictors", "same_task", "--columns", "people,models", "--samples", "20")
     # All but the seconds that it took.
     of_files, of_study = (
-        re.sub(r" +\d+\.\d$", "", evaluated(*given, *shared), flags=re.MULTILINE)
-        for given in (files, ("--study", study.slug))
+        re.sub(r" +\d+\.\d$", "", evaluated(*arguments, *shared), flags=re.MULTILINE)
+        for arguments in (files, ("--study", study.slug))
     )
     assert "same_task_people_models" in of_study
     assert of_files == of_study

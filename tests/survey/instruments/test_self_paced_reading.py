@@ -286,10 +286,10 @@ def test_no_page_holds_the_right_answer_and_the_text_is_escaped(tmp_path: Path) 
     assert refused.status_code == 422 and "There are 2 times for" in refused.content.decode()
     advance(sitting=sitting, step=step.number, data=given(step))
     asked = client.get(f"/s/{study.slug}/sitting").content.decode()
-    found = read(asked)
-    assert found.parts["question_text"] == "Is <i>it</i> so?" and "<i>it" not in asked
-    assert [one["value"] for one in found.inputs if one["type"] == "radio"] == ["yes", "no"]
-    assert all("checked" not in one for one in found.inputs)
+    question_page = read(asked)
+    assert question_page.parts["question_text"] == "Is <i>it</i> so?" and "<i>it" not in asked
+    assert [field["value"] for field in question_page.inputs if field["type"] == "radio"] == ["yes", "no"]
+    assert all("checked" not in field for field in question_page.inputs)
 
 
 def test_people_without_script_are_told_before_consent_and_nothing_is_stored(passages: None) -> None:
@@ -349,8 +349,8 @@ def test_a_study_of_models_needs_frequencies_and_a_bank_needs_questions(passages
 def test_a_passage_whose_question_cannot_be_asked_is_refused(row: tuple[str, ...], said: str, tmp_path: Path) -> None:
     problems = Problems()
     list(texts.read(written(tmp_path / "p.csv", [row]), problems, format="passages"))
-    (found,) = problems.found
-    assert found.line == 2 and said in f"{found.field}: {found.message}"
+    (problem,) = problems.found
+    assert problem.line == 2 and said in f"{problem.field}: {problem.message}"
 
 
 def play(study: Study, seed: int) -> None:
@@ -391,8 +391,8 @@ def test_a_study_goes_through_its_stage_and_its_report(passages: None, tiny_mode
     assert {row["right"] for row in answers} <= {"0", "1"}
     assert rows[0].keys() == {column.name for column in WORD_COLUMNS}
 
-    found = reports.make(study, "reading", {})
-    assert found.data["times"] == words and found.data["models"]["bigram"]["rows"] > 30
+    findings = reports.make(study, "reading", {})
+    assert findings.data["times"] == words and findings.data["models"]["bigram"]["rows"] > 30
     researcher = Client()
     researcher.force_login(User.objects.create_superuser("lead", password="x"))
     sent = researcher.get("/api/v1/studies/reading/reports/reading/")
@@ -410,9 +410,11 @@ def test_a_study_goes_through_its_stage_and_its_report(passages: None, tiny_mode
     # Its tables are in the export; the mean time of a word is that of the report.
     with (tmp_path / "reading_models.csv").open(newline="", encoding="utf-8") as file:
         (line,) = csv.DictReader(file)
-    assert float(line["delta_log_likelihood"]) == pytest.approx(found.data["models"]["bigram"]["delta_log_likelihood"])
+    assert float(line["delta_log_likelihood"]) == pytest.approx(
+        findings.data["models"]["bigram"]["delta_log_likelihood"]
+    )
     with (tmp_path / "reading_left_out.csv").open(newline="", encoding="utf-8") as file:
-        assert sum(int(row["times"]) for row in csv.DictReader(file)) == words - found.data["counted"]
+        assert sum(int(row["times"]) for row in csv.DictReader(file)) == words - findings.data["counted"]
     live = reports.make(study, "reading_live", {}).data
     marked = sum(bool(row.marks) for row in WordTimes.objects.all())
     hits = PassageAnswer.objects.filter(right=True).count()

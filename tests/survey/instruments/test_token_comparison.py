@@ -130,14 +130,14 @@ def test_a_study_goes_through_its_stages(tmp_path: Path) -> None:
     live = reports.make(study, "token_comparison_live")
     stated = list(StatedChance.objects.all())
     assert (live.data["answers"], live.data["stages"]) == (30, 2)
-    assert live.data["towards_true"] == sum(one.percent_true > 50 for one in stated)
+    assert live.data["towards_true"] == sum(answer.percent_true > 50 for answer in stated)
     report = reports.make(study, "token_comparison", {"by": ["person"]})
     for name, own in (("token_comparison", report.data["answers"]), ("token_comparison_live", 30)):
         sent = reading_client().get(f"/api/v1/studies/compare/reports/{name}/").json()
         assert sent["data"]["answers"] == own
     people = report.data["people"]
     assert report.data["answers"] == 30 and people["perplexity"] == pytest.approx(math.exp(people["loss"]))
-    assert [one["model"] for one in report.data["checks"]] == ["unigram", "generator"]
+    assert [check["model"] for check in report.data["checks"]] == ["unigram", "generator"]
     assert report.data["checks"][1]["exact"]["difference"] == 0
     # The chances are rounded ones, so that the interval is that of what lies behind them.
     own = report.data["unrounded"]
@@ -187,8 +187,8 @@ def test_the_reward_comes_after_the_answer_and_is_paid(client: Client) -> None:
             assert f"So far you have {total:,.0f} points." == step.screen.words["total"]
             assert step.screen.form is None
         if step.kind == "practice" and step.screen is not None and step.screen.name == "revealed":
-            given = 80 if "80" in step.screen.words["given"] else 20
-            reward = points(given, g_true=float(PRACTICE["examples"][step.position - 1]["g_true"]))  # type: ignore[index]
+            percent = 80 if "80" in step.screen.words["given"] else 20
+            reward = points(percent, g_true=float(PRACTICE["examples"][step.position - 1]["g_true"]))  # type: ignore[index]
             assert f"{abs(reward):.1f}" in step.screen.words["reward"]
             assert "do not count" in step.screen.words["total"]
         advance(sitting=sitting, step=step.number, data={"percent_left": "80"})
@@ -233,9 +233,9 @@ def test_nothing_tells_the_true_token_or_a_probability_before_the_answer(client:
         sent = client.post(
             "/s/compare/sitting", {**page.hidden, "percent_left": "50"}, headers={"X-Hunch-Exchange": "1"}
         )
-        shown = read(sent.content.decode())
-        assert shown.parts["true"].strip("·") in pair.context.true_text
-        sent = client.post("/s/compare/sitting", shown.hidden, headers={"X-Hunch-Exchange": "1"})
+        shown_page = read(sent.content.decode())
+        assert shown_page.parts["true"].strip("·") in pair.context.true_text
+        sent = client.post("/s/compare/sitting", shown_page.hidden, headers={"X-Hunch-Exchange": "1"})
         page = read(sent.content.decode())
     sides = StatedChance.objects.values_list("true_is_left", flat=True)
     assert len(sides) == 3
@@ -259,8 +259,8 @@ def test_a_chance_that_is_not_offered_is_refused(percent: str) -> None:
 def test_preparing_draws_from_the_seed_and_only_what_people_can_read() -> None:
     options = ComparisonOptions(**OPTIONS)
     questions = list(Bank.objects.get(name="passages").questions.order_by("position"))
-    found = preparing.prepare(questions, options)
-    assert (found.contexts, found.made) == (6, 6)
+    prepared = preparing.prepare(questions, options)
+    assert (prepared.contexts, prepared.made) == (6, 6)
     assert preparing.prepare(questions, options).made == 0
     first = {row.text_sha256: (row.position, row.drawn) for row in PreparedContext.objects.all()}
     for row in PreparedContext.objects.all():
@@ -297,7 +297,7 @@ def test_of_a_model_whose_files_have_changed_the_newest_reading_counts() -> None
     options = ComparisonOptions(**OPTIONS)
     assert preparing.prepare(questions, options, [model]).read == {"unigram": 6}
     after = preparing.readings_of(model, contexts)
-    newest = {one.context_id: one.log_true for one in ContextReading.objects.order_by("pk")}
+    newest = {reading.context_id: reading.log_true for reading in ContextReading.objects.order_by("pk")}
     assert {key: log for key, (log, _others) in after.items()} == newest
     assert all(after[key][0] != before[key][0] for key in before) and len(before) == 6
     assert preparing.prepare(questions, options, [model]).read == {"unigram": 0}
@@ -437,25 +437,25 @@ def test_simulated_people_state_the_odds_that_they_hold() -> None:
     question = study.bank.questions.order_by("position").first()
     assert question is not None
     (context,) = preparing.contexts_of(ComparisonOptions(**OPTIONS), [question])[question.pk]
-    other, shown = context.others[0], question.plain[: context.end]
+    other, shown_text = context.others[0], question.plain[: context.end]
     parts = {
-        "context": shown,
+        "context": shown_text,
         "left": context.true_text.replace(" ", "·"),
         "right": other.text.replace(" ", "·"),
     }
     said = [int(person.answer(screen="compare", parts=parts)["percent_left"]) for _ in range(300)]
-    odds = log_held(shown, context.true_text, context.log_g_true) - log_held(shown, other.text, other.log_g)
+    odds = log_held(shown_text, context.true_text, context.log_g_true) - log_held(shown_text, other.text, other.log_g)
     assert np.mean(said) == pytest.approx(100 / (1 + math.exp(-odds)), abs=4)
     null = instruments.of_study(study).simulated_person(seed=1, null=True)
     assert null.answer(screen="compare", parts=parts) == {"percent_left": "50"}
-    assert person.answer(screen="revealed", parts={"context": shown, "true": "x"}) == {}
+    assert person.answer(screen="revealed", parts={"context": shown_text, "true": "x"}) == {}
 
 
 def test_pages_need_no_more_statements_than_those_of_other_instruments(client: Client) -> None:
     study = cast.study(**{**COMPARISON, "sitting": {"items": 2}})
     opened(study)
     page = arrive(client, slug="compare")
-    found: dict[str, set[int]] = {"GET": set(), "POST": set()}
+    counts: dict[str, set[int]] = {"GET": set(), "POST": set()}
     while page.main["data-kind"] != "end":
         data = {**page.hidden, "percent_left": "70"}
         response, posted = counted(partial(client.post, "/s/compare/sitting", data))
@@ -463,11 +463,11 @@ def test_pages_need_no_more_statements_than_those_of_other_instruments(client: C
         response, got = counted(partial(client.get, "/s/compare/sitting"))
         page = read(response.content.decode())
         if page.main["data-kind"] == "item":
-            found["GET"].add(len(got))
-            found["POST"].add(len(posted))
+            counts["GET"].add(len(got))
+            counts["POST"].add(len(posted))
     # Points cost one statement more, as in every study that scores; the sum so far another one.
-    assert max(found["GET"]) <= MOST["GET"] + 1, found
-    assert max(found["POST"]) <= MOST["POST"] + 1, found
+    assert max(counts["GET"]) <= MOST["GET"] + 1, counts
+    assert max(counts["POST"]) <= MOST["POST"] + 1, counts
 
 
 def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Client) -> None:
@@ -489,5 +489,5 @@ def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Clie
     assert "true" in page.parts
     client.post("/s/compare/sitting", {**page.hidden, "percent_left": "99"})
     assert StatedChance.objects.count() == 1
-    one, two = (read(client.get("/s/compare/sitting").content.decode()).parts for _tab in range(2))
-    assert "left" in one and one == two
+    parts, two = (read(client.get("/s/compare/sitting").content.decode()).parts for _tab in range(2))
+    assert "left" in parts and parts == two

@@ -98,7 +98,7 @@ def test_the_public_answers_give_the_known_figures(answers_of: dict[str, Path]) 
         0.056,
     ]
     assert round(both["people"]["generator_loss"], 3) == 3.097
-    checks = {one["model"]: one for one in both["checks"]}
+    checks = {check["model"]: check for check in both["checks"]}
     assert [round(checks[name]["true_loss"], 3) for name in MODELS] == [4.015, 3.097, 2.752]
     assert checks["12l"]["exact"]["difference"] == 0
     assert round(checks["2l"]["rounded"]["difference"], 3) == 0.825
@@ -124,8 +124,8 @@ def test_tokens_that_only_display_alike_are_different_ones(answers_of: dict[str,
         )
     files = (answers_of["1"], tmp_path / "displayed.csv")
     by_id, by_string = (own_answers.built_from(own_answers.read_answers(path)) for path in files)
-    found = [estimate(one.comparisons, one.answers, ddof=0) for one in (by_id, by_string)]
-    assert [round(one.difference, 3) for one in found if one is not None] == [1.795, 1.973]
+    losses = [estimate(data.comparisons, data.answers, ddof=0) for data in (by_id, by_string)]
+    assert [round(loss.difference, 3) for loss in losses if loss is not None] == [1.795, 1.973]
 
 
 @pytest.mark.slow
@@ -136,22 +136,22 @@ def test_the_command_prints_the_figures_with_the_check_and_writes_them(
     said = capsys.readouterr().out
     assert "as they stated them, as in the original game: 1.795 (error 1 0.423" in said
     assert "(0.948 from rounded chances as they are, 0.418 from exact ones), and 1.139 is true" in said
-    found = json.loads((tmp_path / "token_comparison.json").read_text())
-    assert {one["person"] for one in found["persons"]} == {
+    figures = json.loads((tmp_path / "token_comparison.json").read_text())
+    assert {person["person"] for person in figures["persons"]} == {
         row.person for row in own_answers.read_answers(answers_of["1"])
     }
-    assert all(one["checks"] for one in found["persons"])
+    assert all(person["checks"] for person in figures["persons"])
     for name in ("differences.svg", "draws.svg", "losses.csv", "contexts.csv", "draws.csv", "persons.csv"):
         assert (tmp_path / name).stat().st_size
 
 
 def test_a_perplexity_is_never_shown_without_a_check(answers_of: dict[str, Path]) -> None:
-    found = own_answers.make(answers_of["1"], by_person=True)
-    assert found.data["people"]["perplexity"] is None and found.data["people"]["loss"] is None
-    assert all(one["perplexity"] is None for one in found.data["persons"])
-    assert not any("erplexity" in line for line in found.lines)
-    assert any("no perplexity is shown" in note for note in found.notes)
-    losses = next(table for table in found.tables if table.name == "losses")
+    findings = own_answers.make(answers_of["1"], by_person=True)
+    assert findings.data["people"]["perplexity"] is None and findings.data["people"]["loss"] is None
+    assert all(person["perplexity"] is None for person in findings.data["persons"])
+    assert not any("erplexity" in line for line in findings.lines)
+    assert any("no perplexity is shown" in note for note in findings.notes)
+    losses = next(table for table in findings.tables if table.name == "losses")
     assert losses.records()[0]["perplexity"] is None is losses.records()[0]["perplexity_low"]
 
 
@@ -161,8 +161,8 @@ def rounded_and_exact(world: TokenWorld, plan: TokenPlan, seed: int) -> list[flo
     stated = study(replace(world, rounded=True), plan, rng=np.random.default_rng([5, seed]))
     behind = rounding.unrounded(stated.comparisons, stated.answers, RATIOS)
     made = [
-        estimate(one.comparisons, answers)
-        for one, answers in ((exact, exact.answers), (stated, stated.answers), (stated, behind))
+        estimate(data.comparisons, answers)
+        for data, answers in ((exact, exact.answers), (stated, stated.answers), (stated, behind))
     ]
     return [loss.difference for loss in made if loss is not None]
 
@@ -269,11 +269,11 @@ def test_files_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
         with pytest.raises(HunchError, match=match):
             own_answers.make(path)
 
-    one = {**GOOD, "other": "7"}
-    refused(one, {**one, "person": "b", "log_g_true": "-1.5"}, match="another log_g_true")
-    refused(one, {**one, "person": "b", "multiplicity": "2"}, match="another multiplicity")
-    refused(one, one, match="answered this comparison already in line 2")
-    refused({**one, "log_g_other": "-1"}, match="no row has an answer to a comparison of two different tokens")
+    other_row = {**GOOD, "other": "7"}
+    refused(other_row, {**other_row, "person": "b", "log_g_true": "-1.5"}, match="another log_g_true")
+    refused(other_row, {**other_row, "person": "b", "multiplicity": "2"}, match="another multiplicity")
+    refused(other_row, other_row, match="answered this comparison already in line 2")
+    refused({**other_row, "log_g_other": "-1"}, match="no row has an answer to a comparison of two different tokens")
     refused(match="holds no answer")
     path.write_text("person,context\na,b\n")
     with pytest.raises(FileErrors, match="has no column 'multiplicity'"):
@@ -344,10 +344,10 @@ def table_of(draws: int = 4, *, same: tuple[float, ...] = (1.0, 0.0)) -> Compari
 def test_e_is_the_mean_over_draws_with_people_pooled() -> None:
     c = table_of()
     answers = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 1]), np.log([1.0, 3.0, 0.5, 2.0, 0.1]))
-    found = terms(c, answers)
+    context_terms = terms(c, answers)
     first = (1 + 2 * (0.3 / 0.5) * 2.0 + (0.3 / 0.2) * 0.5) / 4
     second = ((0.1 / 0.2) * 2.0 + 3 * (0.1 / 0.7) * 0.1) / 4
-    assert found.log_e == pytest.approx(np.log([first, second]))
+    assert context_terms.log_e == pytest.approx(np.log([first, second]))
     loss = estimate(c, answers)
     assert loss is not None
     assert loss.difference == pytest.approx(np.log([first, second]).mean())
@@ -363,8 +363,8 @@ def test_a_comparison_without_an_answer_is_weighted_for_and_draws_of_the_true_to
     # Three of the four draws are of x: the answered one stands for them all, and the fourth stays 1.
     assert terms(c, half).log_e[0] == pytest.approx(math.log((1 + 3 * (0.3 / 0.2) * 0.5) / 4))
     none = ComparisonAnswers(np.array([2]), np.zeros(1, dtype=int), np.log([2.0]))
-    found = terms(c, none)
-    assert found.used.tolist() == [False, True]
+    context_terms = terms(c, none)
+    assert context_terms.used.tolist() == [False, True]
     loss = estimate(c, none)
     assert loss is not None and (loss.contexts, loss.left_out) == (1, 1)
     nothing = ComparisonAnswers(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
@@ -393,10 +393,15 @@ def test_who_holds_the_generators_own_odds_has_its_loss_exactly() -> None:
     made = study(TokenWorld(), TokenPlan(texts=10, people=6, draws=12), rng=rng)
     c = made.comparisons
     own = CheckModel("g", c.log_g_true, c.log_g_other)
-    found = check(c, made.answers, own)
-    assert found.exact is not None
-    assert (found.exact.difference, found.exact.error_texts, found.exact.error_draws, found.true) == (0, 0, 0, 0)
-    assert found.exact.perplexity == math.exp(-(c.log_g_true.sum() / c.contexts))
+    model_check = check(c, made.answers, own)
+    assert model_check.exact is not None
+    assert (
+        model_check.exact.difference,
+        model_check.exact.error_texts,
+        model_check.exact.error_draws,
+        model_check.true,
+    ) == (0, 0, 0, 0)
+    assert model_check.exact.perplexity == math.exp(-(c.log_g_true.sum() / c.contexts))
 
 
 def test_weights_are_those_of_contexts() -> None:
@@ -486,13 +491,13 @@ def test_chances_of_comparisons_and_contexts_are_those_of_uniform_draws() -> Non
     rng = np.random.default_rng(4)
     own = np.array([1, 3, 6])
     context = np.repeat(np.arange(3), own)
-    hits, one = np.zeros(3), 0
+    hits, single_hits = np.zeros(3), 0
     for _ in range(4000):
         drawn = np.unique(np.concatenate([rng.choice(10, 3, replace=False), rng.choice(10, 2, replace=False)]))
         hits += np.isin(np.arange(3), context[drawn])
-        one += 0 in drawn
+        single_hits += 0 in drawn
     assert chance_of_any(10, [3, 2], own) == pytest.approx(hits / 4000, abs=0.03)
-    assert chance_of_one(10, [3, 2]) == pytest.approx(one / 4000, abs=0.03)
+    assert chance_of_one(10, [3, 2]) == pytest.approx(single_hits / 4000, abs=0.03)
     assert chance_of_any(10, [10], own).tolist() == [1.0, 1.0, 1.0]
 
 
@@ -527,14 +532,14 @@ def one_context(*, item_weight: tuple[float, float] = (1.0, 1.0)) -> tuple[Compa
 
 
 def test_the_error_of_draws_is_that_of_the_mean_of_these_draws() -> None:
-    c, answers, (one, other) = one_context()
-    draws = np.array([1.0, one, one, other])
-    found = terms(c, answers)
-    assert found.log_e[0] == pytest.approx(math.log(draws.mean()))
-    assert found.relative_error[0] == pytest.approx(draws.std(ddof=1) / 2 / draws.mean())
+    c, answers, (first_ratio, other) = one_context()
+    draws = np.array([1.0, first_ratio, first_ratio, other])
+    context_terms = terms(c, answers)
+    assert context_terms.log_e[0] == pytest.approx(math.log(draws.mean()))
+    assert context_terms.relative_error[0] == pytest.approx(draws.std(ddof=1) / 2 / draws.mean())
     assert terms(c, answers, ddof=0).relative_error[0] == pytest.approx(draws.std() / 2 / draws.mean())
     rare, answers, _values = one_context(item_weight=(1.0, 4.0))
-    assert terms(rare, answers).log_e[0] == pytest.approx(math.log((1 + 3 * (2 * one + 4 * other) / 6) / 4))
+    assert terms(rare, answers).log_e[0] == pytest.approx(math.log((1 + 3 * (2 * first_ratio + 4 * other) / 6) / 4))
 
 
 def test_draws_without_an_answer_are_as_uncertain_as_those_with_one() -> None:
@@ -547,14 +552,14 @@ def test_draws_without_an_answer_are_as_uncertain_as_those_with_one() -> None:
         log_g_other=np.log([0.5, 0.2, 0.1]),
         item_weight=np.ones(3),
     )
-    one, other = 0.3 / 0.5 * 2, 0.3 / 0.2 * 0.5
+    first_ratio, other = 0.3 / 0.5 * 2, 0.3 / 0.2 * 0.5
     answers = ComparisonAnswers(np.array([0, 1]), np.array([0, 0]), np.log([2.0, 0.5]))
-    mean = (one + other) / 2
+    mean = (first_ratio + other) / 2
     e = (1 + 3 * mean) / 4
-    squares = 3 * ((one - other) / 2) ** 2 * (3 / 2) + 4 * (1 / 4) * (3 / 4) * (1 - mean) ** 2
-    found = terms(c, answers)
-    assert found.log_e[0] == pytest.approx(math.log(e))
-    assert found.relative_error[0] == pytest.approx(math.sqrt(squares / 3 / 4) / e)
+    squares = 3 * ((first_ratio - other) / 2) ** 2 * (3 / 2) + 4 * (1 / 4) * (3 / 4) * (1 - mean) ** 2
+    context_terms = terms(c, answers)
+    assert context_terms.log_e[0] == pytest.approx(math.log(e))
+    assert context_terms.relative_error[0] == pytest.approx(math.sqrt(squares / 3 / 4) / e)
 
 
 def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
@@ -573,9 +578,11 @@ def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
 def test_errors_of_several_contexts_add_up_by_their_weights() -> None:
     c = replace(table_of(), weight=np.array([3.0, 1.0]))
     answers = ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), np.log([1.0, 0.5, 2.0, 0.1]))
-    found, loss = terms(c, answers), estimate(c, answers)
+    context_terms, loss = terms(c, answers), estimate(c, answers)
     assert loss is not None
-    assert loss.error_draws == pytest.approx(math.hypot(3 * found.relative_error[0], found.relative_error[1]) / 4)
+    assert loss.error_draws == pytest.approx(
+        math.hypot(3 * context_terms.relative_error[0], context_terms.relative_error[1]) / 4
+    )
     assert loss.within() == pytest.approx(
         (loss.difference - 2 * loss.error_texts, loss.difference + 2 * loss.error_texts)
     )
@@ -589,19 +596,19 @@ def test_what_is_true_of_a_model_is_over_the_contexts_that_it_has_read_by_their_
     c = replace(table_of(), weight=np.array([3.0, 1.0]))
     twice = ComparisonAnswers(np.array([0, 0, 1, 2, 3]), np.array([0, 1, 0, 0, 0]), np.zeros(5))
     model = CheckModel("m", np.log([0.6, 0.2]), np.log([0.15, 0.1, 0.4, 0.3]))
-    found = check(c, twice, model)
+    model_check = check(c, twice, model)
     gains = np.log([0.3 / 0.6, 0.1 / 0.2])
-    assert found.true == pytest.approx((3 * gains[0] + gains[1]) / 4)
-    assert found.true_loss == pytest.approx(-(3 * math.log(0.6) + math.log(0.2)) / 4)
-    off = np.array([3.0, 1.0]) * (gains - found.true)
-    assert found.true_error == pytest.approx(math.sqrt((off**2).sum() * 2) / 4)
+    assert model_check.true == pytest.approx((3 * gains[0] + gains[1]) / 4)
+    assert model_check.true_loss == pytest.approx(-(3 * math.log(0.6) + math.log(0.2)) / 4)
+    off = np.array([3.0, 1.0]) * (gains - model_check.true)
+    assert model_check.true_error == pytest.approx(math.sqrt((off**2).sum() * 2) / 4)
     # It answers once with its own odds, and with the chances nearest to them.
     odds = np.log([0.15 / 0.6, 0.1 / 0.6, 0.4 / 0.2, 0.3 / 0.2])
     own = estimate(c, ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), odds))
     stated = estimate(
         c, ComparisonAnswers(np.arange(4), np.zeros(4, dtype=int), log_odds_of_percent(np.array([80.0, 90, 30, 40])))
     )
-    for said, expected in ((found.exact, own), (found.rounded, stated)):
+    for said, expected in ((model_check.exact, own), (model_check.rounded, stated)):
         assert said is not None and expected is not None
         assert (said.difference, said.error_draws) == pytest.approx((expected.difference, expected.error_draws))
     unread = check(c, twice, replace(model, log_true=np.log([0.6, np.nan])))
@@ -624,9 +631,9 @@ def test_more_draws_are_needed_where_the_second_half_moved_the_figure() -> None:
 
 
 def test_a_comparison_without_an_answer_counts_as_the_others_of_its_context_in_the_line_of_draws() -> None:
-    c, _answers, (one, _other) = one_context()
-    line = dict(by_draws(c, np.array([one, np.nan]), rng=np.random.default_rng(1), orders=1))
-    assert line[4] == pytest.approx(math.log((1 + 3 * one) / 4)) and len(line) == 4
+    c, _answers, (first_ratio, _other) = one_context()
+    line = dict(by_draws(c, np.array([first_ratio, np.nan]), rng=np.random.default_rng(1), orders=1))
+    assert line[4] == pytest.approx(math.log((1 + 3 * first_ratio) / 4)) and len(line) == 4
     both = replace(table_of(), draws=np.array([4.0, 6.0]), same=np.array([1.0, 2.0]))
     values = np.array([2.0, 3.0, 0.5, 0.7])
     line = dict(by_draws(both, values, rng=np.random.default_rng(1), orders=1))
@@ -646,7 +653,7 @@ def test_the_true_token_is_favoured_above_one_half_and_tokens_have_kinds() -> No
     favoured, chance = ComparisonEstimates().estimands(answers).measures  # type: ignore[arg-type]
     assert favoured.values.tolist() == [0, 1, 0] and chance.values.tolist() == [50, 60, 40]
     assert chance.span == (0, 100) and ComparisonEstimates().outcomes(answers)["true_favoured"].tolist() == [0, 1, 0]  # type: ignore[arg-type]
-    kinds = [estimands._kind(one) for one in (" 12", "12", ",", " the", "the", "a1")]
+    kinds = [estimands._kind(token) for token in (" 12", "12", ",", " the", "the", "a1")]
     assert kinds == ["digits", "digits", "punctuation", "begins a word", "goes on", "goes on"]
 
 
@@ -669,8 +676,8 @@ def test_an_answer_counts_before_its_reveal_and_the_endowment_comes_once() -> No
     instrument.options_for = lambda _assignment: options  # type: ignore[method-assign]
     stated = SimpleNamespace(percent_left=30, true_is_left=False, percent_true=70, reward=Decimal("-12.5"))
 
-    def answered(*given: object) -> Any:
-        made = [SimpleNamespace(stated_chance=one) for one in given]
+    def answered(*chances: object) -> Any:
+        made = [SimpleNamespace(stated_chance=chance) for chance in chances]
         return SimpleNamespace(responses=SimpleNamespace(all=lambda: made))
 
     assert instrument.counts_unfinished(answered(stated)) and not instrument.counts_unfinished(answered())
@@ -730,13 +737,13 @@ def test_what_a_context_adds_is_drawn_in() -> None:
     context = np.repeat(np.arange(1500), 2)
     of_generator = rng.normal(0, 2, 3000)
     odds = 0.3 + 0.7 * of_generator + rng.normal(0, 0.6, 1500)[context] + rng.normal(0, 1.0, 3000)
-    found = rounding.fit_odds(of_generator, odds - 0.01, odds + 0.01, context, contexts=1500)
-    assert (found.intercept, found.slope) == pytest.approx((0.3, 0.7), abs=0.06)
-    rest = odds - found.intercept - found.slope * of_generator
+    fit = rounding.fit_odds(of_generator, odds - 0.01, odds + 0.01, context, contexts=1500)
+    assert (fit.intercept, fit.slope) == pytest.approx((0.3, 0.7), abs=0.06)
+    rest = odds - fit.intercept - fit.slope * of_generator
     own = np.bincount(context, weights=rest) / 2
-    factor = found.effects / own
+    factor = fit.effects / own
     # Both variances are those of an analysis of variance. A context counts by t^2 / (t^2 + s^2 / 2) of its mean.
     within = float(((rest - own[context]) ** 2).sum()) / 1500
-    assert found.spread == pytest.approx(math.sqrt(within), abs=0.01)
+    assert fit.spread == pytest.approx(math.sqrt(within), abs=0.01)
     between = float(own.var()) - within / 2
     assert factor == pytest.approx(np.full(1500, between / (between + within / 2)), abs=0.01)

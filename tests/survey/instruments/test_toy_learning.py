@@ -58,8 +58,8 @@ def test_it_learns_a_label_from_features_of_its_own() -> None:
     assert len(drawn) == 12 and {slot.stratum.name for slot in drawn if slot.stratum} == {"top", "rest"}
     # It has found that people know long questions: the longer one is, the higher its chance.
     assert len({length_of(slot) for slot in drawn}) > 1
-    for one, other in itertools.combinations(drawn, 2):
-        assert (one.score < other.score) == (length_of(one) < length_of(other))
+    for first, other in itertools.combinations(drawn, 2):
+        assert (first.score < other.score) == (length_of(first) < length_of(other))
 
 
 def test_it_is_judged_by_a_metric_of_its_own_on_parts_of_its_own() -> None:
@@ -123,10 +123,13 @@ def test_an_instrument_with_broken_inputs_is_noticed_when_a_study_is_made(
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (lambda found: (found[0][1:], found[1]), "gives 17 inputs and labels of the shape (18,) for 18 assignments"),
-        (lambda found: (found[0], found[1][:, None]), "labels of the shape (18, 1) for 18 assignments"),
-        (lambda found: (found[0], found[1] * np.nan), "gives a label that is not from 0 to 1"),
-        (lambda found: (found[0], found[1] + 1), "gives a label that is not from 0 to 1"),
+        (
+            lambda examples: (examples[0][1:], examples[1]),
+            "gives 17 inputs and labels of the shape (18,) for 18 assignments",
+        ),
+        (lambda examples: (examples[0], examples[1][:, None]), "labels of the shape (18, 1) for 18 assignments"),
+        (lambda examples: (examples[0], examples[1] * np.nan), "gives a label that is not from 0 to 1"),
+        (lambda examples: (examples[0], examples[1] + 1), "gives a label that is not from 0 to 1"),
     ],
 )
 def test_broken_examples_end_the_training_with_the_place_to_repair(
@@ -165,9 +168,9 @@ def test_the_leaderboard_shows_its_metric_in_the_command_the_page_and_the_api(
     metrics = PredictorRun.objects.get(stage__study=study, stage__index=1).evaluations.get().metrics
     value, long = metrics["naive"]["brier"]["all"], metrics["naive"]["brier"]["long"]
     call_command("leaderboard", "toy", "--sort", "brier", "--part", "long")
-    shown = capsys.readouterr().out
-    assert "Brier: lower is better, one half has 0.25.\n" in shown and "AUC" not in shown
-    assert f"{long:.3f}" in shown
+    output = capsys.readouterr().out
+    assert "Brier: lower is better, one half has 0.25.\n" in output and "AUC" not in output
+    assert f"{long:.3f}" in output
     with pytest.raises(SystemExit):
         call_command("leaderboard", "toy", "--part", "previous_correct")
     assert "--part: 'previous_correct' is not one of all, long\n" in capsys.readouterr().err

@@ -65,8 +65,8 @@ def exported(study: Study, folder: Path) -> list[dict[str, str]]:
 
 
 def figure_of(figures: Any, name: str) -> Any:
-    (found,) = [figure for figure in figures if figure.name == name]
-    return found
+    (named_figure,) = [figure for figure in figures if figure.name == name]
+    return named_figure
 
 
 def rows_of(stage: Stage) -> np.ndarray:
@@ -131,8 +131,8 @@ def test_the_ratio_stands_in_the_command_the_page_and_the_api(capsys: pytest.Cap
     admin.force_login(User.objects.create_superuser("root"))
     page = admin.get(f"/admin/survey/study/{study.pk}/estimates/").content.decode()
     assert "right words per word guessed" in page.lower()
-    found = admin.get("/api/v1/studies/toy/estimates/").json()
-    (figure,) = [figure for figure in found["figures"] if figure["name"] == "accuracy"]
+    estimates = admin.get("/api/v1/studies/toy/estimates/").json()
+    (figure,) = [figure for figure in estimates["figures"] if figure["name"] == "accuracy"]
     assert figure["combined"]["value"] == pytest.approx(value)
 
 
@@ -153,10 +153,10 @@ def test_an_item_that_is_asked_again_is_compared_by_the_ratio_of_each_answer(tmp
     rows = exported(study, tmp_path)
     first = {(row["respondent"], row["slot"]): row for row in rows if row["role"] == "sampled"}
     pairs = [(first[row["respondent"], row["repeat_of"]], row) for row in rows if row["role"] == "repeat"]
-    one, other = np.transpose([[float(row["points"]) / words_guessed(row) for row in pair] for pair in pairs])
+    first_ratios, other = np.transpose([[float(row["points"]) / words_guessed(row) for row in pair] for pair in pairs])
     retest = estimating.estimate(study).noise.retests["accuracy"]
-    assert (retest.n, retest.n_clusters, retest.same) == (6, 6, pytest.approx(np.mean(one == other)))
-    assert retest.correlation == pytest.approx(np.corrcoef(one, other)[0, 1])
+    assert (retest.n, retest.n_clusters, retest.same) == (6, 6, pytest.approx(np.mean(first_ratios == other)))
+    assert retest.correlation == pytest.approx(np.corrcoef(first_ratios, other)[0, 1])
     assert 0 < abs(retest.correlation) < 1
 
 
@@ -172,9 +172,11 @@ def test_each_item_is_answered_by_different_people_in_different_booklets(tmp_pat
             if row["stage"] == stage:
                 items[row["question_id"]].append(row)
         assert len(items) == 18 // answers
-        for given in items.values():
-            assert sorted(row["replicate"] for row in given) == [str(number + 1) for number in range(answers)]
-            assert len({row["booklet"] for row in given}) == len({row["respondent"] for row in given}) == answers
+        for item_rows in items.values():
+            assert sorted(row["replicate"] for row in item_rows) == [str(number + 1) for number in range(answers)]
+            assert (
+                len({row["booklet"] for row in item_rows}) == len({row["respondent"] for row in item_rows}) == answers
+            )
         assert verify_stage(cast.stage_of(study, int(stage))).differences == []
     assert "replicate" in (tmp_path / "codebook.md").read_text(encoding="utf-8")
 
@@ -233,13 +235,13 @@ def test_a_packages_hash_is_of_its_files(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "brought_in" / "inner").mkdir(parents=True)
     monkeypatch.syspath_prepend(tmp_path)
     inner = tmp_path / "brought_in" / "inner" / "draws.py"
-    found = []
+    hashes = []
     for text in ("A = 1", "A = 2", "A = 2"):
         inner.write_text(text)
         (tmp_path / "brought_in" / "__init__.py").touch()
         hashing.package_digest.cache_clear()
-        found.append(hashing.package_digest("brought_in"))
-    assert found[0] != found[1] == found[2]
+        hashes.append(hashing.package_digest("brought_in"))
+    assert hashes[0] != hashes[1] == hashes[2]
 
 
 class ChosenControls(Toy):
@@ -263,8 +265,8 @@ def test_controls_may_depend_on_the_studys_options(
     )
     assert drafting.stage_recipe(cast.stage_of(made)).kinds == kinds
     assert drafting.recipe_of(made.config, index=1, seed=1).kinds == kinds
-    found = check_study(text=made.source_text, source_name="toy.toml")
-    assert (found.stages[0].slots["controls"] > 0) == bool(kinds)
+    check = check_study(text=made.source_text, source_name="toy.toml")
+    assert (check.stages[0].slots["controls"] > 0) == bool(kinds)
 
 
 @pytest.mark.thorough
@@ -318,11 +320,11 @@ def test_its_report_is_a_command_a_page_an_address_of_the_api_and_a_file_of_the_
     assert f'href="{address}"' in change
     page = admin.get(f"{address}?least={least}").content.decode()
     assert "16 different words in 108 guesses" in page
-    shown = [word for word in sorted(counted) if re.search(rf">\s*{word}\s*<", page)]
-    assert shown == [word for word, _count in often]
-    found = admin.get(f"/api/v1/studies/toy/reports/guessed_words/?least={least}").json()
-    assert found["tables"][0]["rows"] == [list(row) for row in often]
-    assert found["data"] == {"guesses": 108, "words": dict(often)}
+    listed = [word for word in sorted(counted) if re.search(rf">\s*{word}\s*<", page)]
+    assert listed == [word for word, _count in often]
+    report = admin.get(f"/api/v1/studies/toy/reports/guessed_words/?least={least}").json()
+    assert report["tables"][0]["rows"] == [list(row) for row in often]
+    assert report["data"] == {"guesses": 108, "words": dict(often)}
     files.write_export(study, tmp_path / "export")
     assert table_of(tmp_path / "export" / "guessed_words.csv") == sorted(counted.items())
     assert "| word | text | A word that was guessed, in small letters. |" in (

@@ -204,9 +204,9 @@ def test_the_papers_tables_come_out_on_its_own_data(study_data, tmp_path):
         "--out",
         str(tmp_path),
     )
-    found = {}
+    rows_by_llm = {}
     for row in csv.DictReader((tmp_path / "alignment.csv").open()):
-        found.setdefault(row["llm"], []).append(
+        rows_by_llm.setdefault(row["llm"], []).append(
             (round(float(row["accuracy"]), 3), round(float(row["cross_entropy"]), 3))
         )
     # Tables 2 and 5 of the paper.
@@ -218,4 +218,4 @@ def test_the_papers_tables_come_out_on_its_own_data(study_data, tmp_path):
         "llama-2-70b-chat": [(0.512, 0.701), (0.393, 0.945), (0.384, 0.963), (0.381, 0.969)],
         "gpt-3.5-turbo": [(0.528, 0.668), (0.397, 0.935), (0.386, 0.958), (0.382, 0.965)],
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: rows_by_llm[name] for name in expected} == expected

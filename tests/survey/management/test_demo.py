@@ -43,14 +43,14 @@ def small_study(tmp_path: Path) -> Path:
 
 def processes_with(text: str) -> list[int]:
     """Processes whose environment holds the text."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if text.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
+                processes.append(int(folder.name))
         except OSError:
             continue
-    return found
+    return processes
 
 
 @pytest.mark.redis

@@ -230,8 +230,8 @@ def code_reason(w: World, coder: str, code: str) -> None:
 
 
 def add_aid(w: World, **values: Any) -> None:
-    given = {"asked": 5, "right": 1, "language_model": "parrot", "similarity": "words", "questions": []}
-    Aid.objects.create(pair=w.a(Pair), **{**given, **values})
+    fields = {"asked": 5, "right": 1, "language_model": "parrot", "similarity": "words", "questions": []}
+    Aid.objects.create(pair=w.a(Pair), **{**fields, **values})
 
 
 def two_uploads(w: World) -> None:

@@ -16,8 +16,8 @@ QUICK = [model for model in apps.get_models() if issubclass(model, QuickRows)]
 
 def as_django_reads(row: models.Model) -> dict[str, Any]:
     fields = type(row)._meta.concrete_fields
-    given = type(row)(*(row.__dict__[field.attname] for field in fields))
-    return {name: value for name, value in given.__dict__.items() if name != "_state"}
+    instance = type(row)(*(row.__dict__[field.attname] for field in fields))
+    return {name: value for name, value in instance.__dict__.items() if name != "_state"}
 
 
 @pytest.mark.slow

@@ -52,11 +52,11 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
         def find() -> DaskCluster:
             if not running or running[-1].scheduler.poll() is not None:
                 running.append(stack.enter_context(dask_cluster(tmp_path_factory.mktemp("dask"), workers=0)))
-            found = running[-1]
-            found.workers[:] = [worker for worker in found.workers if worker.poll() is None]
-            while len(found.workers) < 2:
-                found.add_worker()
-            return found
+            cluster = running[-1]
+            cluster.workers[:] = [worker for worker in cluster.workers if worker.poll() is None]
+            while len(cluster.workers) < 2:
+                cluster.add_worker()
+            return cluster
 
         yield find
 
@@ -120,9 +120,9 @@ def planned_hashes(first: Stage) -> tuple[str, ...]:
     """What planning the second stage gives; nothing of it stays."""
     with transaction.atomic():
         jobs.run_inline(first)
-        found = hashes_of(cast.stage_of(first.study, 2))
+        hashes = hashes_of(cast.stage_of(first.study, 2))
         transaction.set_rollback(True)
-    return found
+    return hashes
 
 
 @pytest.mark.thorough

@@ -87,9 +87,9 @@ def test_proportional_stores_exact_chances_that_both_checks_make_again(tmp_path:
     assert chances == pytest.approx(expected, abs=1e-11)
     assert verifying.verify_stage(stage).differences == []
     export_files.write_export(stage.study, tmp_path)
-    found = verify_study.verify(tmp_path)
-    assert not [fault for fault in found.faults if "stage 2" in fault]
-    assert any("stage 2" in line and "probabilities to 1e-12" in line for line in found.checked)
+    verification = verify_study.verify(tmp_path)
+    assert not [fault for fault in verification.faults if "stage 2" in fault]
+    assert any("stage 2" in line and "probabilities to 1e-12" in line for line in verification.checked)
     rows = (tmp_path / "answers.csv").read_text(encoding="utf-8")
     (tmp_path / "answers.csv").write_text(rows.replace(repr(chances[0]), repr(chances[0] + 1e-11)), encoding="utf-8")
     assert any("inclusion_probability is" in fault for fault in verify_study.verify(tmp_path).faults)
@@ -108,9 +108,9 @@ def test_a_rest_in_strata_is_drawn_stored_and_checked(tmp_path: Path) -> None:
     assert stage.manifest["design"]["rest_strata"] == 4
     assert verifying.verify_stage(stage).differences == []
     export_files.write_export(stage.study, tmp_path)
-    found = verify_study.verify(tmp_path)
-    assert not [fault for fault in found.faults if "stage 2" in fault]
-    assert any("stage 2: scores and strata of 12 sampled slots" in line for line in found.checked)
+    verification = verify_study.verify(tmp_path)
+    assert not [fault for fault in verification.faults if "stage 2" in fault]
+    assert any("stage 2: scores and strata of 12 sampled slots" in line for line in verification.checked)
 
 
 @pytest.mark.parametrize("by", ["closeness", "disagreement"])

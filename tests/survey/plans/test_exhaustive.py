@@ -176,7 +176,7 @@ def test_without_a_setting_every_core_that_the_process_may_use_scores(monkeypatc
     monkeypatch.setattr(background, "cores", lambda: 5)
     with compute.workers() as workers:
         assert workers == {"threads": 5}
-        assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
 
 
 def test_a_shortlist_is_scored_again_and_its_best_are_a_stratum(scorer: list[dict[str, Any]]) -> None:

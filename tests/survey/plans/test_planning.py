@@ -214,8 +214,8 @@ def test_a_stage_that_draws_by_score_waits_for_the_scores() -> None:
 def test_scores_are_not_lost_to_somebody_who_plans_by_hand() -> None:
     second = scored_second_stage()
     unscored = candidates.draw_candidates(second, candidates.drawable_questions(second))
-    kept = candidates.store_candidates(second, unscored, questions_sha256="0" * 64)
-    assert kept.predictor_run is not None and "score" in (files.load_array(kept.file_sha256).dtype.names or ())
+    stored = candidates.store_candidates(second, unscored, questions_sha256="0" * 64)
+    assert stored.predictor_run is not None and "score" in (files.load_array(stored.file_sha256).dtype.names or ())
 
 
 def test_a_plan_of_candidates_that_changed_meanwhile_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,10 @@ DESIGNS: dict[str, dict[str, Any]] = {
 
 
 def slots_by_item(stage: Stage, role: str = "sampled") -> dict[int, list[Slot]]:
-    found: dict[int, list[Slot]] = {}
+    by_item: dict[int, list[Slot]] = {}
     for slot in stage.slots.filter(role=role).select_related("stratum").order_by("number"):
-        found.setdefault(slot.item_id, []).append(slot)
-    return found
+        by_item.setdefault(slot.item_id, []).append(slot)
+    return by_item
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -63,12 +63,12 @@ def test_the_chance_of_an_item_is_that_of_a_draw_of_so_many_items() -> None:
     rng = np.random.default_rng(4)
     seen = np.zeros(12)
     for _draw in range(4000):
-        found = draw(
+        drawn = draw(
             design=Softmax(temperature=0.4), n=9, scores=scores, n_candidates=12, rng=rng, responses_per_item=3
         )
-        assert sorted(Counter(found.selected.tolist()).values()) == [3, 3, 3]
-        seen[np.unique(found.selected)] += 1
-        chance = dict(zip(found.selected.tolist(), found.inclusion_probability.tolist(), strict=True))
+        assert sorted(Counter(drawn.selected.tolist()).values()) == [3, 3, 3]
+        seen[np.unique(drawn.selected)] += 1
+        chance = dict(zip(drawn.selected.tolist(), drawn.inclusion_probability.tolist(), strict=True))
         if _draw == 0:
             known_chances = {}
         known_chances |= chance
@@ -88,12 +88,12 @@ def test_with_all_items_there_are_each_is_drawn_once_and_asked_three_times() -> 
 
 
 def test_one_answer_an_item_is_planned_as_it_was_and_says_nothing_more() -> None:
-    one = planning.plan_stage(cast.stage_of(cast.small_study("one")))
+    plan = planning.plan_stage(cast.stage_of(cast.small_study("one")))
     other = planning.plan_stage(
         cast.stage_of(cast.small_study("other", stages=[{"sittings": 4, "responses_per_item": 1}]))
     )
-    assert one.plan_sha256 == other.plan_sha256
-    assert "responses_per_item" not in one.manifest
+    assert plan.plan_sha256 == other.plan_sha256
+    assert "responses_per_item" not in plan.manifest
 
 
 def test_the_holdout_stays_single() -> None:

@@ -97,10 +97,10 @@ def test_controls_ask_without_evidence_or_with_evidence_of_another_domain() -> N
 def test_unrelated_evidence_is_never_of_the_targets_domain() -> None:
     places = [("life", "biology"), ("life", "medicine"), ("", "algebra"), ("", "drawing")]
     pairs = controls.unrelated_pairs(count=20, places=places, rng=np.random.default_rng(1))
-    shown = set(zip(pairs.evidence.tolist(), pairs.target.tolist(), pairs.outcome.tolist(), strict=True))
+    triples = set(zip(pairs.evidence.tolist(), pairs.target.tolist(), pairs.outcome.tolist(), strict=True))
     # 24 ordered pairs with an outcome, less the four of biology and medicine.
-    assert len(shown) == 20
-    assert not any({evidence, target} == {0, 1} for evidence, target, _outcome in shown)
+    assert len(triples) == 20
+    assert not any({evidence, target} == {0, 1} for evidence, target, _outcome in triples)
 
 
 def test_without_domains_evidence_is_of_another_task() -> None:
@@ -218,10 +218,10 @@ def test_another_person_is_asked_an_item_that_no_other_part_or_control_has_and_e
 
 
 def test_evidence_cannot_be_unrelated_in_a_bank_of_one_task() -> None:
-    one = cast.small_bank(40, name="one", tasks=1)
+    bank = cast.small_bank(40, name="one", tasks=1)
     roles = {"holdout": 0, "controls": 0.1, "control_kinds": ["unrelated_evidence"]}
     with pytest.raises(PlanRefused, match=r"6 with unrelated evidence need .* and there are 0"):
-        planning.plan_stage(cast.stage_of(cast.stored_study(on=one, **{**MIXED, "roles": roles})))
+        planning.plan_stage(cast.stage_of(cast.stored_study(on=bank, **{**MIXED, "roles": roles})))
 
 
 def finished(stage: Stage) -> Stage:
@@ -355,8 +355,8 @@ def test_a_holdout_that_must_fit_a_small_bank_still_gives_every_pair_the_same_ch
             replace(recipe, seed=seed), slots_by_role(recipe).holdout, instrument, questions, {}
         )
         keys = [slot["key"] for slot in part.slots]
-        shown = [number for key in keys for number in (key.partition(":")[0], key.partition(">")[2])]
-        assert len(set(shown)) == len(shown) == 6
+        numbers = [number for key in keys for number in (key.partition(":")[0], key.partition(">")[2])]
+        assert len(set(numbers)) == len(numbers) == 6
         counts.update(keys)
         assert part.slots[0]["inclusion_probability"] == stratum.slots / stratum.size == 3 / 112
     expected = draws * 3 / 112

@@ -129,13 +129,13 @@ def names(folder: Path) -> list[str]:
 
 
 def page(folder: Path, name: str) -> str:
-    (found,) = folder.glob(f"[0-9]*-{name}.html")
-    return found.read_text()
+    (path,) = folder.glob(f"[0-9]*-{name}.html")
+    return path.read_text()
 
 
 def test_it_writes_every_screen_of_every_language_and_nothing_else(written: Written) -> None:
     assert names(written / "en") == names(written / "de")
-    found = set(names(written / "en"))
+    actual = set(names(written / "en"))
     expected = {
         *("welcome", "welcome-back", "welcome-after-the-end", "consent", "consent-unanswered"),
         *("instructions-tone-cool", "instructions-tone-warm"),
@@ -143,14 +143,14 @@ def test_it_writes_every_screen_of_every_language_and_nothing_else(written: Writ
         *("form-about-you", "form-about-you-unanswered", "debriefing"),
         *("end-completed", "end-failed-checks", "end-no-consent", "end-study-full", "door-full", "door-closed"),
     }
-    assert expected <= found, expected - found
+    assert expected <= actual, expected - actual
     kinds, framings = ("correct", "incorrect", "no-evidence"), ("machine", "anybody")
     for framing in framings:
-        assert {f"item-prior-framing-{framing}", f"item-prior-unanswered-framing-{framing}"} <= found, sorted(found)
+        assert {f"item-prior-framing-{framing}", f"item-prior-unanswered-framing-{framing}"} <= actual, sorted(actual)
         for kind in kinds:
             for name in (f"item-posterior-{kind}", f"item-posterior-unanswered-{kind}"):
-                assert f"{name}-framing-{framing}" in found, (name, sorted(found))
-    assert [name for name in found if name.startswith("item-remark-sent")]
+                assert f"{name}-framing-{framing}" in actual, (name, sorted(actual))
+    assert [name for name in actual if name.startswith("item-remark-sent")]
 
 
 def test_screens_say_what_people_are_shown_in_their_language(written: Written) -> None:
@@ -196,8 +196,10 @@ def test_two_runs_write_the_same_pages(tmp_path: Path) -> None:
     cast.study(sitting={"items": 1})
     for name in ("one", "two"):
         call_command("screens", "cast", out=tmp_path / name)
-    one, two = ({file.name: file.read_text() for file in (tmp_path / name / "en").iterdir()} for name in ("one", "two"))
-    assert one == two
+    first, two = (
+        {file.name: file.read_text() for file in (tmp_path / name / "en").iterdir()} for name in ("one", "two")
+    )
+    assert first == two
 
 
 def test_a_study_of_another_instrument_and_a_panel_is_walked_through_as_well(tmp_path: Path) -> None:
@@ -205,8 +207,8 @@ def test_a_study_of_another_instrument_and_a_panel_is_walked_through_as_well(tmp
         **SHORT, instrument={"kind": "own_answers"}, panel={**cast.PROLIFIC}, roles={"holdout": 0, "controls": 0}
     )
     call_command("screens", "cast", out=tmp_path)
-    found = names(tmp_path / "en")
-    assert any(name.startswith("item-") for name in found) and "end-completed" in found
+    file_names = names(tmp_path / "en")
+    assert any(name.startswith("item-") for name in file_names) and "end-completed" in file_names
 
 
 def test_a_bank_of_one_question_is_enough_where_the_instrument_asks_about_one() -> None:
@@ -263,9 +265,9 @@ def test_very_many_combinations_are_shown_one_factor_at_a_time() -> None:
 
 def test_the_slider_is_printed_although_a_script_shows_it(written: Written) -> None:
     tracks = [
-        found
+        tag
         for path in (written / "en").glob("*.html")
-        for found in re.findall(r"<\w+[^>]*data-track[^>]*>", path.read_text())
+        for tag in re.findall(r"<\w+[^>]*data-track[^>]*>", path.read_text())
     ]
     assert tracks and not [track for track in tracks if "hidden" in track]
 

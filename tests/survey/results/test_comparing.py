@@ -34,8 +34,8 @@ def study() -> Study:
 
 
 def line_of(stage: comparing.StageComparison, policy: str, predictor: str) -> comparing.PolicyLine:
-    (found,) = [line for line in stage.policies if (line.policy, line.predictor) == (policy, predictor)]
-    return found
+    (named_line,) = [line for line in stage.policies if (line.policy, line.predictor) == (policy, predictor)]
+    return named_line
 
 
 def by_score(scores: np.ndarray, chances: np.ndarray) -> dict[float, float]:
@@ -46,8 +46,8 @@ def by_score(scores: np.ndarray, chances: np.ndarray) -> dict[float, float]:
 def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Path) -> None:
     first, second = comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"])
     title = "epsilon greedy (epsilon 0.5, top fraction 0.1)"
-    found = line_of(second, title, comparing.AS_PLANNED).found
-    assert found is not None
+    evaluation = line_of(second, title, comparing.AS_PLANNED).found
+    assert evaluation is not None
     stage = study.stages.get(index=2)
     scores = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)["score"].astype(float)
     rng = np.random.default_rng(0)
@@ -65,14 +65,14 @@ def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Pa
         for stratum in stage.strata.all()
     }
     over = under = 0.0
-    for one in Assignment.objects.filter(slot__stage=stage, state="counted").select_related("slot__stratum"):
-        prior, posterior = (response.belief.value for response in one.responses.order_by("number"))
-        assert one.slot.score is not None and one.slot.stratum is not None
-        weight = other[one.slot.score] / logged[one.slot.score]
-        weight *= one.slot.stratum.slots / answered[one.slot.stratum.pk]
+    for assignment in Assignment.objects.filter(slot__stage=stage, state="counted").select_related("slot__stratum"):
+        prior, posterior = (response.belief.value for response in assignment.responses.order_by("number"))
+        assert assignment.slot.score is not None and assignment.slot.stratum is not None
+        weight = other[assignment.slot.score] / logged[assignment.slot.score]
+        weight *= assignment.slot.stratum.slots / answered[assignment.slot.stratum.pk]
         over, under = over + weight * (prior != posterior), under + weight
-    assert found.self_normalised.value == pytest.approx(over / under, rel=1e-9)
-    assert found.plain.value == pytest.approx(over / 180, rel=1e-9)
+    assert evaluation.self_normalised.value == pytest.approx(over / under, rel=1e-9)
+    assert evaluation.plain.value == pytest.approx(over / 180, rel=1e-9)
 
     # By the stage's own scores the policy it ran with found what it found.
     (own,) = comparing.compare(study, designs=[comparing.parse_design("epsilon_greedy:epsilon=0.25")])[1:]
@@ -88,15 +88,17 @@ def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Pa
 
     out = io.StringIO()
     call_command("compare_policies", "small", "--epsilon", "0.5", "--out", str(tmp_path), stdout=out, stderr=out)
-    assert f"{100 * found.self_normalised.value:.1f} %" in out.getvalue() and "not enough support" in out.getvalue()
+    assert (
+        f"{100 * evaluation.self_normalised.value:.1f} %" in out.getvalue() and "not enough support" in out.getvalue()
+    )
     with (tmp_path / "policies.csv").open(newline="") as file:
         written = list(csv.DictReader(file))
     rows = [row for row in written if row["policy"] == title and row["stage"] == "2"]
-    assert float(rows[0]["self_normalised"]) == pytest.approx(found.self_normalised.value)
+    assert float(rows[0]["self_normalised"]) == pytest.approx(evaluation.self_normalised.value)
     # By the same answers the difference from the stage's own policy is known far better than either figure.
     difference = line_of(second, title, comparing.AS_PLANNED).difference
     assert difference is not None and float(rows[0]["difference"]) == difference.value
-    assert difference.standard_error < 0.5 * found.self_normalised.standard_error
+    assert difference.standard_error < 0.5 * evaluation.self_normalised.standard_error
     own_policy = logged_line.difference
     assert own_policy is not None and own_policy.value == pytest.approx(0, abs=1e-9)
     # Without enough support the files leave the figures out too, and say how little there was.
@@ -159,7 +161,7 @@ def test_a_design_that_makes_no_sense_is_refused(text: str, message: str) -> Non
 def test_a_design_is_read_as_it_is_named() -> None:
     mixed = comparing.parse_design("proportional:trade_off=0.1,power=8")
     assert comparing.design_words(mixed) == "proportional (trade off 0.1, power 8)"
-    found = comparing.parse_design("softmax:temperature=0.05,floor=0.2")
-    assert (found.kind, found.temperature, found.floor) == ("softmax", 0.05, 0.2)
-    assert comparing.design_words(found) == "softmax (temperature 0.05, floor 0.2)"
+    design = comparing.parse_design("softmax:temperature=0.05,floor=0.2")
+    assert (design.kind, design.temperature, design.floor) == ("softmax", 0.05, 0.2)
+    assert comparing.design_words(design) == "softmax (temperature 0.05, floor 0.2)"
     assert comparing.parse_design("uniform") == DesignConfig(kind="uniform")

@@ -47,24 +47,24 @@ def rows_of(study: Study) -> list[dict[str, Any]]:
     """Every counted answer with what estimates need, by plain queries."""
     rows = []
     answers = Assignment.objects.filter(slot__stage__study=study, state="counted")
-    for one in answers.select_related("slot__stratum", "slot__stage", "slot__item__pair__evidence", "sitting"):
-        values = {response.screen: response.belief.value for response in one.responses.all()}
+    for assignment in answers.select_related("slot__stratum", "slot__stage", "slot__item__pair__evidence", "sitting"):
+        values = {response.screen: response.belief.value for response in assignment.responses.all()}
         rows.append(
             {
-                "stage": one.slot.stage.index,
-                "role": one.slot.role,
-                "stratum": one.slot.stratum_id,
-                "person": one.sitting.respondent_id,
-                "outcome": one.slot.item.pair.outcome,
-                "score": one.slot.score,
+                "stage": assignment.slot.stage.index,
+                "role": assignment.slot.role,
+                "stratum": assignment.slot.stratum_id,
+                "person": assignment.sitting.respondent_id,
+                "outcome": assignment.slot.item.pair.outcome,
+                "score": assignment.slot.score,
                 "prior": values["prior"],
                 "change": values["posterior"] - values["prior"],
-                "sitting": one.sitting_id,
-                "slot": one.slot_id,
-                "repeat_of": one.slot.repeat_of_id,
-                "kind": one.slot.control_kind,
-                "weight": 1 / (one.slot.inclusion_probability * one.slot.pool_probability)
-                if one.slot.inclusion_probability
+                "sitting": assignment.sitting_id,
+                "slot": assignment.slot_id,
+                "repeat_of": assignment.slot.repeat_of_id,
+                "kind": assignment.slot.control_kind,
+                "weight": 1 / (assignment.slot.inclusion_probability * assignment.slot.pool_probability)
+                if assignment.slot.inclusion_probability
                 else None,
             }
         )
@@ -72,8 +72,8 @@ def rows_of(study: Study) -> list[dict[str, Any]]:
 
 
 def figure_of(report: estimating.StudyEstimates, name: str) -> Any:
-    (found,) = [figure for figure in report.figures if figure.name == name]
-    return found
+    (named_figure,) = [figure for figure in report.figures if figure.name == name]
+    return named_figure
 
 
 def by_hand(
@@ -119,7 +119,7 @@ def test_a_census_of_all_pairs_gives_their_plain_mean() -> None:
     assert report.estimand.startswith("all 264 pairs of this bank's 12 questions")
     assert not report.provisional
     # Nothing was left to chance but the people, so that the pool's phase adds nothing.
-    value, error = by_hand(rows, [float(one) for one in changed], {rows[0]["stratum"]: 264}, 264)
+    value, error = by_hand(rows, [float(is_changed) for is_changed in changed], {rows[0]["stratum"]: 264}, 264)
     assert (figure.combined.value, figure.combined.standard_error) == pytest.approx((value, error), abs=1e-12)
 
 
@@ -158,11 +158,14 @@ def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: St
             inside = [row for row in rows if row["stage"] == stage.index]
             sizes_of = {stratum.pk: stratum.size for stratum in stage.strata.all()}
             own.append(by_hand(inside, [value_of(row) for row in inside], sizes_of, universe))
-            found = figure.stages[index].estimate
-            assert (found.value, found.standard_error) == pytest.approx(own[-1], rel=1e-9), (name, stage.index)
+            stage_estimate = figure.stages[index].estimate
+            assert (stage_estimate.value, stage_estimate.standard_error) == pytest.approx(own[-1], rel=1e-9), (
+                name,
+                stage.index,
+            )
             assert figure.stages[index].weight == pytest.approx(weights[index] / sum(weights))
-        mean = sum(w * one[0] for w, one in zip(weights, own, strict=True)) / sum(weights)
-        error = sum((w * one[1]) ** 2 for w, one in zip(weights, own, strict=True)) ** 0.5 / sum(weights)
+        mean = sum(w * estimate[0] for w, estimate in zip(weights, own, strict=True)) / sum(weights)
+        error = sum((w * estimate[1]) ** 2 for w, estimate in zip(weights, own, strict=True)) ** 0.5 / sum(weights)
         assert (figure.combined.value, figure.combined.standard_error) == pytest.approx((mean, error), rel=1e-9), name
         assert figure.naive.value == pytest.approx(np.mean([value_of(row) for row in rows]))
     # The naive share is what adaptive sampling makes of it: nearly twice as high here.
@@ -173,7 +176,7 @@ def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: St
     (division,) = report.divisions
     assert division.labels == ("correct", "incorrect")
     for label, figures in zip(division.labels, division.figures, strict=True):
-        found = figures[0].stages[1].estimate
+        stage_estimate = figures[0].stages[1].estimate
         second = [row for row in rows if row["stage"] == 2]
         answered = Counter(row["stratum"] for row in second)
         sizes_of = {stratum.pk: stratum.size for stratum in adaptive.stages.get(index=2).strata.all()}
@@ -182,7 +185,7 @@ def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: St
             weight = sizes_of[row["stratum"]] / answered[row["stratum"]]
             if row["outcome"] == (label == "correct"):
                 over, under = over + weight * (abs(row["change"]) > 0), under + weight
-        assert found.value == pytest.approx(over / under, rel=1e-9)
+        assert stage_estimate.value == pytest.approx(over / under, rel=1e-9)
     difference = division.differences[0]
     first, second_label = (figures[0].combined for figures in division.figures)
     assert difference.combined.value == pytest.approx(second_label.value - first.value, rel=1e-9)
@@ -193,8 +196,8 @@ def test_the_prior_that_must_not_differ_by_outcome_is_checked(adaptive: Study) -
     assert check.combined is not None and check.combined.p_two_sided() > 0.01
     for belief in [
         response.belief
-        for one in Assignment.objects.filter(slot__item__pair__outcome=True, state="counted")
-        for response in one.responses.all()
+        for assignment in Assignment.objects.filter(slot__item__pair__outcome=True, state="counted")
+        for response in assignment.responses.all()
         if response.screen == "prior"
     ]:
         belief.value = min(100, belief.value + 20)
@@ -243,9 +246,9 @@ def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
     assert [part.universe_size for part in report.parts] == [3120, 3120]
     assert report.parts[1].predictions.startswith("the scorer that planned the stage")
     assert report.assisted is not None
-    plain, found = figure_of(report, "changed_over_0").stages[1].estimate, report.assisted.stages[1].estimate
-    assert found.value == pytest.approx(plain.value, abs=3 * plain.standard_error) and found.value != plain.value
-    assert found.standard_error < 1.05 * plain.standard_error
+    plain, assisted = figure_of(report, "changed_over_0").stages[1].estimate, report.assisted.stages[1].estimate
+    assert assisted.value == pytest.approx(plain.value, abs=3 * plain.standard_error) and assisted.value != plain.value
+    assert assisted.standard_error < 1.05 * plain.standard_error
 
 
 def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
@@ -276,8 +279,8 @@ def test_a_slot_that_was_begun_late_and_not_completed_is_lost(plain: Study) -> N
 
 def test_what_is_kept_for_pages_follows_late_answers_and_withdrawals() -> None:
     study = run_study(stages=[{"sittings": 4}], lose=3, **NO_ROLES)
-    given = {*Assignment.objects.values_list("slot", flat=True)}
-    first, second, _third = Slot.objects.exclude(pk__in=given).select_related("stage").order_by("pk")
+    answered_slots = {*Assignment.objects.values_list("slot", flat=True)}
+    first, second, _third = Slot.objects.exclude(pk__in=answered_slots).select_related("stage").order_by("pk")
 
     def kept() -> tuple[int, int, int]:
         (line,) = stored_estimates.shown_estimates(study).report.parts[0].strata
@@ -353,21 +356,21 @@ def test_a_holdout_speaks_for_all_pairs_and_controls_for_the_noise() -> None:
     assert set(report.noise.false_changes) == {*kinds, "all kinds"}
     for kind in kinds:
         own = [abs(row["change"]) > 0 for row in rows if row["kind"] == kind]
-        found = report.noise.false_changes[kind]
-        assert (found.value, found.n) == (pytest.approx(np.mean(own)), len(own))
+        false_change = report.noise.false_changes[kind]
+        assert (false_change.value, false_change.n) == (pytest.approx(np.mean(own)), len(own))
     before = {(row["sitting"], row["slot"]): row for row in rows}
     pairs = [(before[row["sitting"], row["repeat_of"]], row) for row in rows if row["repeat_of"]]
     retest = report.noise.retests["prior"]
     assert retest.n == len(pairs) > 5
     # The repeats of sampled items stand for all pairs once, and so do those of the holdout.
-    weights = [one["weight"] for one, _ in pairs]
+    weights = [first["weight"] for first, _ in pairs]
     for role in ("sampled", "holdout"):
-        own = [index for index, (one, _) in enumerate(pairs) if one["role"] == role]
+        own = [index for index, (first, _) in enumerate(pairs) if first["role"] == role]
         total = sum(weights[index] for index in own)
         for index in own:
             weights[index] *= len(own) / total
     covariance = np.cov(
-        [one["prior"] for one, _ in pairs], [other["prior"] for _, other in pairs], aweights=np.array(weights)
+        [first["prior"] for first, _ in pairs], [other["prior"] for _, other in pairs], aweights=np.array(weights)
     )
     assert retest.correlation == pytest.approx(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
     assert report.noise.auc_limit is None  # Nobody answered another one's item.
@@ -417,8 +420,8 @@ def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candid
     )
     stage = answer(lifecycle.open_stage(cast.stage_of(study)))
     answers = list(Assignment.objects.filter(slot__stage=stage).order_by("pk"))
-    for number, one in enumerate(answers):
-        one.conditions.create(factor="mode", level=("field", "choice")[number % 3 == 0], probability=0.5, seed=1)
+    for number, assignment in enumerate(answers):
+        assignment.conditions.create(factor="mode", level=("field", "choice")[number % 3 == 0], probability=0.5, seed=1)
     report = estimating.estimate(study, by=["mode"])
     (division,) = report.divisions
     assert division.labels == ("choice", "field") and "Levels are drawn at random" in division.note
@@ -427,7 +430,10 @@ def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candid
         alone = estimating.estimate(study, condition=[f"mode={label}"])
         assert figures[0].combined.value == pytest.approx(alone.figures[0].combined.value)
         assert figures[0].combined.n == alone.answers == len(answers) // 3 * (1 if label == "choice" else 2)
-        assert any(f"Only answers under mode={label}. Levels are drawn at random" in one for one in alone.assumptions)
+        assert any(
+            f"Only answers under mode={label}. Levels are drawn at random" in assumption
+            for assumption in alone.assumptions
+        )
     for first, second, difference in zip(*division.figures, division.differences, strict=True):
         expected = second.combined.value - first.combined.value
         assert difference.combined.value == pytest.approx(expected), difference.name
@@ -477,12 +483,12 @@ def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None
     overall = next(
         row for row in rows if (row["figure"], row["kind"], row["label"]) == ("changed_over_0", "combined", "")
     )
-    found: Estimate = figure_of(report, "changed_over_0").combined
-    assert float(overall["value"]) == found.value and float(overall["high"]) == found.interval[1]
+    estimate: Estimate = figure_of(report, "changed_over_0").combined
+    assert float(overall["value"]) == estimate.value and float(overall["high"]) == estimate.interval[1]
     inside = [row for row in rows if row["division"] == "same_task" and row["kind"] == "difference"]
     assert inside and inside[0]["label"] == "same task - other task"
     stored = json.loads((tmp_path / "new/estimates.json").read_text())
-    assert stored["figures"][0]["combined"]["value"] == found.value and stored["assumptions"]
+    assert stored["figures"][0]["combined"]["value"] == estimate.value and stored["assumptions"]
     with (tmp_path / "new/slots.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     strata = [row for row in lines if row["division"] == "stratum"]
@@ -490,7 +496,7 @@ def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None
     sizes = [line.size for part in report.parts for line in part.strata]
     assert [int(row["candidates"]) for row in strata] == sizes and min(sizes) > 0
     assert {row["candidates"] for row in lines if row["division"] != "stratum"} == {""}
-    assert "figure, n" not in out.getvalue() and f"{100 * found.value:.1f} %" in out.getvalue()
+    assert "figure, n" not in out.getvalue() and f"{100 * estimate.value:.1f} %" in out.getvalue()
 
 
 WITHHELD = "no test whether the stages agree: 1 of 2 stages have an effective sample of 30 and 10 people"
@@ -508,7 +514,7 @@ def test_stages_too_small_to_compare_are_said_so_in_command_page_files_and_api(
     assert f"all figures: {WITHHELD}" in out.getvalue() or WITHHELD in out.getvalue()
     assert "more than chance (p" not in out.getvalue()
     with (tmp_path / "estimates.csv").open(newline="") as file:
-        row = next(one for one in csv.DictReader(file) if one["kind"] == "combined")
+        row = next(line for line in csv.DictReader(file) if line["kind"] == "combined")
     assert row["agree_p"] == "" and WITHHELD in row["notes"]
     stored = json.loads((tmp_path / "estimates.json").read_text())["figures"][0]
     assert stored["agreement"] is None and WITHHELD.endswith(stored["agreement_withheld"])
@@ -548,15 +554,17 @@ def test_where_all_answers_are_alike_there_is_no_interval_and_no_p(plain: Study,
     assert "no interval" in text and "nothing varies between the answers" in text
     assert "nan" not in text and "[10.00, 10.00]" not in text
     with (tmp_path / "estimates.csv").open(newline="") as file:
-        row = next(one for one in csv.DictReader(file) if (one["figure"], one["kind"]) == ("change_over_0", "combined"))
+        row = next(
+            line for line in csv.DictReader(file) if (line["figure"], line["kind"]) == ("change_over_0", "combined")
+        )
     assert (row["low"], row["high"]) == ("", "") and "nothing varies" in row["too_few"]
-    figures = {one["name"]: one for one in json.loads((tmp_path / "estimates.json").read_text())["figures"]}
+    figures = {load["name"]: load for load in json.loads((tmp_path / "estimates.json").read_text())["figures"]}
     assert figures["change_over_0"]["combined"]["interval"] == [None, None]
 
 
 def part_with(stratum: list[int], **change: Any) -> StagePart:
     count = len(stratum)
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "stage": 2,
         "role": "sampled",
         "names": ("top", "rest"),
@@ -569,7 +577,7 @@ def part_with(stratum: list[int], **change: Any) -> StagePart:
         "planned_probability": np.ones(1),
         "people": 20,
     }
-    return StagePart(**(given | change))
+    return StagePart(**(fields | change))
 
 
 def test_a_part_of_the_items_without_answers_in_a_stratum_gets_no_estimate_from_that_stage() -> None:
@@ -581,25 +589,25 @@ def test_a_part_of_the_items_without_answers_in_a_stratum_gets_no_estimate_from_
         "no answers there in rest, where it may have candidates",
     )
     both = only_top | (np.arange(40) >= 38)
-    found, reason = estimators.estimate(part, values, where=both)
-    assert found is not None and reason == ""
+    estimate, reason = estimators.estimate(part, values, where=both)
+    assert estimate is not None and reason == ""
     # None in the top stratum: at most 3 of 20 parts of the 100 candidates there, next to 450 in the rest.
     only_rest = np.arange(40) >= 30
     assert estimators.estimate(part, values, where=only_rest)[0] is None
     large = part_with([0] * 200 + [1] * 20, slots=(200, 20))
-    found, _reason = estimators.estimate(large, np.arange(220) % 3 * 1.0, where=np.arange(220) >= 210)
-    assert found is not None  # Of 200 answers none is of it, so that the top stratum has next to none of it.
+    estimate, _reason = estimators.estimate(large, np.arange(220) % 3 * 1.0, where=np.arange(220) >= 210)
+    assert estimate is not None  # Of 200 answers none is of it, so that the top stratum has next to none of it.
     assert estimators.difference(part, values, first=only_top, second=both)[0] is None
 
 
 def test_the_plans_decide_the_weights_of_parts_of_the_items_whatever_was_answered() -> None:
     part, values = part_with([0] * 20 + [1] * 20), np.arange(40) % 3 * 1.0
     inside = [np.arange(40) % 2 == 0, np.arange(40) < 5]
-    found = [estimators.estimate(part, values, where=mask) for mask in inside]
-    assert [one is None for one, _reason in found] == [False, True]
+    estimates = [estimators.estimate(part, values, where=mask) for mask in inside]
+    assert [estimate is None for estimate, _reason in estimates] == [False, True]
     figure = estimators.combine(
         [part, part],
-        found,
+        estimates,
         name="",
         title="",
         unit="points",
@@ -612,8 +620,8 @@ def test_the_plans_decide_the_weights_of_parts_of_the_items_whatever_was_answere
 
 def test_one_answer_in_a_stratum_gives_no_estimate() -> None:
     part = part_with([0] * 20 + [1])
-    found, reason = estimators.estimate(part, np.arange(21.0))
-    assert found is None and reason == "one answer in rest, which does not say how much answers vary there"
+    estimate, reason = estimators.estimate(part, np.arange(21.0))
+    assert estimate is None and reason == "one answer in rest, which does not say how much answers vary there"
     part = part_with([0] * 20 + [1] * 20)
     inside = (np.arange(40) == 19) | (np.arange(40) == 20)  # The one in the rest has nine tenths of the weight.
     assert estimators.estimate(part, np.arange(40.0), where=inside) == (None, estimators.ONE_DECIDES)
@@ -659,13 +667,16 @@ class WordCounts(Estimates):
     units = {"words": "words"}
 
     def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
-        return {"words": np.array([len(str(one)) for one in assignments]), "odd": np.ones(len(assignments))}
+        return {
+            "words": np.array([len(str(assignment)) for assignment in assignments]),
+            "odd": np.ones(len(assignments)),
+        }
 
 
 @pytest.mark.parametrize("texts", [["a", "b"], ["a", "bc"]])
 def test_units_are_the_instruments_whatever_the_values_are(texts: Sequence[Any]) -> None:
     """One word each, by chance, is no share: a part of a study would have another unit than the next."""
-    assert [(one.unit, one.is_share) for one in WordCounts().estimands(texts).measures] == [
+    assert [(measure.unit, measure.is_share) for measure in WordCounts().estimands(texts).measures] == [
         ("words", False),
         ("mean", False),
     ]
@@ -692,14 +703,14 @@ def test_first_items_and_sampled_minus_holdout_stand_beside_the_figures(tmp_path
     study = with_holdouts()
     report = estimating.estimate(study)
     assert report.carry_over is not None and report.carry_over.no_difference == ""
-    assert [one.name for one in report.carry_over.first_items] == [one.name for one in report.figures]
+    assert [figure.name for figure in report.carry_over.first_items] == [figure.name for figure in report.figures]
     answers = Assignment.objects.filter(slot__stage__study=study, state="counted")
     rows: dict[tuple[int, str], list[tuple[int, int, float]]] = {}
-    for one in answers.select_related("slot__stage"):
-        values = {response.screen: response.belief.value for response in one.responses.all()}
-        key = (one.slot.stage.index, one.slot.role)
+    for assignment in answers.select_related("slot__stage"):
+        values = {response.screen: response.belief.value for response in assignment.responses.all()}
+        key = (assignment.slot.stage.index, assignment.slot.role)
         changed = float(values["posterior"] != values["prior"])
-        rows.setdefault(key, []).append((one.position, one.slot.stratum_id or 0, changed))
+        rows.setdefault(key, []).append((assignment.position, assignment.slot.stratum_id or 0, changed))
     sizes = {
         key: dict(
             Slot.objects.filter(stage__study=study, stage__index=key[0], role=key[1])
@@ -724,7 +735,7 @@ def test_first_items_and_sampled_minus_holdout_stand_beside_the_figures(tmp_path
     )
     assert difference is not None and difference.value == pytest.approx(sampled - holdout)
     (of_sampled, of_holdout) = (
-        next(one.estimate for one in report.figures[0].stages if (one.stage, one.role) == (2, role))
+        next(stage.estimate for stage in report.figures[0].stages if (stage.stage, stage.role) == (2, role))
         for role in ("sampled", "holdout")
     )
     assert of_sampled is not None and of_holdout is not None
@@ -750,9 +761,9 @@ def test_without_an_adaptive_stage_or_a_holdout_there_is_no_difference() -> None
 
 
 def test_an_adaptive_stage_without_a_holdout_says_so() -> None:
-    found = estimating.estimate(run_study(**ADAPTIVE)).carry_over
-    assert found is not None
-    assert (found.differences, found.no_difference) == ((), "no adaptive stage has answers to a holdout")
+    carry_over = estimating.estimate(run_study(**ADAPTIVE)).carry_over
+    assert carry_over is not None
+    assert (carry_over.differences, carry_over.no_difference) == ((), "no adaptive stage has answers to a holdout")
 
 
 def test_no_interval_reaches_beyond_what_can_be_true(study_of_few: Study) -> None:
@@ -766,11 +777,11 @@ def test_no_interval_reaches_beyond_what_can_be_true(study_of_few: Study) -> Non
         low, high = spans[figure.name.partition("_")[0]]
         if figure in differences:
             low, high = low - high, high - low
-        beside_it = [figure.combined, figure.naive, figure.such_questions, *(one.estimate for one in figure.stages)]
-        intervals = [one.interval for one in beside_it if one is not None and one.has_interval]
-        intervals += [one.interval for one in (figure.bounds, figure.worst_case) if one is not None]
-        assert all(low <= one[0] <= one[1] <= high for one in intervals), figure.name
-        cut += sum(one[0] == low or one[1] == high for one in intervals)
+        beside_it = [figure.combined, figure.naive, figure.such_questions, *(stage.estimate for stage in figure.stages)]
+        intervals = [estimate.interval for estimate in beside_it if estimate is not None and estimate.has_interval]
+        intervals += [estimate.interval for estimate in (figure.bounds, figure.worst_case) if estimate is not None]
+        assert all(low <= interval[0] <= interval[1] <= high for interval in intervals), figure.name
+        cut += sum(interval[0] == low or interval[1] == high for interval in intervals)
     assert cut > 5, "some of them would have reached beyond"
 
 

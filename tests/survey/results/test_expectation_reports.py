@@ -29,10 +29,10 @@ NAMES = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 
 @pytest.fixture
 def study() -> Study:
-    found = run_study("beliefs", **ADAPTIVE)
-    answers_of("good", found, share=0.8)
-    answers_of("poor", found, share=0.5)
-    return found
+    new_study = run_study("beliefs", **ADAPTIVE)
+    answers_of("good", new_study, share=0.8)
+    answers_of("poor", new_study, share=0.5)
+    return new_study
 
 
 def test_a_belief_counts_for_the_models_that_show_what_the_person_saw(study: Study) -> None:
@@ -47,7 +47,9 @@ def test_a_belief_counts_for_the_models_that_show_what_the_person_saw(study: Stu
     for place, row in enumerate(rows):
         pair = row.slot.item.pair
         assert right.items.labels[right.item[place]] == pair.target.external_id
-        posterior = next(one.belief.value for one in row.responses.all() if one.belief.kind == "posterior")
+        posterior = next(
+            response.belief.value for response in row.responses.all() if response.belief.kind == "posterior"
+        )
         assert right.value[place] == posterior / 100
         assert right.weight[place] == pytest.approx(weight_of[row.pk])
         for reader in right.readers:
@@ -67,9 +69,9 @@ def test_the_predictors_chances_are_those_of_the_plan(study: Study) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_a_command_of_its_own_and_a_report(name: str, study: Study, tmp_path) -> None:
-    shown = io.StringIO()
-    call_command(name, study.slug, out=tmp_path, stdout=shown, stderr=io.StringIO())
-    assert "good" in shown.getvalue()
+    output = io.StringIO()
+    call_command(name, study.slug, out=tmp_path, stdout=output, stderr=io.StringIO())
+    assert "good" in output.getvalue()
     data = json.loads((tmp_path / f"{name}.json").read_text())
     rows = data["data"][name]
     assert {row["event"] for row in rows} == {"right", "changed"}
@@ -82,8 +84,8 @@ def test_each_is_a_command_of_its_own_and_a_report(name: str, study: Study, tmp_
 
 
 def test_readers_and_events_are_chosen_by_name(study: Study) -> None:
-    found = reports.make(study, "agreement", {"event": ["right"], "reader": ["poor"]})
-    assert [row[:2] for row in found.tables[0].file_rows()] == [["right", "poor"]]
+    findings = reports.make(study, "agreement", {"event": ["right"], "reader": ["poor"]})
+    assert [row[:2] for row in findings.tables[0].file_rows()] == [["right", "poor"]]
     with pytest.raises(HunchError, match="there is no 'wrong'; there are: right, changed"):
         reports.make(study, "agreement", {"event": ["wrong"]})
     with pytest.raises(HunchError, match="there is no nobody; there are: good, poor"):
@@ -93,12 +95,12 @@ def test_readers_and_events_are_chosen_by_name(study: Study) -> None:
 def test_a_note_says_that_texts_may_have_been_learnt(study: Study) -> None:
     notes = reports.make(study, "gaps", {"event": ["right"]}).notes
     assert any("it is not known whether the texts are older than good, poor" in note for note in notes)
-    given = {
+    arguments = {
         "event": ["right"],
         "texts_from": ["2024-01-01"],
         "trained": ["good=2023-06-30", "poor=2024-06-30"],
     }
-    notes = reports.make(study, "gaps", given).notes
+    notes = reports.make(study, "gaps", arguments).notes
     assert [note for note in notes if "learnt" in note] == [
         "poor learnt until 2024-06-30, and the texts existed on 2024-01-01: it may have learnt them, and then says "
         "less about new ones"
@@ -111,9 +113,9 @@ def test_a_note_says_that_texts_may_have_been_learnt(study: Study) -> None:
 
 def test_what_is_missing_is_said_event_by_event(study: Study) -> None:
     ModelAnswer.objects.all().delete()
-    found = reports.make(study, "calibration")
-    assert any("no language model has answered questions" in note for note in found.notes)
-    assert {row["event"] for row in found.tables[0].records()} == {"changed"}
+    findings = reports.make(study, "calibration")
+    assert any("no language model has answered questions" in note for note in findings.notes)
+    assert {row["event"] for row in findings.tables[0].records()} == {"changed"}
     with pytest.raises(StateRefused, match="import_answers and collect_answers"):
         reports.make(study, "calibration", {"event": ["right"]})
 
@@ -138,7 +140,7 @@ def test_only_the_model_that_people_were_shown_is_compared(study: Study, monkeyp
 
 
 def test_exports_bring_them_along(study: Study) -> None:
-    files = {one.name: one for one in reports.export_files(study, {}, ())}
+    files = {export_file.name: export_file for export_file in reports.export_files(study, {}, ())}
     for name in ("agreement.csv", "calibration.csv", "reliability.csv", "gaps.csv"):
         rows = list(files[name].rows)
         assert rows
@@ -147,7 +149,7 @@ def test_exports_bring_them_along(study: Study) -> None:
 
 def test_an_export_of_a_study_that_cannot_be_compared_has_them_empty_and_warns_of_nothing(caplog) -> None:
     study = cast.small_study("empty")
-    files = {one.name: list(one.rows) for one in reports.export_files(study, {}, ())}
+    files = {export_file.name: list(export_file.rows) for export_file in reports.export_files(study, {}, ())}
     assert files["agreement.csv"] == []
     assert not [record for record in caplog.records if record.levelname == "WARNING" and "agreement" in record.message]
 
@@ -177,7 +179,7 @@ def test_an_instrument_that_cannot_say_what_it_expects_keeps_the_other_reports(s
         raise KeyError("lost")
 
     monkeypatch.setattr(BeliefUpdate, "expectations", property(broken))
-    names = [one.name for one in reports.entries_of(study)]
+    names = [entry.name for entry in reports.entries_of(study)]
     assert "alignment" in names
     assert not set(NAMES) & set(names)
 

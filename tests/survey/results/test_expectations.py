@@ -41,20 +41,20 @@ def crossed(*, seed=1, items=60, several=5, noise=True):
 
 
 def test_agreement_is_the_weighted_correlation_of_means():
-    found, _mean = crossed()
+    answers, _mean = crossed()
     weight = np.where(np.arange(60) < 30, 3.0, 1.0)
-    found = replace(found, weight=weight[found.item])
-    means = np.array([found.value[found.item == place].mean() for place in range(60)])
-    expected = np.cov(means, found.readers[0].chance, aweights=weight)
-    line = agreement(found, found.readers[0])
+    answers = replace(answers, weight=weight[answers.item])
+    means = np.array([answers.value[answers.item == place].mean() for place in range(60)])
+    expected = np.cov(means, answers.readers[0].chance, aweights=weight)
+    line = agreement(answers, answers.readers[0])
     assert line.correlation.value == pytest.approx(expected[0, 1] / math.sqrt(expected[0, 0] * expected[1, 1]))
     assert line.correlation.low < line.correlation.value < line.correlation.high
     assert (line.items, line.several, line.answers, line.people) == (60, 60, 300, 30)
 
 
 def test_the_ceiling_is_what_peoples_noise_leaves():
-    found, mean = crossed(items=4000)
-    line = agreement(found, replace(found.readers[0], chance=mean))
+    answers, mean = crossed(items=4000)
+    line = agreement(answers, replace(answers.readers[0], chance=mean))
     # A reader that knows all people's mean exactly reaches the ceiling, and agrees with all people fully.
     assert line.correlation.value == pytest.approx(line.ceiling.value, abs=0.03)
     assert line.corrected.value == pytest.approx(1.0, abs=0.05)
@@ -63,8 +63,8 @@ def test_the_ceiling_is_what_peoples_noise_leaves():
 
 
 def test_two_people_and_the_reader_are_compared_on_the_same_choice():
-    found = given([0, 0, 0, 1, 1, 1], [1, 2, 3, 1, 2, 3], [1, 1, 0, 0, 0, 0.5], [0.8, 0.5])
-    line = agreement(found, found.readers[0])
+    answers = given([0, 0, 0, 1, 1, 1], [1, 2, 3, 1, 2, 3], [1, 1, 0, 0, 0, 0.5], [0.8, 0.5])
+    line = agreement(answers, answers.readers[0])
     assert line.same.value == pytest.approx((1 + 1 + 0 + 0.5 * 3 - 0 + 0.0) / 6, abs=0.1)
     # Of the first item one in three pairs agrees; of the second one in three too.
     assert line.two_people.value == pytest.approx(1 / 3)
@@ -80,31 +80,31 @@ def test_two_people_and_the_reader_are_compared_on_the_same_choice():
     ],
 )
 def test_a_sentence_stands_where_there_is_no_figure(changed, why):
-    found = replace(crossed()[0], **changed)
-    line = agreement(found, found.readers[0])
+    answers = replace(crossed()[0], **changed)
+    line = agreement(answers, answers.readers[0])
     assert why in line.why
     assert not line.corrected.is_defined
 
 
 def test_where_nobody_shares_an_item_there_is_no_ceiling():
     rng = np.random.default_rng(1)
-    found = given(np.arange(30), np.arange(30) // 3, rng.random(30), rng.random(30))
-    line = agreement(found, found.readers[0])
+    answers = given(np.arange(30), np.arange(30) // 3, rng.random(30), rng.random(30))
+    line = agreement(answers, answers.readers[0])
     assert "no item was answered by two people" in line.why
     assert line.correlation.is_defined
     assert not line.ceiling.is_defined
 
 
 def test_people_who_all_say_the_same_have_no_noise():
-    found, _mean = crossed(noise=False)
-    line = agreement(found, found.readers[0])
+    answers, _mean = crossed(noise=False)
+    line = agreement(answers, answers.readers[0])
     assert line.ceiling.value == 1
     assert line.corrected.value == pytest.approx(line.correlation.value)
 
 
 def test_bits_are_the_mean_cost_of_what_happened():
-    found = given([0, 0, 1, 1], [1, 2, 1, 2], [1, 1, 0, 1], [0.5, 0.25], weight=[1, 1, 2, 2])
-    lines = {one.forecaster: one for one in calibrations(found, floor=0.01)}
+    answers = given([0, 0, 1, 1], [1, 2, 1, 2], [1, 1, 0, 1], [0.5, 0.25], weight=[1, 1, 2, 2])
+    lines = {calibration.forecaster: calibration for calibration in calibrations(answers, floor=0.01)}
     model = lines["model"]
     assert model.bits.value == pytest.approx((1 + 1 + 2 * math.log2(4 / 3) + 2 * 2) / 6)
     assert model.perplexity.value == pytest.approx(2**model.bits.value)
@@ -120,21 +120,23 @@ def test_bits_are_the_mean_cost_of_what_happened():
 
 
 def test_what_got_chance_0_costs_infinitely_much_and_is_counted():
-    found = given([0, 0, 1, 1], [1, 2, 1, 2], [1, 0, 0, 0], [0.0, 0.0])
-    model = {one.forecaster: one for one in calibrations(found, floor=0.01)}["model"]
+    answers = given([0, 0, 1, 1], [1, 2, 1, 2], [1, 0, 0, 0], [0.0, 0.0])
+    model = {calibration.forecaster: calibration for calibration in calibrations(answers, floor=0.01)}["model"]
     assert math.isinf(model.stated)
     assert model.infinite == pytest.approx(0.25)
     assert model.bits.value == pytest.approx((math.log2(100) - 3 * math.log2(0.99)) / 4)
 
 
 def test_beliefs_are_scored_by_what_each_model_did_and_share_their_weight():
-    found = given(
+    answers = given(
         [0, 0, 1, 1], [1, 2, 1, 2], [0.9, 0.8, 0.3, 0.5], [1.0, 0.0], event=BELIEF,
         forecasts=(Forecast("before", np.full(4, 0.5)),),
     )  # fmt: skip
     other = ItemReader("other", "model", np.array([1.0, np.nan]), counts=np.array([1.0, 0.0, 1.0, 1.0]))
-    found = replace(found, readers=(*found.readers, other))
-    lines = {(one.forecaster, one.about): one for one in calibrations(found, floor=0.01)}
+    answers = replace(answers, readers=(*answers.readers, other))
+    lines = {
+        (calibration.forecaster, calibration.about): calibration for calibration in calibrations(answers, floor=0.01)
+    }
     assert lines["people", "model"].bits.value == pytest.approx(
         -np.mean([math.log2(0.9), math.log2(0.8), math.log2(0.7), math.log2(0.5)])
     )
@@ -146,9 +148,9 @@ def test_beliefs_are_scored_by_what_each_model_did_and_share_their_weight():
 
 
 def test_where_answers_have_many_values_the_given_chance_is_scored():
-    found = given([0, 0, 1, 1], [1, 2, 1, 2], [1, 0, 1, 1], [0.5, 0.6], others=np.array([0.5, np.nan, 0.25, 0.5]))
-    found = replace(found, readers=(replace(found.readers[0], given=np.array([0.5, 0.0, 0.5, 0.5])),))
-    lines = {one.forecaster: one for one in calibrations(found, floor=0.01)}
+    answers = given([0, 0, 1, 1], [1, 2, 1, 2], [1, 0, 1, 1], [0.5, 0.6], others=np.array([0.5, np.nan, 0.25, 0.5]))
+    answers = replace(answers, readers=(replace(answers.readers[0], given=np.array([0.5, 0.0, 0.5, 0.5])),))
+    lines = {calibration.forecaster: calibration for calibration in calibrations(answers, floor=0.01)}
     assert lines[OTHERS].bits.value == pytest.approx((1 + 2 + 1) / 3)
     assert lines["model, all answers"].bits.value == pytest.approx((3 + math.log2(100)) / 4)
     assert math.isinf(lines["model, all answers"].stated)
@@ -156,41 +158,41 @@ def test_where_answers_have_many_values_the_given_chance_is_scored():
 
 
 def test_one_person_has_scores_without_intervals():
-    found = given([0, 1, 2], [1, 1, 1], [1, 0, 1], [0.7, 0.4, 0.5])
-    lines = {one.forecaster: one for one in calibrations(found, floor=0.01)}
+    answers = given([0, 1, 2], [1, 1, 1], [1, 0, 1], [0.7, 0.4, 0.5])
+    lines = {calibration.forecaster: calibration for calibration in calibrations(answers, floor=0.01)}
     assert lines["model"].bits.low is None
     assert "one person" in lines["model"].why
     assert "nobody else answered" in lines[OTHERS].why
 
 
 def test_where_it_always_happens_a_constant_knows_it_all():
-    found = given([0, 0, 1], [1, 2, 1], [1, 1, 1], [0.7, 0.9])
-    line = {one.forecaster: one for one in calibrations(found, floor=0.01)}["model"]
+    answers = given([0, 0, 1], [1, 2, 1], [1, 1, 1], [0.7, 0.9])
+    line = {calibration.forecaster: calibration for calibration in calibrations(answers, floor=0.01)}["model"]
     assert "always happened" in line.why
     assert not line.saved.is_defined
     assert line.bits.is_defined
 
 
 def test_gaps_are_people_less_the_reader_by_part_and_item():
-    found, _mean = crossed()
-    reader = found.readers[0]
-    means = np.array([found.value[found.item == place].mean() for place in range(60)])
-    parted = gaps(found, reader)
+    answers, _mean = crossed()
+    reader = answers.readers[0]
+    means = np.array([answers.value[answers.item == place].mean() for place in range(60)])
+    parted = gaps(answers, reader)
     every, x, _y = parted.parts
     assert every.gap.value == pytest.approx((means - reader.chance).mean())
     assert (x.division, x.part, x.items, x.answers) == ("part", "x", 30, 150)
     assert x.gap.value == pytest.approx((means - reader.chance)[::2].mean())
     assert x.gap.low < x.gap.value < x.gap.high
-    one = next(item for item in parted.items if item.item == 7)
-    assert one.gap == pytest.approx(means[7] - reader.chance[7])
+    item_gap = next(item for item in parted.items if item.item == 7)
+    assert item_gap.gap == pytest.approx(means[7] - reader.chance[7])
     assert abs(parted.items[0].shrunk.value) >= abs(parted.items[-1].shrunk.value)
     assert np.std([item.shrunk.value + item.reader for item in parted.items]) < means.std()
     assert 0 < parted.typical.value < math.sqrt(((means - reader.chance) ** 2).mean())
 
 
 def test_without_two_answers_to_an_item_gaps_are_as_measured():
-    found = given(np.arange(30), np.arange(30) // 3, np.tile([0.0, 1.0], 15), np.full(30, 0.4))
-    parted = gaps(found, found.readers[0])
+    answers = given(np.arange(30), np.arange(30) // 3, np.tile([0.0, 1.0], 15), np.full(30, 0.4))
+    parted = gaps(answers, answers.readers[0])
     assert "no item was answered by two people" in parted.why
     assert not parted.typical.is_defined
     assert abs(parted.items[0].gap) == pytest.approx(0.6)
@@ -198,16 +200,16 @@ def test_without_two_answers_to_an_item_gaps_are_as_measured():
 
 
 def test_a_reader_of_other_items_has_no_gaps():
-    found = replace(crossed()[0], readers=(ItemReader("model", "model", np.full(60, np.nan)),))
-    assert "no answer is about an item" in gaps(found, found.readers[0]).why
+    answers = replace(crossed()[0], readers=(ItemReader("model", "model", np.full(60, np.nan)),))
+    assert "no answer is about an item" in gaps(answers, answers.readers[0]).why
 
 
 def test_intervals_cover_a_known_truth():
     # The law itself is in benchmarks/expectation_laws.py; this is a fixed sample of it.
     inside = 0
     for seed in range(60):
-        found, mean = crossed(seed=seed)
-        truth = (mean - found.readers[0].chance).mean()
-        gap = gaps(found, found.readers[0]).parts[0].gap
+        answers, mean = crossed(seed=seed)
+        truth = (mean - answers.readers[0].chance).mean()
+        gap = gaps(answers, answers.readers[0]).parts[0].gap
         inside += gap.low <= truth <= gap.high
     assert 54 <= inside <= 60

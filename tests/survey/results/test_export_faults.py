@@ -33,8 +33,8 @@ def study() -> Study:
     return cast.full_of_answers(cast.open_stage("cast")).study
 
 
-def asked(study: Study, **given: Any) -> Job:
-    return jobs.ask(study, "export", given)[0]
+def asked(study: Study, **arguments: Any) -> Job:
+    return jobs.ask(study, "export", arguments)[0]
 
 
 def archive_of(job: Job) -> ZipFile:
@@ -139,8 +139,8 @@ def test_a_disk_that_is_full_while_a_table_is_written_is_said(
 
 def test_a_disk_that_is_full_while_the_zip_is_packed_is_said(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(ZipFile):
-        def __init__(self, _path: Path, *given: Any, **named: Any) -> None:
-            super().__init__("/dev/full", *given, **named)
+        def __init__(self, _path: Path, *arguments: Any, **named: Any) -> None:
+            super().__init__("/dev/full", *arguments, **named)
 
     job = asked(study, **ALL)
     with monkeypatch.context() as full:
@@ -155,12 +155,12 @@ def test_a_disk_that_is_full_while_the_zip_is_packed_is_said(study: Study, monke
 @pytest.mark.every_database
 def test_two_windows_that_ask_at_once_get_one_job_and_one_file(study: Study) -> None:
     user = User.objects.create_superuser("owner")
-    ready, found = threading.Barrier(2, timeout=60), []
+    ready, asked_jobs = threading.Barrier(2, timeout=60), []
 
     def ask() -> None:
         try:
             ready.wait()
-            found.append(jobs.ask(study, "export", {"table": ["plan"]}, by=user))
+            asked_jobs.append(jobs.ask(study, "export", {"table": ["plan"]}, by=user))
         finally:
             connection.close()
 
@@ -169,7 +169,7 @@ def test_two_windows_that_ask_at_once_get_one_job_and_one_file(study: Study) -> 
         window.start()
     for window in windows:
         window.join()
-    assert len(found) == 2 and sorted(is_new for _job, is_new in found) == [False, True]
-    (job,) = {job.pk for job, _is_new in found}
+    assert len(asked_jobs) == 2 and sorted(is_new for _job, is_new in asked_jobs) == [False, True]
+    (job,) = {job.pk for job, _is_new in asked_jobs}
     assert jobs.run(job) and not jobs.run(job)
     assert len(Job.objects.get().files) == 1

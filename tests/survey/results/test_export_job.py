@@ -33,8 +33,8 @@ def study(db: None) -> Study:
     return study_in_its_second_stage()
 
 
-def exported(study: Study, *, by: Any = None, **given: Any) -> zipfile.ZipFile:
-    asked = {name: [value] if isinstance(value, str) else value for name, value in given.items()}
+def exported(study: Study, *, by: Any = None, **arguments: Any) -> zipfile.ZipFile:
+    asked = {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
     job, _is_new = jobs.ask(study, "export", asked, by=by)
     assert jobs.run(job.pk), Job.objects.get(pk=job.pk).error
     job.refresh_from_db()
@@ -51,8 +51,8 @@ def lines(archive: zipfile.ZipFile, name: str) -> list[dict[str, Any]]:
 
 
 def manifest(archive: zipfile.ZipFile) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(archive.read("manifest.json"))
-    return found
+    content: Mapping[str, Any] = json.loads(archive.read("manifest.json"))
+    return content
 
 
 def test_it_holds_the_same_bytes_as_the_command_writes(study: Study, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_every_file_has_its_checksum(study: Study) -> None:
     archive = exported(study, format=["csv", "parquet"], table=["answers", "sittings"])
     sums = dict(reversed(line.split("  ")) for line in archive.read("SHA256SUMS").decode().splitlines())
     assert set(sums) == set(archive.namelist()) - {"SHA256SUMS"}
-    assert all(hashlib.sha256(archive.read(name)).hexdigest() == found for name, found in sums.items())
+    assert all(hashlib.sha256(archive.read(name)).hexdigest() == digest for name, digest in sums.items())
 
 
 def test_formats_hold_the_same_with_their_types(study: Study) -> None:
@@ -134,7 +134,7 @@ def test_a_wrong_moment_is_refused(study: Study, given: str) -> None:
 def test_rows_that_are_lost_are_noticed(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader skips a row: nothing is kept, and the job says so."""
     whole = reading.answer_rows
-    monkeypatch.setattr(files, "answer_rows", lambda *given, **named: list(whole(*given, **named))[1:])
+    monkeypatch.setattr(files, "answer_rows", lambda *arguments, **named: list(whole(*arguments, **named))[1:])
     job, _is_new = jobs.ask(study, "export", {})
     assert not jobs.run(job.pk)
     job.refresh_from_db()

@@ -79,8 +79,8 @@ def test_levels_of_items_stand_beside_those_of_their_sitting_and_filter_the_rows
     own = sitting.levels()["framing"]
     counted = [row for row in rows_of(study) if row["status"] == "counted"]
     drawn = [json.loads(row["condition"]) for row in counted]
-    assert sorted(one["mode"] for one in drawn) == ["choice", "field", "slider"]
-    assert {one["framing"] for one in drawn} == {own}
+    assert sorted(row["mode"] for row in drawn) == ["choice", "field", "slider"]
+    assert {row["framing"] for row in drawn} == {own}
     assert json.loads(counted[0]["condition_probability"]) == {"framing": 0.5, "mode": 1 / 3}
     (row,) = csv.DictReader(
         StringIO("".join(files.answers_csv(study, levels={"mode": "field", "framing": own})), newline="")
@@ -167,7 +167,7 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
     read: list[int] = []
 
     def eager(self: BeliefUpdate, assignments: Iterable[Assignment]) -> list[ExtraFile]:
-        rows = [(one.pk,) for one in assignments]
+        rows = [(assignment.pk,) for assignment in assignments]
         read.append(len(rows))
         return [ExtraFile("eager.csv", (Column("answer", "number", "Its key."),), rows)]
 
@@ -177,8 +177,8 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
     assert "eager.csv" in page
     other = admin_client.post(f"/admin/survey/study/{study.pk}/export/checks.csv")
     assert other.status_code == 200 and not any(read)
-    one = admin_client.post(f"/admin/survey/study/{study.pk}/export/eager.csv")
-    assert len(one.getvalue().splitlines()) == 4
+    response = admin_client.post(f"/admin/survey/study/{study.pk}/export/eager.csv")
+    assert len(response.getvalue().splitlines()) == 4
     assert [count for count in read if count] == [3]
     files.write_export(study, tmp_path)
     assert [count for count in read if count] == [3, 3]
@@ -281,5 +281,7 @@ def test_an_export_that_breaks_leaves_the_old_file_whole(
 
 @pytest.mark.parametrize("name", instruments.names())
 def test_no_column_of_an_instrument_has_a_name_of_ours(name: str) -> None:
-    header = [one.name for one in (*columns.BEFORE, *instruments.kind(name).columns, *columns.AFTER, columns.IS_TEST)]
-    assert [one for one in header if header.count(one) > 1] == []
+    header = [
+        column.name for column in (*columns.BEFORE, *instruments.kind(name).columns, *columns.AFTER, columns.IS_TEST)
+    ]
+    assert [name for name in header if header.count(name) > 1] == []

@@ -36,7 +36,7 @@ def test_each_is_an_item_of_the_same_part_in_another_booklet(asked_twice: Study)
     for slot in again:
         (asked,) = Slot.objects.filter(item=slot.item, role__in=["sampled", "holdout"])
         assert asked.booklet_id != slot.booklet_id and slot.inclusion_probability is None
-        here, there = (set(one.booklet.slots.values_list("role", flat=True)) for one in (slot, asked))
+        here, there = (set(own_slot.booklet.slots.values_list("role", flat=True)) for own_slot in (slot, asked))
         assert ("holdout" in here) == ("holdout" in there)
 
 
@@ -54,9 +54,9 @@ def test_the_limit_is_that_of_two_peoples_answers(asked_twice: Study) -> None:
         slots = Slot.objects.filter(role=role).values_list("item", "stratum__size")
         sizes = dict(slots)
         answers = Assignment.objects.filter(state="counted", slot__item__in=[*sizes]).exclude(slot__role="repeat")
-        for one in answers.select_related("slot", "sitting"):
-            values = {response.screen: response.belief.value for response in one.responses.all()}
-            rows.append((values["prior"] != values["posterior"], one.slot.item_id, one.sitting.respondent_id))
+        for answer in answers.select_related("slot", "sitting"):
+            values = {response.screen: response.belief.value for response in answer.responses.all()}
+            rows.append((values["prior"] != values["posterior"], answer.slot.item_id, answer.sitting.respondent_id))
         value, item, person = zip(*rows, strict=True)
         by_part.append(
             bandit.item_variance(
@@ -69,10 +69,10 @@ def test_the_limit_is_that_of_two_peoples_answers(asked_twice: Study) -> None:
             )
         )
     between = bandit.combine_stages(estimates=by_part, plan_weights=[part.weight for part in report.parts]).estimate
-    found = report.noise.auc_limit
-    assert found is not None and report.noise.no_limit == ""
-    assert found.limit == pytest.approx(bandit.auc_limit(between_items=between, base_rate=figure.combined).limit)
-    assert found.items == Slot.objects.filter(control_kind="another_person").count()
+    limit = report.noise.auc_limit
+    assert limit is not None and report.noise.no_limit == ""
+    assert limit.limit == pytest.approx(bandit.auc_limit(between_items=between, base_rate=figure.combined).limit)
+    assert limit.items == Slot.objects.filter(control_kind="another_person").count()
     assert set(report.noise.false_changes) == {"unrelated_evidence"}  # Their changes are not false.
 
 
@@ -83,8 +83,8 @@ def test_several_people_an_item_give_it_too() -> None:
         roles={"holdout": 0.0, "controls": 0.0},
         lose=0,
     )
-    found = estimating.estimate(study).noise.auc_limit
-    assert found is not None and found.items == Slot.objects.values("item").distinct().count()
+    limit = estimating.estimate(study).noise.auc_limit
+    assert limit is not None and limit.items == Slot.objects.values("item").distinct().count()
 
 
 def test_command_files_page_and_api_show_it(asked_twice: Study, tmp_path: Path) -> None:

@@ -69,11 +69,11 @@ def left() -> Study:
 def by_hand(study: Study) -> Any:
     """Every answer with whether its person left after it, by plain queries."""
     rows = []
-    for one in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("sitting"):
-        size = one.sitting.assignments.count()
-        answered = one.sitting.assignments.filter(state="counted").count()
-        if one.position < size:
-            rows.append((one.position == answered, changed(one), one.position))
+    for assignment in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("sitting"):
+        size = assignment.sitting.assignments.count()
+        answered = assignment.sitting.assignments.filter(state="counted").count()
+        if assignment.position < size:
+            rows.append((assignment.position == answered, changed(assignment), assignment.position))
     return map(np.array, zip(*rows, strict=True))
 
 
@@ -97,19 +97,19 @@ def test_the_test_is_of_the_last_answer_by_item_number(left: Study) -> None:
 def test_the_file_of_weights_gives_the_weighted_figure_again(left: Study, condition: Sequence[str]) -> None:
     """The mean of the answers by the file's weights is the figure, and each answer's weight is by its own chance."""
     stayed = estimating.estimate(left, condition=condition).figures[0].stayed
-    levels = dict(one.split("=") for one in condition)
-    (file,) = (one for one in extra_files(left, levels=levels) if one.name == "staying.csv")
+    levels = dict(text.split("=") for text in condition)
+    (file,) = (extra_file for extra_file in extra_files(left, levels=levels) if extra_file.name == "staying.csv")
     rows = [dict(zip([column.name for column in file.columns], row, strict=True)) for row in file.rows]
     answers = Assignment.objects.filter(slot__stage__study=left, state="counted").select_related("slot")
-    by_place = {(one.slot.number, one.sitting.respondent.pseudonym): one for one in answers}
+    by_place = {(answer.slot.number, answer.sitting.respondent.pseudonym): answer for answer in answers}
     chosen = [by_place[row["slot"], row["respondent"]] for row in rows]
     weight = np.array([row["weight"] for row in rows])
     assert stayed is not None and len(rows) == stayed.n and weight.mean() == pytest.approx(1)
-    assert np.average([changed(one) for one in chosen], weights=weight) == pytest.approx(stayed.value)
+    assert np.average([changed(assignment) for assignment in chosen], weights=weight) == pytest.approx(stayed.value)
     assert {row["stage"] for row in rows} == {1} and min(row["staying"] for row in rows) < 0.95
     of_stratum = {
-        (one.slot.stratum_id, one.slot.role, round(row["weight"] * row["staying"], 9))
-        for one, row in zip(chosen, rows, strict=True)
+        (assignment.slot.stratum_id, assignment.slot.role, round(row["weight"] * row["staying"], 9))
+        for assignment, row in zip(chosen, rows, strict=True)
     }
     assert len(of_stratum) == len({(stratum, role) for stratum, role, _product in of_stratum})
     Study.objects.filter(pk=left.pk).update(is_blind=True)
@@ -126,9 +126,9 @@ def test_weights_and_bounds_stand_beside_every_figure(left: Study) -> None:
     assert first.bounds.unanswered == report.leaving.lines[0].unanswered  # type: ignore[union-attr]
     for division in report.divisions:
         inside = [figures[0] for figures in division.figures]
-        assert all(one.stayed and one.bounds and one.worst_case for one in inside)
-        assert sum(one.bounds.unanswered for one in inside if one.bounds) == first.bounds.unanswered
-    change = next(one for one in report.figures if one.name == "change_over_0")
+        assert all(figure.stayed and figure.bounds and figure.worst_case for figure in inside)
+        assert sum(figure.bounds.unanswered for figure in inside if figure.bounds) == first.bounds.unanswered
+    change = next(figure for figure in report.figures if figure.name == "change_over_0")
     assert change.worst_case is not None and change.worst_case.interval[1] > change.bounds.interval[1]  # type: ignore[union-attr]
 
 
@@ -139,28 +139,28 @@ def test_the_weighted_figure_allows_for_people_who_weigh_much(left: Study, monke
     monkeypatch.setattr(estimators, "for_heavy_people", lambda figure, *_arrays: figure)
     report = estimating.estimate(left, by=["outcome"])
     before = [report.figures[0].stayed, *(figures[0].stayed for figures in report.divisions[0].figures)]
-    for one, other in zip(before, after, strict=True):
-        assert one is not None and other is not None and one.value == other.value
-        assert one.standard_error < other.standard_error < 1.3 * one.standard_error
-        assert other.degrees_of_freedom <= one.degrees_of_freedom
+    for estimate, other in zip(before, after, strict=True):
+        assert estimate is not None and other is not None and estimate.value == other.value
+        assert estimate.standard_error < other.standard_error < 1.3 * estimate.standard_error
+        assert other.degrees_of_freedom <= estimate.degrees_of_freedom
 
 
 def test_weights_and_bounds_stand_beside_differences_too(left: Study) -> None:
     """Of two levels, which different people have, and of two parts of the items, which the same people answered."""
     for division in estimating.estimate(left, by=["framing", "outcome"]).divisions:
-        one, other = (figures[0] for figures in division.figures)
-        found = division.differences[0]
-        assert one.stayed and other.stayed and one.bounds and other.bounds
-        assert found.combined and found.stayed and found.bounds and found.worst_case
-        assert found.stayed.value == pytest.approx(other.stayed.value - one.stayed.value)
-        assert found.stayed.value != pytest.approx(found.combined.value)
-        assert found.bounds.lower.value == pytest.approx(other.bounds.lower.value - one.bounds.upper.value)
-        assert found.bounds.upper.value == pytest.approx(other.bounds.upper.value - one.bounds.lower.value)
-        assert found.bounds.unanswered == one.bounds.unanswered + other.bounds.unanswered
-        errors = other.bounds.lower.standard_error, one.bounds.upper.standard_error
+        first, other = (figures[0] for figures in division.figures)
+        difference = division.differences[0]
+        assert first.stayed and other.stayed and first.bounds and other.bounds
+        assert difference.combined and difference.stayed and difference.bounds and difference.worst_case
+        assert difference.stayed.value == pytest.approx(other.stayed.value - first.stayed.value)
+        assert difference.stayed.value != pytest.approx(difference.combined.value)
+        assert difference.bounds.lower.value == pytest.approx(other.bounds.lower.value - first.bounds.upper.value)
+        assert difference.bounds.upper.value == pytest.approx(other.bounds.upper.value - first.bounds.lower.value)
+        assert difference.bounds.unanswered == first.bounds.unanswered + other.bounds.unanswered
+        errors = other.bounds.lower.standard_error, first.bounds.upper.standard_error
         expected = sum(errors) if division.name == "outcome" else float(np.hypot(*errors))
-        assert found.bounds.lower.standard_error == pytest.approx(expected)
-        assert found.worst_case.interval[0] <= found.bounds.interval[0]
+        assert difference.bounds.lower.standard_error == pytest.approx(expected)
+        assert difference.worst_case.interval[0] <= difference.bounds.interval[0]
     # Against all others together, where a factor has more than two levels.
     sitting = Sitting.objects.filter(conditions__level="warm").order_by("pk")
     for one_of_them in sitting[:10]:
@@ -168,10 +168,10 @@ def test_weights_and_bounds_stand_beside_differences_too(left: Study) -> None:
     (division,) = estimating.estimate(left, by=["framing"]).divisions
     assert division.labels == ("cold", "plain", "warm") and not division.differences
     for place, figures in enumerate(division.rest):
-        found = figures[0]
-        assert found.combined and found.bounds and found.stayed
-        assert found.bounds.unanswered == estimating.estimate(left).figures[0].bounds.unanswered, place  # type: ignore[union-attr]
-        assert found.bounds.interval[0] < found.combined.value < found.bounds.interval[1]
+        difference = figures[0]
+        assert difference.combined and difference.bounds and difference.stayed
+        assert difference.bounds.unanswered == estimating.estimate(left).figures[0].bounds.unanswered, place  # type: ignore[union-attr]
+        assert difference.bounds.interval[0] < difference.combined.value < difference.bounds.interval[1]
 
 
 def test_the_odds_ratio_is_the_study_files(left: Study) -> None:
@@ -281,9 +281,15 @@ def test_who_left_is_known_once_nothing_of_theirs_can_be_answered_any_more() -> 
     inside.assignments.filter(position__gt=1).update(state="live")
     rows = [read_stage(stage, instruments.of_study(study), {})]
     keys = Assignment.objects.filter(state="counted").values_list("pk", flat=True)
-    found = leavers.read_answered(rows, dict.fromkeys(keys, 0.5))
+    answered = leavers.read_answered(rows, dict.fromkeys(keys, 0.5))
     facts = list(
-        zip(found.sitting.tolist(), found.number.tolist(), found.known.tolist(), found.left.tolist(), strict=True)
+        zip(
+            answered.sitting.tolist(),
+            answered.number.tolist(),
+            answered.known.tolist(),
+            answered.left.tolist(),
+            strict=True,
+        )
     )
     assert facts == [
         (gone.pk, 1, True, True),
@@ -304,9 +310,9 @@ def test_leavers_are_compared_with_who_had_the_same_item_of_the_same_stage() -> 
                 leave(sitting, 1)
         jobs.run_inline(lifecycle.close_stage(stage))
     rows = []
-    for one in Assignment.objects.filter(state="counted", position__lt=3).select_related("slot__stage"):
-        left = not one.sitting.assignments.filter(state="counted", position__gt=one.position).exists()
-        rows.append((left, changed(one), one.slot.stage.index * 10 + one.position))
+    for assignment in Assignment.objects.filter(state="counted", position__lt=3).select_related("slot__stage"):
+        left = not assignment.sitting.assignments.filter(state="counted", position__gt=assignment.position).exists()
+        rows.append((left, changed(assignment), assignment.slot.stage.index * 10 + assignment.position))
     gone, value, stratum = map(np.array, zip(*rows, strict=True))
     leaving = estimating.estimate(study).leaving
     assert leaving is not None and leaving.lines[0].test is not None
@@ -352,8 +358,8 @@ def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -
         *first.bounds.interval
     ]
 
-    shown = stored_estimates.shown_estimates(left, by=["framing"])
-    assert shown.report == report and stored_estimates.shown_estimates(left, by=["framing"]).report == report
+    stored = stored_estimates.shown_estimates(left, by=["framing"])
+    assert stored.report == report and stored_estimates.shown_estimates(left, by=["framing"]).report == report
     user = get_user_model().objects.create_superuser("root", password="-")
     page, api = Client(), APIClient()
     page.force_login(user)

@@ -46,10 +46,10 @@ def study_that_runs(width: float, *, after: int, factor: str | None, **more: Any
     stage = answer(lifecycle.open_stage(cast.stage_of(study)))
     sittings = list(stage.sittings.order_by("booklet__number"))
     numbers = {sitting.pk: number for number, sitting in enumerate(sittings, start=1)}
-    given = list(Assignment.objects.filter(sitting__in=sittings))
-    for one in given:
-        one.completed_at = START + timedelta(minutes=numbers[one.sitting_id])
-    Assignment.objects.bulk_update(given, ["completed_at"], batch_size=100)
+    assignments = list(Assignment.objects.filter(sitting__in=sittings))
+    for assignment in assignments:
+        assignment.completed_at = START + timedelta(minutes=numbers[assignment.sitting_id])
+    Assignment.objects.bulk_update(assignments, ["completed_at"], batch_size=100)
     if factor:
         ConditionLevel.objects.bulk_create(
             ConditionLevel(sitting=sitting, factor=factor, level=("one", "two")[n % 2], probability=0.5, seed=n)
@@ -95,10 +95,10 @@ def study_that_was_frozen() -> Study:
 def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     stage = running(0.01)
     looks = look_often(stage, every=1)
-    assert [one.people for one in looks] == list(range(30, PEOPLE + 1, 5))
-    assert [one.number for one in looks] == list(range(1, 12))
-    assert [one.answers for one in looks] == [3 * one.people for one in looks]
-    assert not any(one.reached for one in looks) and cast.stage_of(stage.study).state == "open"
+    assert [look.people for look in looks] == list(range(30, PEOPLE + 1, 5))
+    assert [look.number for look in looks] == list(range(1, 12))
+    assert [look.answers for look in looks] == [3 * look.people for look in looks]
+    assert not any(look.reached for look in looks) and cast.stage_of(stage.study).state == "open"
     assert looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
@@ -115,17 +115,17 @@ def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
     stage = running(0.01)
     stage.manifest["stop"]["at_most"] = 700
     stage.save(update_fields=["manifest"])
-    assert [one.people for one in look_often(stage, every=1)] == [30, 44, 58, 72]
+    assert [look.people for look in look_often(stage, every=1)] == [30, 44, 58, 72]
 
 
 def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_moments() -> None:
     stage = running(0.01)
     (first, *_others) = look_often(stage)
     values, cluster = [], []
-    for one in Assignment.objects.filter(completed_at__lt=first.answers_until).select_related("sitting"):
-        beliefs = {response.screen: response.belief.value for response in one.responses.all()}
+    for assignment in Assignment.objects.filter(completed_at__lt=first.answers_until).select_related("sitting"):
+        beliefs = {response.screen: response.belief.value for response in assignment.responses.all()}
         values.append(float(beliefs["prior"] != beliefs["posterior"]))
-        cluster.append(one.sitting_id)
+        cluster.append(assignment.sitting_id)
     assert first.value == pytest.approx(np.mean(values))
     plain = bandit.stratified_mean(
         values=values, stratum=np.zeros(90, int), sizes=[900], cluster=cluster, universe_size=3120, share=True
@@ -145,7 +145,7 @@ def test_the_look_that_is_narrow_enough_ends_the_stage_and_is_remembered() -> No
     stage = running(0.34)
     looks = look_often(stage)
     ended = cast.stage_of(stage.study)
-    assert [one.reached for one in looks] == [False] * (len(looks) - 1) + [True]
+    assert [look.reached for look in looks] == [False] * (len(looks) - 1) + [True]
     assert 30 < looks[-1].people < PEOPLE and looks[-1].width < 0.34 <= looks[-2].width
     assert ended.state == "closing"
     assert ended.manifest["stopped"] == looking.facts_of(looks[-1])
@@ -207,7 +207,7 @@ def test_no_change_at_all_is_no_narrow_interval() -> None:
     stage = running(0.34)
     Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
     looks = look_often(stage)
-    assert looks and {one.width for one in looks} == {0.0} and not any(one.reached for one in looks)
+    assert looks and {look.width for look in looks} == {0.0} and not any(look.reached for look in looks)
     assert estimating.estimate(stage.study).anytime == ()
     assert cast.stage_of(stage.study).state == "open"
 
@@ -216,10 +216,10 @@ def test_a_narrow_interval_of_too_few_changes_ends_nothing() -> None:
     stage = running(0.34)
     beliefs = Belief.objects.filter(response__assignment__slot__stage=stage)
     beliefs.update(value=50)
-    for one in beliefs.filter(response__screen="posterior").order_by("response__assignment__completed_at")[:2]:
-        Belief.objects.filter(pk=one.pk).update(value=80)
+    for belief in beliefs.filter(response__screen="posterior").order_by("response__assignment__completed_at")[:2]:
+        Belief.objects.filter(pk=belief.pk).update(value=80)
     looks = look_often(stage)
-    assert all(0 < one.width < 0.34 for one in looks) and not any(one.reached for one in looks)
+    assert all(0 < look.width < 0.34 for look in looks) and not any(look.reached for look in looks)
     assert cast.stage_of(stage.study).state == "open" and looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
@@ -228,9 +228,9 @@ def test_a_rule_about_a_difference_looks_at_both_levels() -> None:
     looks = look_often(stage)
     assert looks[0].people == 30
     by_level: dict[str, list[float]] = {"one": [], "two": []}
-    for one in Assignment.objects.filter(completed_at__lt=looks[0].answers_until):
-        beliefs = {response.screen: response.belief.value for response in one.responses.all()}
-        by_level[ConditionLevel.objects.get(sitting=one.sitting_id).level].append(
+    for assignment in Assignment.objects.filter(completed_at__lt=looks[0].answers_until):
+        beliefs = {response.screen: response.belief.value for response in assignment.responses.all()}
+        by_level[ConditionLevel.objects.get(sitting=assignment.sitting_id).level].append(
             float(beliefs["prior"] != beliefs["posterior"])
         )
     assert looks[0].value == pytest.approx(np.mean(by_level["two"]) - np.mean(by_level["one"]))
@@ -249,11 +249,11 @@ def test_estimates_show_the_interval_of_all_stages_and_say_what_a_stop_does() ->
     (line,) = before.anytime
     assert (line.people, line.looks, line.stopped, line.rule_width) == (PEOPLE, 0, False, 0.34)
     assert line.low < before.figures[0].combined.interval[0] and line.high > before.figures[0].combined.interval[1]
-    assert not any("stopping rule" in one for one in before.assumptions)
+    assert not any("stopping rule" in assumption for assumption in before.assumptions)
     look_often(stage)
-    found = estimating.estimate(stage.study)
-    assert any("Stage 1 was ended by its stopping rule" in one for one in found.assumptions)
-    assert "ended the stage" in estimating.rule_in_words(found.anytime[0])
+    estimates = estimating.estimate(stage.study)
+    assert any("Stage 1 was ended by its stopping rule" in assumption for assumption in estimates.assumptions)
+    assert "ended the stage" in estimating.rule_in_words(estimates.anytime[0])
 
 
 def test_beat_looks_at_every_running_stage_and_at_no_other() -> None:
@@ -312,9 +312,9 @@ def test_the_export_holds_the_looks_and_the_check_makes_them_again(tmp_path: Pat
     stage = ended_and_frozen()
     looks = stage.looks.order_by("number")
     export_files.write_export(stage.study, tmp_path)
-    found = verify_study.verify(tmp_path)
-    assert not any("look" in fault for fault in found.faults)
-    assert f"stage 1: {len(looks)} looks by its stopping rule" in found.checked
+    verification = verify_study.verify(tmp_path)
+    assert not any("look" in fault for fault in verification.faults)
+    assert f"stage 1: {len(looks)} looks by its stopping rule" in verification.checked
     text = (tmp_path / "looks.csv").read_text(encoding="utf-8")
     (tmp_path / "looks.csv").write_text(text.replace(repr(looks[0].low), "0.25"), encoding="utf-8")
     assert any("look 1: low is 0.25" in fault for fault in verify_study.verify(tmp_path).faults)

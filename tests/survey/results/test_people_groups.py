@@ -54,13 +54,13 @@ SAID = [*["never"] * 20, *["weekly"] * 14, *["daily"] * 9, None, None, "prefer_n
 def asked_study(slug: str = "small") -> Study:
     study = run_study(slug, stages=[{"sittings": 48}], blocks=BLOCKS, **NO_ROLES)
     sittings = Sitting.objects.filter(stage__study=study).order_by("pk")
-    given = []
+    form_answers = []
     for place, (sitting, said) in enumerate(zip(sittings, SAID, strict=True)):
         if said == "-":
             continue  # Somebody who never came to the form.
         answers = {"use": said, "age": 20 + place, "years": place % 3, "tools": ["pen"]}
-        given.append(FormAnswer(sitting=sitting, block="who", answers=answers, at=timezone.now()))
-    FormAnswer.objects.bulk_create(given)
+        form_answers.append(FormAnswer(sitting=sitting, block="who", answers=answers, at=timezone.now()))
+    FormAnswer.objects.bulk_create(form_answers)
     return study
 
 
@@ -70,11 +70,11 @@ def study() -> Study:
 
 
 def changed_by_person(study: Study) -> dict[int, list[bool]]:
-    found: dict[int, list[bool]] = {}
-    for one in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("sitting"):
-        values = {response.screen: response.belief.value for response in one.responses.all()}
-        found.setdefault(one.sitting.respondent_id, []).append(values["posterior"] != values["prior"])
-    return found
+    by_person: dict[int, list[bool]] = {}
+    for assignment in Assignment.objects.filter(slot__stage__study=study, state="counted").select_related("sitting"):
+        values = {response.screen: response.belief.value for response in assignment.responses.all()}
+        by_person.setdefault(assignment.sitting.respondent_id, []).append(values["posterior"] != values["prior"])
+    return by_person
 
 
 def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_others(study: Study) -> None:
@@ -82,7 +82,7 @@ def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_oth
     assert division.labels == ("never", "weekly", "daily", NO_ANSWER)
     assert division.people == (20, 14, 9, 5)
     changed = changed_by_person(study)
-    people = [one.respondent_id for one in Sitting.objects.filter(stage__study=study).order_by("pk")]
+    people = [sitting.respondent_id for sitting in Sitting.objects.filter(stage__study=study).order_by("pk")]
     never = [value for person in people[:20] for value in changed[person]]
     others = [value for person in people[20:] for value in changed[person]]
     first = division.figures[0][0].combined
@@ -161,10 +161,10 @@ def test_numbers_are_cut_by_the_bands_of_the_study_file_or_into_quartiles(study:
 def test_quartiles_hold_a_quarter_each(study: Study) -> None:
     field = FieldConfig(name="age", label="Age?", kind="number")
     question = people_questions(study)["age"]
-    people = [one.respondent_id for one in Sitting.objects.filter(stage__study=study)]
-    found = groups_of(study, type(question)("age", "who", field), people)
-    assert found.labels == ("under 32", "32 to 43", "44 to 54", "55 or more", NO_ANSWER)
-    counts = [list(found.of_person.values()).count(label) for label in found.labels]
+    people = [sitting.respondent_id for sitting in Sitting.objects.filter(stage__study=study)]
+    groups = groups_of(study, type(question)("age", "who", field), people)
+    assert groups.labels == ("under 32", "32 to 43", "44 to 54", "55 or more", NO_ANSWER)
+    counts = [list(groups.of_person.values()).count(label) for label in groups.labels]
     assert counts == [12, 12, 11, 12, 0]
 
 
@@ -193,10 +193,13 @@ def test_command_files_page_and_api_show_the_same(study: Study, tmp_path: Path) 
     with (tmp_path / "estimates.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["division"] == "use"]
     name, rest = division.rest[0][0].name, division.rest[0][0].combined
-    (found,) = [
+    (difference_row,) = [
         row for row in rows if (row["figure"], row["label"], row["kind"]) == (name, "never", "difference to the rest")
     ]
-    assert rest is not None and (float(found["value"]), float(found["low"])) == (rest.value, rest.interval[0])
+    assert rest is not None and (float(difference_row["value"]), float(difference_row["low"])) == (
+        rest.value,
+        rest.interval[0],
+    )
     withheld = {row["label"]: (row["respondents"], row["notes"]) for row in rows if row["kind"] == "withheld"}
     assert withheld == {"daily": ("9", division.withheld[2]), NO_ANSWER: ("5", division.withheld[3])}
     assert {row["kind"] for row in rows if row["label"] == "daily"} == {"withheld"}
@@ -238,4 +241,4 @@ def test_a_blind_study_is_divided_by_answers_and_not_by_conditions(study: Study)
     Study.objects.filter(pk=study.pk).update(is_blind=True)
     study.refresh_from_db()
     assert "use" in estimating.division_names(study)
-    assert set(estimating.division_names(study)).isdisjoint({one.factor for one in study.config.conditions})
+    assert set(estimating.division_names(study)).isdisjoint({condition.factor for condition in study.config.conditions})

@@ -40,13 +40,17 @@ def test_it_is_the_closed_form_on_the_answers_that_count_with_their_weights(stud
     findings = reports.make(study, "people", {"resamples": ["20"]})
     weights = answer_weights(study, {})
     values, person, item, weight, subjects = [], [], [], [], []
-    for one in Assignment.objects.filter(slot__stage__study=study, state="counted").order_by("slot__stage", "slot"):
-        beliefs = {response.screen: response.belief.value for response in one.responses.all()}
+    for assignment in Assignment.objects.filter(slot__stage__study=study, state="counted").order_by(
+        "slot__stage", "slot"
+    ):
+        beliefs = {response.screen: response.belief.value for response in assignment.responses.all()}
         values.append(float(beliefs["posterior"] != beliefs["prior"]))
-        person.append(one.sitting.respondent_id)
-        item.append(one.slot.item_id)
-        weight.append(weights[one.pk])
-        subjects.append([question.pk for question in (one.slot.item.pair.evidence, one.slot.item.pair.target)])
+        person.append(assignment.sitting.respondent_id)
+        item.append(assignment.slot.item_id)
+        weight.append(weights[assignment.pk])
+        subjects.append(
+            [question.pk for question in (assignment.slot.item.pair.evidence, assignment.slot.item.pair.target)]
+        )
     made = bandit.variance_components(
         values=values,
         person=person,
@@ -59,7 +63,7 @@ def test_it_is_the_closed_form_on_the_answers_that_count_with_their_weights(stud
     (shares, effects) = findings.tables
     by_part = {row["part"]: row["share"] for row in shares.records()}
     # Which of an item's questions comes first does not matter to a share.
-    assert by_part == pytest.approx({one.name: one.share for one in made.shares})
+    assert by_part == pytest.approx({share.name: share.share for share in made.shares})
     assert findings.data["people"] == 72 and findings.data["answers"] == len(values)
     assert [row[0] for row in effects.rows] == list(PERCENTILES)
     assert [row[1] for row in effects.rows] == pytest.approx(np.percentile(made.effects, PERCENTILES).tolist())
@@ -91,7 +95,7 @@ def test_command_page_api_and_figure_show_it_and_nobody_in_it(study: Study, tmp_
 
 def test_another_figure_is_chosen_by_its_name_and_an_unknown_one_refused(study: Study) -> None:
     findings = reports.make(study, "people", {"figure": ["posterior_correct"], "resamples": ["20"]})
-    named = {one.name: one for one in estimating.estimate(study).figures}
+    named = {figure.name: figure for figure in estimating.estimate(study).figures}
     assert findings.data["figure"] == named["posterior_correct"].title
     assert 0 < findings.data["answers"] < estimating.estimate(study).answers
     with pytest.raises(HunchError, match="figure: weather is not one of changed_over_0"):

@@ -40,13 +40,13 @@ def takes(sitting: Sitting, minutes: float) -> None:
 
 def piloted(study: Study, *minutes: float) -> list[Sitting]:
     """People who have been through the pilot, each in so many minutes."""
-    found = []
+    sittings = []
     for number, taken in enumerate(minutes):
         sitting = cast.begin(study, ids(number) if study.config.panel.kind == "prolific" else None)
         cast.walk(sitting)
         takes(sitting, taken)
-        found.append(sitting)
-    return found
+        sittings.append(sitting)
+    return sittings
 
 
 def close_pilot(study: Study) -> None:
@@ -95,8 +95,8 @@ def test_it_tells_which_checks_failed_in_which_attempt() -> None:
     sitting = cast.begin(study)
     step = cast.walk(sitting, until="checks")
     for _attempt in range(2):
-        given = {**cast.answers_for(step), "first_check": cast.wrong_answers_for(step)["first_check"]}
-        step = advance(sitting=sitting, step=step.number, data=given)
+        answers = {**cast.answers_for(step), "first_check": cast.wrong_answers_for(step)["first_check"]}
+        step = advance(sitting=sitting, step=step.number, data=answers)
     checks = {line.name: line for line in pilot_report(study).checks}
     assert (checks["first_check"].shown, checks["first_check"].failed, checks["first_check"].failed_again) == (2, 1, 1)
     assert (checks["second_check"].failed, checks["second_check"].failed_again) == (0, 0)

@@ -47,26 +47,26 @@ def answers_of(study: Study, index: int, role: str = "sampled") -> list[Assignme
 
 
 def arrays_of(answers: list[Assignment]) -> dict[str, np.ndarray]:
-    named = [(int(one.slot.item.key), one.sitting.respondent_id) for one in answers]
+    named = [(int(answer.slot.item.key), answer.sitting.respondent_id) for answer in answers]
     return {
-        "right": np.array([right_of(*one) for one in named]),
-        "tries": np.array([tries_of(*one) for one in named]),
-        "read": np.array([read_of(*one) for one in named]),
+        "right": np.array([right_of(*answer) for answer in named]),
+        "tries": np.array([tries_of(*answer) for answer in named]),
+        "read": np.array([read_of(*answer) for answer in named]),
         "long": np.array([length_of(item) > 15 for item, _who in named]),
-        "weight": np.array([1 / one.slot.inclusion_probability for one in answers]),
-        "person": np.array([one.sitting.respondent_id for one in answers]),
-        "item": np.array([one.slot.item_id for one in answers]),
+        "weight": np.array([1 / answer.slot.inclusion_probability for answer in answers]),
+        "person": np.array([answer.sitting.respondent_id for answer in answers]),
+        "item": np.array([answer.slot.item_id for answer in answers]),
     }
 
 
 def figure_of(figures: Any, name: str) -> Any:
-    (found,) = [figure for figure in figures if figure.name == name]
-    return found
+    (named_figure,) = [figure for figure in figures if figure.name == name]
+    return named_figure
 
 
-def ratio_of(found: dict[str, np.ndarray], inside: Any = slice(None)) -> float:
-    weight = found["weight"][inside]
-    return float((weight * found["right"][inside]).sum() / (weight * found["tries"][inside]).sum())
+def ratio_of(arrays: dict[str, np.ndarray], inside: Any = slice(None)) -> float:
+    weight = arrays["weight"][inside]
+    return float((weight * arrays["right"][inside]).sum() / (weight * arrays["tries"][inside]).sum())
 
 
 def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -> None:
@@ -86,11 +86,11 @@ def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -
     (division,) = report.divisions
     for label, figures in zip(division.labels, division.figures, strict=True):
         inside = [part["long"] == (label == "long") for part in parts]
-        for stage, part, kept in zip(figure_of(figures, "accuracy").stages, parts, inside, strict=True):
+        for stage, part, mask in zip(figure_of(figures, "accuracy").stages, parts, inside, strict=True):
             if stage.estimate is None:
                 assert stage.reason == "no answers there in rest, where it may have candidates" and stage.weight > 0
             else:
-                assert stage.estimate.value == pytest.approx(ratio_of(part, kept))
+                assert stage.estimate.value == pytest.approx(ratio_of(part, mask))
     difference = figure_of(division.differences, "accuracy")
     assert difference.stages[0].estimate.value == pytest.approx(
         ratio_of(parts[0], ~parts[0]["long"]) - ratio_of(parts[0], parts[0]["long"])
@@ -105,11 +105,11 @@ def test_a_ratio_under_the_levels_of_a_factor_takes_the_answers_under_each() -> 
     assert division.labels == ("one", "other")
     answers = answers_of(study, 1)
     level = {row.sitting_id: row.level for row in ConditionLevel.objects.filter(sitting__stage__study=study)}
-    found = arrays_of(answers)
+    arrays = arrays_of(answers)
     own = []
     for label, figures in zip(division.labels, division.figures, strict=True):
-        under = np.array([level[one.sitting_id] == label for one in answers])
-        own.append(ratio_of(found, under))
+        under = np.array([level[answer.sitting_id] == label for answer in answers])
+        own.append(ratio_of(arrays, under))
         assert figure_of(figures, "accuracy").stages[0].estimate.value == pytest.approx(own[-1])
     effect = figure_of(division.differences, "accuracy").stages[0].estimate
     assert effect.value == pytest.approx(own[1] - own[0])
@@ -123,8 +123,8 @@ def test_a_ratio_that_leads_is_left_out_of_what_needs_one_number_an_answer_in_wo
     assert report.figures[0].name == "accuracy" and report.assisted is None
     assert any("right tries is a ratio of two sums" in line for line in report.assumptions)
     top = next(line for line in report.parts[1].strata if line.name == "top")
-    found = arrays_of([one for one in answers_of(study, 2) if one.slot.stratum.name == "top"])
-    assert top.mean == pytest.approx(found["right"].sum() / found["tries"].sum())
+    arrays = arrays_of([assignment for assignment in answers_of(study, 2) if assignment.slot.stratum.name == "top"])
+    assert top.mean == pytest.approx(arrays["right"].sum() / arrays["tries"].sum())
     compared = comparing.compare(study, predictors=())
     assert {line.reason for line in compared} == {
         "right tries is a ratio of two sums, and policies are judged by the mean of one number an answer"
@@ -137,10 +137,10 @@ def test_a_ratio_that_leads_is_left_out_of_what_needs_one_number_an_answer_in_wo
 
 def test_people_differ_in_the_ratios_of_their_answers() -> None:
     study = run(**TWO, options={"ratio": True})
-    found = reports.make(study, "people", {"figure": ["accuracy"], "resamples": ["20"]})
-    assert found.data["figure"] == "right tries" and any("ratio of two sums" in note for note in found.notes)
+    findings = reports.make(study, "people", {"figure": ["accuracy"], "resamples": ["20"]})
+    assert findings.data["figure"] == "right tries" and any("ratio of two sums" in note for note in findings.notes)
     rows = people_report._read(study, "accuracy", {})
-    answers = [one for stage in (1, 2) for one in answers_of(study, stage)]
+    answers = [assignment for stage in (1, 2) for assignment in answers_of(study, stage)]
     own = arrays_of(answers)
     assert sorted(rows.values) == pytest.approx(sorted(own["right"][own["tries"] > 0] / own["tries"][own["tries"] > 0]))
     with pytest.raises(HunchError, match="figure: nothing is not one of accuracy"):
@@ -154,7 +154,7 @@ def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
     from survey.services.results import estimators
 
     answers = answers_of(study, 1)
-    found = arrays_of(answers)
+    arrays = arrays_of(answers)
     made = estimators.StagePart(
         stage=1,
         role="sampled",
@@ -163,16 +163,16 @@ def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
         slots=(len(answers),),
         universe_size=None,
         stratum=np.zeros(len(answers), dtype=np.int64),
-        cluster=found["person"],
+        cluster=arrays["person"],
         probability=np.full(len(answers), 0.6),
         planned_probability=np.full(len(answers), 0.6),
     )
     nothing = np.zeros(len(answers))
-    assert estimators.estimate(made, found["right"], per=nothing) == (None, "nothing to divide by")
+    assert estimators.estimate(made, arrays["right"], per=nothing) == (None, "nothing to divide by")
     halves = np.arange(len(answers)) % 2 == 0
-    assert estimators.difference(made, found["right"], first=halves, second=~halves, per=nothing)[0] is None
-    assert estimators.effect(made, found["right"], first=halves, second=~halves, per=nothing)[0] is None
-    assert estimators.naive([made], [found["right"]], [None], False, [nothing]) is None
+    assert estimators.difference(made, arrays["right"], first=halves, second=~halves, per=nothing)[0] is None
+    assert estimators.effect(made, arrays["right"], first=halves, second=~halves, per=nothing)[0] is None
+    assert estimators.naive([made], [arrays["right"]], [None], False, [nothing]) is None
 
 
 # Several answers an item
@@ -184,23 +184,23 @@ THREE = {"stages": [{"sittings": 12, "responses_per_item": 3}], "candidates": {"
 def test_errors_are_between_respondents_and_between_items_where_several_answer_each() -> None:
     study = run("three", **THREE, lose=4)
     report = estimating.estimate(study)
-    found = arrays_of(answers_of(study, 1))
-    assert found["item"].size == 32 and np.unique(found["item"]).size == 12
+    arrays = arrays_of(answers_of(study, 1))
+    assert arrays["item"].size == 32 and np.unique(arrays["item"]).size == 12
     figure = figure_of(report.figures, "read")
     plain = bandit.stratified_mean(
-        values=found["read"],
+        values=arrays["read"],
         stratum=np.zeros(32, dtype=int),
         sizes=(60,),
-        cluster=found["person"],
-        item=found["item"],
+        cluster=arrays["person"],
+        item=arrays["item"],
         universe_size=80,
         share=True,
     )
     assert figure.stages[0].estimate == plain
     # By hand: the weights are equal, so that each answer adds its distance from the mean, over 32.
-    share = (found["read"] - found["read"].mean()) / 32
-    _, item = np.unique(found["item"], return_inverse=True)
-    _, person = np.unique(found["person"], return_inverse=True)
+    share = (arrays["read"] - arrays["read"].mean()) / 32
+    _, item = np.unique(arrays["item"], return_inverse=True)
+    _, person = np.unique(arrays["person"], return_inverse=True)
     totals, squares, count = (
         np.bincount(item, weights=share),
         np.bincount(item, weights=share**2),

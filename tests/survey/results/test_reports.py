@@ -71,13 +71,13 @@ class ToyReport(Report):
         reports.CONDITION,
     )
 
-    def make(self, study: Study, given: Given) -> Findings:
-        least = given.whole("least", lowest=0, highest=9)
+    def make(self, study: Study, arguments: Given) -> Findings:
+        least = arguments.whole("least", lowest=0, highest=9)
         rows: list[list[Any]] = [["fox", 3], [EVIL, np.float64("nan")], ["dog, =1", np.int64(1)]]
-        rows = [row for row in rows if not row[1] < least and row[0] in (given["word"] or [row[0]])]
+        rows = [row for row in rows if not row[1] < least and row[0] in (arguments["word"] or [row[0]])]
         about = Linked(EVIL, Question.objects.first())
         return Findings(
-            title=f"Words, for {given.one('why')}",
+            title=f"Words, for {arguments.one('why')}",
             lines=[f"{len(rows)} words", EVIL],
             tables=[
                 Table(
@@ -107,7 +107,7 @@ class LateReport(Report):
     def obstacle(self, study: Study) -> str:
         return f"{study.slug}: wait for the <moon>"
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         raise AssertionError("nobody may make it")
 
 
@@ -117,8 +117,10 @@ class ExportedReport(ToyReport):
     arguments = (reports.CONDITION,)
     exported = {"answers": WORDS, "conditions": WORDS}
 
-    def make(self, study: Study, given: Given) -> Findings:
-        return Findings("", tables=[Table("conditions", "", WORDS, [[one, 1] for one in given["condition"]])])
+    def make(self, study: Study, arguments: Given) -> Findings:
+        return Findings(
+            "", tables=[Table("conditions", "", WORDS, [[condition, 1] for condition in arguments["condition"]])]
+        )
 
 
 class WordsOfAll(ToyReport):
@@ -127,33 +129,33 @@ class WordsOfAll(ToyReport):
     arguments = ()
     exported = {"words": SHOWN}
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         return super().make(study, Given(least=("1",), word=(), why=("fun",)))
 
 
 class BuggyReport(Report):
     exported = {"lost": WORDS}
 
-    def make(self, study: Study, given: Given) -> Findings:
-        return Findings("", lines=[str(1 / len(given))])
+    def make(self, study: Study, arguments: Given) -> Findings:
+        return Findings("", lines=[str(1 / len(arguments))])
 
 
 class FailingReport(Report):
     exported = {"nothing": WORDS}
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         raise StateRefused("there is nothing to show: ask <somebody>")
 
 
 class OddChoices(Report):
     arguments = (Argument("of", "of what", required=True, choices=lambda study: [str(1 // 0)]),)
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         raise AssertionError("nobody may make it")
 
 
 class RemarksReport(Report):
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         return Findings(
             "",
             tables=[
@@ -237,8 +239,8 @@ def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -
 
 def test_a_long_cell_is_cut_in_the_terminal_and_stays_on_its_line() -> None:
     text = "word " * 30
-    found = Findings("", tables=[Table("words", "Words", WORDS, [[f"a\n{text}", 0.123456]])])
-    *_head, row = list(page(found))[-1].splitlines()
+    findings = Findings("", tables=[Table("words", "Words", WORDS, [[f"a\n{text}", 0.123456]])])
+    *_head, row = list(page(findings))[-1].splitlines()
     assert row.startswith("a word word") and "…  0.1235" in row and len(row) < 75
 
 
@@ -417,9 +419,9 @@ def test_page_files_and_api_share_what_was_made_until_something_changes(
     made: list[Given] = []
     whole = ToyReport.make
 
-    def counted(self: ToyReport, study: Study, given: Given) -> Findings:
-        made.append(given)
-        return whole(self, study, given)
+    def counted(self: ToyReport, study: Study, arguments: Given) -> Findings:
+        made.append(arguments)
+        return whole(self, study, arguments)
 
     monkeypatch.setattr(ToyReport, "make", counted)
     page = admin_client.get(page_of(study)).content
@@ -491,10 +493,10 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
         "choices": ["fox", EVIL],
     }
     assert late["obstacle"] == "cast: wait for the <moon>" and "cannot be loaded" in broken["obstacle"]
-    found = mine.get(f"{API}words/", {"why": "fun", "word": ["fox", EVIL]}).json()
+    report = mine.get(f"{API}words/", {"why": "fun", "word": ["fox", EVIL]}).json()
     (taken,) = AuditEntry.objects.filter(action="export_report").values_list("via", "detail")
     assert taken == ("api", {"report": "words", "asked": {"why": ["fun"], "word": ["fox", EVIL]}})
-    assert found == {
+    assert report == {
         "study": "cast",
         "report": "words",
         "title": "Words, for fun",
@@ -505,7 +507,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
                 "name": name,
                 "title": name.capitalize(),
                 "note": note,
-                "columns": [{"name": one.name, "kind": one.kind, "description": one.description} for one in WORDS],
+                "columns": [{"name": word.name, "kind": word.kind, "description": word.description} for word in WORDS],
                 "rows": [["fox", 3], [EVIL, None]],
             }
             for name, note in (("words", "Of a toy."), ("more", ""))
@@ -652,7 +654,7 @@ def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
     monkeypatch.setattr(
         BeliefUpdate, "reports", lambda self: [entry("pilot", "ToyReport"), entry("Odd name", "ToyReport")]
     )
-    assert [one.name for one in reports.entries_of(made)] == ["pilot", *OWN, *COMPARING]
+    assert [entry.name for entry in reports.entries_of(made)] == ["pilot", *OWN, *COMPARING]
     assert "'pilot' is left out" in caplog.text and "'Odd name' is left out" in caplog.text
     line, *_others = reports.lines_of(made)
     assert line.obstacle == "cast: nobody has begun the pilot yet"
@@ -664,13 +666,13 @@ def test_a_pilot_brings_the_cores_report_and_its_name_cannot_be_taken(
 def test_a_study_without_its_instrument_keeps_the_cores_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cast.open_study(stages=[{"sittings": 2, "pilot": True}, {"sittings": 2}])
     monkeypatch.delitem(instruments._kinds, "belief_update")
-    assert [one.name for one in reports.entries_of(made)] == ["pilot", "methods"]
+    assert [entry.name for entry in reports.entries_of(made)] == ["pilot", "methods"]
     with pytest.raises(NotFound, match="there are: pilot, methods"):
         reports.find_entry(made, "alignment")
 
 
 def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
-    names = [one.name for one in reports.entries_of(cast.open_study())]
+    names = [entry.name for entry in reports.entries_of(cast.open_study())]
     theirs = ["live", "alignment", "arms", "domination", "human_calibration", "reasons", "budget", "release", "paper"]
     assert names == [*OWN, *COMPARING, *theirs]
     assert list(instruments.kind("own_answers")().reports()) == []
@@ -683,12 +685,12 @@ def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     ("text", "is_good"), [("0.5", True), ("1", True), ("1.01", False), ("nan", False), ("", False)]
 )
 def test_numbers_are_held_to_their_limits(text: str, is_good: bool) -> None:
-    given = Given(share=(text,), shares=(text, "0"))
+    arguments = Given(share=(text,), shares=(text, "0"))
     if is_good:
-        assert given.number("share", lowest=0, highest=1) == float(text)
-        assert given.numbers("shares", lowest=0, highest=1) == [float(text), 0.0]
+        assert arguments.number("share", lowest=0, highest=1) == float(text)
+        assert arguments.numbers("shares", lowest=0, highest=1) == [float(text), 0.0]
         return
-    for read in (given.number, given.numbers):
+    for read in (arguments.number, arguments.numbers):
         with pytest.raises(HunchError, match="is not a number from 0 to 1"):
             read("share", lowest=0, highest=1)
 
@@ -723,5 +725,5 @@ def test_a_report_that_is_added_as_the_page_says_appears_everywhere(
 
 def test_the_page_on_reports_names_those_that_there_are() -> None:
     document = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
-    there_are = {one.entry.name for one in reports.CORE} | {one.name for one in BeliefUpdate().reports()}
+    there_are = {report.entry.name for report in reports.CORE} | {report.name for report in BeliefUpdate().reports()}
     assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief|studies|the same)", document)) == there_are

@@ -74,32 +74,34 @@ def test_the_parts_of_answers_are_those_of_their_items(stage: Stage) -> None:
     rows = read_stage(stage, instrument, {})
     answers = [*rows.answers_to("sampled"), *rows.answers_to("holdout")]
     direct = instruments.estimates_of(instrument).divisions([answer.slot.item for answer in answers])
-    found = rows.divisions_of(answers)
-    assert found.keys() == direct.keys()
-    assert all(found[name].tolist() == direct[name].tolist() for name in direct)
+    divisions = rows.divisions_of(answers)
+    assert divisions.keys() == direct.keys()
+    assert all(divisions[name].tolist() == direct[name].tolist() for name in direct)
 
 
 def test_answers_under_a_level_are_taken_and_all_slots(stage: Stage) -> None:
     instrument = instruments.of_study(stage.study)
     everything = read_stage(stage, instrument, {})
     warm = read_stage(stage, instrument, {"framing": "warm", "order": "last"})
-    expected = [one.pk for one in everything.answers if one.levels() == {"framing": "warm", "order": "last"}]
+    expected = [answer.pk for answer in everything.answers if answer.levels() == {"framing": "warm", "order": "last"}]
     assert 0 < len(expected) < len(everything.answers)
-    assert [one.pk for one in warm.answers] == expected
+    assert [answer.pk for answer in warm.answers] == expected
     assert [row.state for row in warm.slots] == [row.state for row in everything.slots]
 
 
 def test_what_became_of_a_slot_is_lost_or_withdrawn_only_once_the_stage_is_frozen(stage: Stage) -> None:
     """A withdrawn answer's slot can be answered by somebody else until then. Its position is that of the last try."""
     instrument = instruments.of_study(stage.study)
-    one = Assignment.objects.filter(slot__stage=stage, slot__role="sampled", state="counted").order_by("pk")[0]
+    assignment = Assignment.objects.filter(slot__stage=stage, slot__role="sampled", state="counted").order_by("pk")[0]
     states: dict[str, list[tuple[str, int | None]]] = {}
-    Assignment.objects.filter(pk=one.pk).update(state="withdrawn", completed_at=None, position=2)
-    other = stage.sittings.exclude(pk=one.sitting_id).order_by("pk")[0]
-    Assignment.objects.create(sitting=other, slot=one.slot, position=9, state="released", assigned_at=one.assigned_at)
+    Assignment.objects.filter(pk=assignment.pk).update(state="withdrawn", completed_at=None, position=2)
+    other = stage.sittings.exclude(pk=assignment.sitting_id).order_by("pk")[0]
+    Assignment.objects.create(
+        sitting=other, slot=assignment.slot, position=9, state="released", assigned_at=assignment.assigned_at
+    )
     for state in ("open", "frozen"):
         Stage.objects.filter(pk=stage.pk).update(state=state, snapshot_sha256="0" * 64)
         rows = read_stage(cast.stage_of(stage.study, 1), instrument, {}).slots
-        states[state] = [(row.state, row.position) for row in rows if row.slot.pk == one.slot_id]
+        states[state] = [(row.state, row.position) for row in rows if row.slot.pk == assignment.slot_id]
         assert ("lost" in {row.state for row in rows}) == (state == "frozen")
     assert states == {"open": [("open", 9)], "frozen": [("withdrawn", 9)]}

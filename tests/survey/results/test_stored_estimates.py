@@ -98,9 +98,9 @@ def first_view(study: Study) -> ShownEstimates:
 
 
 def test_few_answers_are_estimated_at_once_and_then_shown_as_stored(study: Study, computed: list[str]) -> None:
-    shown = [shown_estimates(fresh(study)) for _view in range(3)]
-    assert computed == ["once"] and all(one.is_current for one in shown)
-    assert len({one.computed_at for one in shown}) == 1
+    views = [shown_estimates(fresh(study)) for _view in range(3)]
+    assert computed == ["once"] and all(view.is_current for view in views)
+    assert len({view.computed_at for view in views}) == 1
 
 
 @pytest.mark.parametrize("by", [[], ["outcome", "target_task"]])
@@ -116,8 +116,8 @@ def test_a_figure_that_is_not_known_stays_unknown(study: Study, monkeypatch: pyt
     report = replace(estimating.estimate(study), noise=Noise({}, {"prior": unknown}, None))
     monkeypatch.setattr(estimating, "estimate", lambda *_a, **_k: report)
     shown_estimates(study)
-    found = shown_estimates(study).report.noise.retests["prior"]
-    assert math.isnan(found.correlation) and math.isnan(found.interval[0]) and found.interval[1] == math.inf
+    retest = shown_estimates(study).report.noise.retests["prior"]
+    assert math.isnan(retest.correlation) and math.isnan(retest.interval[0]) and retest.interval[1] == math.inf
 
 
 def test_many_answers_are_left_to_a_worker(study: Study, by_workers: None, computed: list[str]) -> None:
@@ -125,14 +125,14 @@ def test_many_answers_are_left_to_a_worker(study: Study, by_workers: None, compu
         shown_estimates(study)
     assert (refused.value.code, refused.value.status, refused.value.retry_after) == ("being_computed", 409, 30)
     assert computed == []
-    shown = work(study)
-    assert computed == ["once"] and shown.is_current
-    assert shown.report.as_json() == estimating.estimate(study).as_json()
+    view = work(study)
+    assert computed == ["once"] and view.is_current
+    assert view.report.as_json() == estimating.estimate(study).as_json()
 
 
 def test_a_task_is_sent_for_what_is_queued(study: Study, by_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(tasks.compute_estimates, "apply_async", lambda given, **_k: sent.append(given))
+    monkeypatch.setattr(tasks.compute_estimates, "apply_async", lambda arguments, **_k: sent.append(arguments))
     tasks.run_due_steps()
     with pytest.raises(BeingComputed):
         shown_estimates(study)
@@ -146,9 +146,9 @@ def test_a_task_is_sent_for_what_is_queued(study: Study, by_workers: None, monke
 def an_answer(study: Study) -> None:
     free = cast.stage_of(study, 2).slots.filter(assignments__isnull=True)[0]
     sitting = Sitting.objects.filter(booklet=free.booklet_id).get()
-    given = cast.assignment(sitting, free, position=free.position, state="counted", completed_at=timezone.now())
+    assignment = cast.assignment(sitting, free, position=free.position, state="counted", completed_at=timezone.now())
     for number, kind in enumerate(("prior", "posterior"), start=1):
-        Belief.objects.create(response=cast.response(given, number), kind=kind, value=40 + number)
+        Belief.objects.create(response=cast.response(assignment, number), kind=kind, value=40 + number)
 
 
 def a_place_taken(study: Study) -> None:
@@ -202,12 +202,12 @@ def test_no_change_leaves_old_figures_as_current(
     assert shown_estimates(fresh(study)).is_current
     change(fresh(study))
     try:
-        shown = shown_estimates(fresh(study))
+        view = shown_estimates(fresh(study))
     except BeingComputed:  # After a withdrawal nothing is left to show.
         pass
     else:
-        assert not shown.is_current and shown.computed_at == before.computed_at
-        assert shown.report.as_json() == before.report.as_json()
+        assert not view.is_current and view.computed_at == before.computed_at
+        assert view.report.as_json() == before.report.as_json()
     with time_machine.travel(timezone.now() + timedelta(hours=1), tick=True):
         with pytest.raises(BeingComputed) if change is a_withdrawal_after_the_freeze else nullcontext():
             shown_estimates(fresh(study))
@@ -251,8 +251,8 @@ def test_figures_with_somebody_who_withdrew_meanwhile_are_not_stored(
             shown_estimates(study)
     estimate = estimating.estimate
 
-    def and_somebody_withdraws(*given: Any, **named: Any) -> Any:
-        report = estimate(*given, **named)
+    def and_somebody_withdraws(*arguments: Any, **named: Any) -> Any:
+        report = estimate(*arguments, **named)
         a_withdrawal_after_the_freeze(study)
         return report
 

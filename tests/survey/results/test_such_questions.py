@@ -47,9 +47,9 @@ def test_it_is_that_of_all_stages_answers_by_their_questions(answered: Study) ->
         counts: dict[int, int] = {}
         for row in rows:
             counts[row.slot.stratum_id] = counts.get(row.slot.stratum_id, 0) + 1
-        beliefs = [{one.screen: one.belief.value for one in row.responses.all()} for row in rows]
+        beliefs = [{response.screen: response.belief.value for response in row.responses.all()} for row in rows]
         error, share = bandit.error_contributions(
-            values=[float(one["posterior"] != one["prior"]) for one in beliefs],
+            values=[float(belief["posterior"] != belief["prior"]) for belief in beliefs],
             weight=[row.slot.stratum.size / counts[row.slot.stratum_id] for row in rows],
         )
         errors.append(stage.weight * error)
@@ -104,7 +104,7 @@ def test_command_files_page_and_api_show_it(answered: Study, tmp_path: Path) -> 
     assert "such questions" in out.getvalue() and words in out.getvalue()
     with (tmp_path / "estimates.csv").open(newline="") as file:
         (row,) = (
-            one for one in csv.DictReader(file) if (one["figure"], one["kind"]) == (figure.name, "such questions")
+            line for line in csv.DictReader(file) if (line["figure"], line["kind"]) == (figure.name, "such questions")
         )
     assert (float(row["low"]), float(row["high"])) == figure.such_questions.interval
     assert stored_estimates.shown_estimates(answered).report.figures[0] == figure

@@ -29,9 +29,9 @@ def test_an_answer_that_took_the_place_of_another_is_noticed() -> None:
     study = running(0.5).study
     stages = [cast.stage_of(study)]
     stages[0].study = study
-    one, other = Assignment.objects.filter(slot__stage=stages[0]).order_by("pk")[:2]
-    for lost, answered in ((one, other), (other, one)):
+    first, other = Assignment.objects.filter(slot__stage=stages[0]).order_by("pk")[:2]
+    for lost, answered in ((first, other), (other, first)):
         Assignment.objects.filter(pk=lost.pk).update(state="released", completed_at=None)
-        Assignment.objects.filter(pk=answered.pk).update(state="counted", completed_at=one.completed_at)
+        Assignment.objects.filter(pk=answered.pk).update(state="counted", completed_at=first.completed_at)
         known = known_weights(study, {}, stages)
         assert known == answer_weights(study, {}, stages) and lost.pk not in known and answered.pk in known

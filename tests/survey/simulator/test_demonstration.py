@@ -37,10 +37,10 @@ def test_the_demo_study_takes_the_next_free_slug(starter) -> None:
 @pytest.mark.slow
 def test_every_demonstration_names_the_bank_that_it_loads(db) -> None:
     for name in instruments.names():
-        if (shown := instruments.kind(name).demonstration) is not None:
-            assert demonstration.load_bank(name).name == shown.bank
-            found = instruments.demonstration_with(shown.bank, instrument=name)
-            assert found is shown, name
+        if (own_demonstration := instruments.kind(name).demonstration) is not None:
+            assert demonstration.load_bank(name).name == own_demonstration.bank
+            matching = instruments.demonstration_with(own_demonstration.bank, instrument=name)
+            assert matching is own_demonstration, name
     assert instruments.demonstration_with("mine") is None and instruments.demonstration_with("") is None
 
 
@@ -107,8 +107,8 @@ def test_the_table_has_shares_by_stratum_and_the_metrics_of_the_steps(db) -> Non
     assert second.judged == judged["naive"]["auc"]["overall"] is not None
     verdict = demonstration.verdict_on(study, null=False)
     assert (verdict.comparison.first, verdict.comparison.second, verdict.passed) == (2 / 3, 2 / 3, False)
-    shown = demonstration.stage_table([first, second]).splitlines()
-    assert shown[2].split()[:6] == ["1", "12", "66.7", "%", "–", "–"]
+    table_lines = demonstration.stage_table([first, second]).splitlines()
+    assert table_lines[2].split()[:6] == ["1", "12", "66.7", "%", "–", "–"]
 
 
 def answer_in_turns(sitting: Sitting) -> None:
@@ -148,11 +148,11 @@ def test_the_summary_is_one_json_object_with_all_numbers() -> None:
     auc = Metric("auc", "Area under the ROC curve", highest_first=True)
     line = StageLine(1, 300, 1 / 3, None, None, None, 50.123456, None, auc)
     verdict = DemoVerdict(comparison=comparison(0.3, 0.6), null=False)
-    found = json.loads(
+    summary = json.loads(
         json.dumps(demonstration.summary(seconds=12.34, lines=[line, replace(line, stage=2)], verdict=verdict))
     )
-    assert list(found) == ["seconds", "stages", "lift", "p"]
-    assert found["stages"][0] == {
+    assert list(summary) == ["seconds", "stages", "lift", "p"]
+    assert summary["stages"][0] == {
         "stage": 1,
         "answers": 300,
         "share": 0.3333,
@@ -162,8 +162,8 @@ def test_the_summary_is_one_json_object_with_all_numbers() -> None:
         "training_seconds": 50.1235,
         "planning_seconds": None,
     }
-    assert found["lift"] == 2.0
-    assert 0 < found["p"] < 0.001
+    assert summary["lift"] == 2.0
+    assert 0 < summary["p"] < 0.001
 
 
 def test_a_table_sets_its_columns_right() -> None:

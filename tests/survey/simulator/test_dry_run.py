@@ -23,11 +23,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
 def a_study(**overrides: Any) -> Study:
     """Two stages, the second of them drawn by what the first one teaches."""
     design = {"kind": "epsilon_greedy", "top_fraction": 0.2, "epsilon": 0.5}
-    given: dict[str, Any] = {
+    config: dict[str, Any] = {
         "stages": [{"sittings": 8}, {"sittings": 6, "design": design}],
         "predictor": {"name": "logistic"},
     }
-    return cast.small_study(**{**given, **overrides})
+    return cast.small_study(**{**config, **overrides})
 
 
 @pytest.fixture
@@ -52,11 +52,11 @@ def of_the_way(test: Any) -> Any:
 def test_everything_is_filled_or_says_why_and_the_study_is_untouched(tmp_path: Path) -> None:
     study = a_study()
     said: list[str] = []
-    found = dry_run.run(study, tmp_path, say=lambda done, total, words: said.append(f"{done}/{total} {words}"))
+    report = dry_run.run(study, tmp_path, say=lambda done, total, words: said.append(f"{done}/{total} {words}"))
     copy = test_copies.find_copy(study)
-    assert found.copy == copy.pk and found.people == 14 and found.notes == []
-    assert [(one["people"], one["state"]) for one in found.stages] == [(8, "frozen"), (6, "frozen")]
-    by_name = {one.name or one.kind: one.why for one in found.filled}
+    assert report.copy == copy.pk and report.people == 14 and report.notes == []
+    assert [(stage["people"], stage["state"]) for stage in report.stages] == [(8, "frozen"), (6, "frozen")]
+    by_name = {entry.name or entry.kind: entry.why for entry in report.filled}
     assert by_name["estimates"] == by_name["leaderboard"] == by_name["export"] == by_name["paper"] == ""
     assert "there is no study in which people answer questions" in by_name["human_calibration"]
     assert (tmp_path / "export" / "answers.csv").read_text().splitlines()[1].endswith(",1")
@@ -83,7 +83,7 @@ def test_another_one_begins_anew_and_one_that_broke_off_goes_on(tmp_path: Path) 
     assert broken.pk != first.copy and broken.respondents.count() >= 2
     last = dry_run.run(study, tmp_path / "3", people=3)
     assert last.copy == broken.pk
-    assert [one["people"] for one in last.stages] == [3, 3]
+    assert [stage["people"] for stage in last.stages] == [3, 3]
 
 
 @of_the_way
@@ -102,19 +102,19 @@ def test_what_failed_between_two_stages_is_named_and_the_rest_is_filled(
         raise ValueError("no such thing")
 
     monkeypatch.setitem(jobs.RUNNERS, "train", fail)
-    found = dry_run.run(a_study(), tmp_path, people=3)
-    (note,) = found.notes
+    report = dry_run.run(a_study(), tmp_path, people=3)
+    (note,) = report.notes
     assert note.startswith("stage 1 could not be gone through:") and "ValueError: no such thing" in note
-    assert {one.kind for one in found.filled if not one.why} >= {"estimates", "export"}
-    assert [one["state"] for one in found.stages] == ["frozen", "draft"]
+    assert {entry.kind for entry in report.filled if not entry.why} >= {"estimates", "export"}
+    assert [stage["state"] for stage in report.stages] == ["frozen", "draft"]
 
 
 @of_the_way
 def test_a_study_that_may_not_open_says_why(tmp_path: Path) -> None:
     study = a_study(data={})
-    found = dry_run.run(study, tmp_path, people=2)
-    assert found.people == 0 and "retention_until" in found.notes[0]
-    assert all(one.why for one in found.filled if one.kind == "estimates")
+    report = dry_run.run(study, tmp_path, people=2)
+    assert report.people == 0 and "retention_until" in report.notes[0]
+    assert all(entry.why for entry in report.filled if entry.kind == "estimates")
 
 
 @of_the_way
@@ -142,14 +142,16 @@ def test_nobody_deletes_the_copy_meanwhile(monkeypatch: pytest.MonkeyPatch) -> N
     seen: list[str] = []
     filled = dry_run._filled
 
-    def delete_meanwhile(*given: Any) -> Any:
+    def delete_meanwhile(*arguments: Any) -> Any:
         with pytest.raises(StateRefused, match="a dry run goes on in small_test"):
             test_copies.delete_copy(study)
         seen.append("tried")
-        return filled(*given)
+        return filled(*arguments)
 
     monkeypatch.setattr(dry_run, "_filled", delete_meanwhile)
-    monkeypatch.setattr(dry_run.time, "sleep", lambda _seconds: [jobs.run_step(one.pk) for one in jobs.due_steps()])
+    monkeypatch.setattr(
+        dry_run.time, "sleep", lambda _seconds: [jobs.run_step(due_step.pk) for due_step in jobs.due_steps()]
+    )
     job, _is_new = asked.ask(study, "dry_run", {"people": ["2"]})
     assert asked.run(job.pk) and seen == ["tried"]
     test_copies.delete_copy(study)

@@ -274,24 +274,24 @@ class Corridor:
     def go_in(self) -> Shown:
         return self.arrive()
 
-    def send(self, shown: Shown, answers) -> Shown:
+    def send(self, step: Shown, answers) -> Shown:
         if self.refuses:
-            return Shown(kind="instructions", number=shown.number, errors="Enter a number.")
-        repeated = shown.number < self.at
+            return Shown(kind="instructions", number=step.number, errors="Enter a number.")
+        repeated = step.number < self.at
         if not repeated or self.second == "counted twice":
             self.at += 1
         return Shown(kind="end" if self.at == 4 else "instructions", number=self.at, outcome="done" * (self.at == 4))
 
-    def open(self, shown: Shown, person) -> None:
+    def open(self, step: Shown, person) -> None:
         """Nothing of these steps begins when it is shown."""
 
-    def answers(self, shown: Shown, person) -> dict:
+    def answers(self, step: Shown, person) -> dict:
         return {}
 
     careless = answers
 
-    def leave(self, shown: Shown, seen) -> None:
-        self.left = shown.number
+    def leave(self, step: Shown, seen) -> None:
+        self.left = step.number
 
 
 def journey(route: Corridor, **habit) -> Journey:

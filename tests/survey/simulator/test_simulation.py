@@ -74,8 +74,8 @@ def test_any_other_address_is_refused(url: str) -> None:
 
 
 def test_a_name_is_refused_if_one_of_its_addresses_is_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(None, None, None, "", ("127.0.0.1", 80)), (None, None, None, "", ("192.0.2.7", 80))]
-    monkeypatch.setattr("socket.getaddrinfo", lambda *args, **kwargs: found)
+    addresses = [(None, None, None, "", ("127.0.0.1", 80)), (None, None, None, "", ("192.0.2.7", 80))]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *args, **kwargs: addresses)
     with pytest.raises(HunchError, match=r"192\.0\.2\.7, which is not this machine"):
         loopback_url("http://two-faces.example")
 
@@ -111,10 +111,10 @@ def test_people_give_form_answers_that_are_allowed() -> None:
     config = cast.study().config
     for seed in range(20):
         someone = Person(config=config, items=None, seed=seed)  # type: ignore[arg-type]
-        given = someone.answer_fields(["age", "use", "remark"])
-        assert 18 <= int(given["age"]) <= 99
-        assert given["use"] in ("often", "never")
-        assert "simulated" in given["remark"]
+        answers = someone.answer_fields(["age", "use", "remark"])
+        assert 18 <= int(answers["age"]) <= 99
+        assert answers["use"] in ("often", "never")
+        assert "simulated" in answers["remark"]
 
 
 @pytest.mark.django_db

@@ -72,8 +72,8 @@ def test_the_same_page_sent_eight_times_at_once_is_one_answer(visitor: cast.Visi
     no_errors(results)
     assert Response.objects.count() == 1
     if with_next:
-        shown = {(result.step.number, result.step.screen.name) for result in results}
-        assert shown == {(step + 1, "posterior")}
+        screens = {(result.step.number, result.step.screen.name) for result in results}
+        assert screens == {(step + 1, "posterior")}
         assert {result.step.screen.parts["prior"]["value"] for result in results} == {beliefs()[0][1]}
     assert visitor.reload().step == step + 1
 

@@ -193,13 +193,13 @@ SEVERAL = {"kind": "multiple", "options": ["A", "B", "None of them"], "exclusive
 def test_each_kind_of_question_takes_what_it_asks_for(field: dict[str, Any], given: Any, stored: Any) -> None:
     """Options are stored in the words of the file's first language, whichever the person reads."""
     in_file = FieldConfig(name="q", label="?", **field)
-    shown = in_file.model_copy(update={"options": ["Ja", "Nein"]}) if field["kind"] == "choice" else in_file
+    localised = in_file.model_copy(update={"options": ["Ja", "Nein"]}) if field["kind"] == "choice" else in_file
     if stored is FieldErrors:
         with pytest.raises(FieldErrors) as refused:
-            read_form([shown], [in_file], {"q": given})
+            read_form([localised], [in_file], {"q": given})
         assert set(refused.value.errors) == {"q"}
     else:
-        assert read_form([shown], [in_file], {"q": given}) == {"q": stored}
+        assert read_form([localised], [in_file], {"q": given}) == {"q": stored}
 
 
 def test_any_answer_of_those_named_ends_the_sitting() -> None:
@@ -210,7 +210,9 @@ def test_any_answer_of_those_named_ends_the_sitting() -> None:
     )
     ends = [{"a": "No", "b": None}, {"a": "Yes", "b": "Yes"}]
     goes_on = [{"a": "Yes", "b": "No", "c": "No"}, {"a": None}, {}]
-    assert [is_screened_out([choice, other, free], one) for one in [*ends, *goes_on]] == [True] * 2 + [False] * 3
+    assert [is_screened_out([choice, other, free], answers) for answers in [*ends, *goes_on]] == [True] * 2 + [
+        False
+    ] * 3
 
 
 def test_a_token_opens_its_own_sitting_in_its_own_study_only() -> None:

@@ -474,7 +474,7 @@ def test_reports_are_counted_by_the_questions_that_were_shown_by_then(visitor: c
     report(visitor, "later", screen="posterior")
     report(visitor, "three", position=2)
     first, second = (Assignment.objects.get(position=place, sitting=visitor.sitting).slot.item.pair for place in (1, 2))
-    counted = {one.question.pk: one.reports for one in reports_by_question(Study.objects.filter(slug="small"))}
+    counted = {count.question.pk: count.reports for count in reports_by_question(Study.objects.filter(slug="small"))}
     assert counted == {first.target_id: 3, first.evidence_id: 1, second.target_id: 1}
     assert reports_by_question(Study.objects.filter(slug="another")) == []
 
@@ -509,8 +509,8 @@ def test_forms_checks_and_reports_are_exported() -> None:
         ("attention", "read", 1, "often", True),
         ("attention", "swim", 1, "strongly disagree", True),
     ]
-    (one,) = files["question_reports.csv"]
-    assert (one["position"], one["screen"], one["text"]) == (1, "prior", "odd")
+    (report_row,) = files["question_reports.csv"]
+    assert (report_row["position"], report_row["screen"], report_row["text"]) == (1, "prior", "odd")
     assert not any(list(file.rows) for file in sitting_files(study, stage=2))
     assert {"forms.csv", "checks.csv", "question_reports.csv"} <= {file.name for file in contents.extra_files(study)}
 

@@ -159,10 +159,10 @@ def test_a_hash_is_of_all_that_makes_somebody_the_same() -> None:
     ids = PanelIds("prolific", "p", "s", "x")
     of_other_panel, of_other_study = replace(ids, panel="generic"), replace(ids, study="s2")
     people = [(first, ids), (second, ids), (first, of_other_panel), (first, replace(ids, person="q"))]
-    assert len({person_hash(*one) for one in people}) == 4
+    assert len({person_hash(*person) for person in people}) == 4
     assert person_hash(first, of_other_study) == person_hash(first, replace(ids, submission="y"))
     came = [(first, ids), (second, ids), (first, of_other_panel), (first, of_other_study)]
-    assert len({submission_hash(*one) for one in [*came, (first, replace(ids, submission="y"))]}) == 5
+    assert len({submission_hash(*arguments) for arguments in [*came, (first, replace(ids, submission="y"))]}) == 5
     assert submission_hash(first, replace(ids, submission="")) == ""
 
 
@@ -244,11 +244,11 @@ def test_nobody_chooses_a_level_in_a_study_itself() -> None:
 
 def test_a_level_changes_the_text_that_it_names() -> None:
     stage = cast.open_stage(conditions=CONDITIONS, blocks=WITH_NOTES)
-    shown = {}
+    texts = {}
     for _person in range(2):
         visitor = cast.Visitor(stage.study)
-        shown[visitor.sitting.levels()["wording"]] = visitor.step.text
-    assert shown == {"short": "Little to read.", "long": "Much to read."}
+        texts[visitor.sitting.levels()["wording"]] = visitor.step.text
+    assert texts == {"short": "Little to read.", "long": "Much to read."}
 
 
 def test_the_consent_may_say_until_when_data_is_kept() -> None:

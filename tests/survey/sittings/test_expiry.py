@@ -181,8 +181,8 @@ def test_a_booklet_that_lost_slots_closes_up_and_can_be_taken_back_in_part() -> 
     while free_booklets(stage).exists():
         thirds.append(cast.Visitor(stage.study).to_items())
     for third in thirds:
-        shown = [(row.position, row.slot.position) for row in third.sitting.assignments.select_related("slot")]
-        assert shown == [(place, place) for place in range(1, len(shown) + 1)]
+        positions = [(row.position, row.slot.position) for row in third.sitting.assignments.select_related("slot")]
+        assert positions == [(place, place) for place in range(1, len(positions) + 1)]
     assert sum(len(third.slots()) for third in thirds) == 3
     thirds[0].expire()
     thirds[0].post(value=50)

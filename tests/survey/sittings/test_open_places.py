@@ -112,12 +112,12 @@ def test_who_answers_keeps_the_place(time_machine: Any) -> None:
 # Begins by address
 
 
-def begins(number: int, *, at: str = "198.51.100.7", to: str = BEGIN, **given: Any) -> list[int]:
-    found = []
+def begins(number: int, *, at: str = "198.51.100.7", to: str = BEGIN, **fields: Any) -> list[int]:
+    statuses = []
     for _person in range(number):
-        response = Client().post(to, {"consent": True, **given}, content_type="application/json", REMOTE_ADDR=at)
-        found.append(response.status_code)
-    return found
+        response = Client().post(to, {"consent": True, **fields}, content_type="application/json", REMOTE_ADDR=at)
+        statuses.append(response.status_code)
+    return statuses
 
 
 def test_one_address_begins_twenty_sittings_an_hour(time_machine: Any) -> None:
@@ -239,7 +239,7 @@ def test_of_thirty_who_pass_the_checks_at_once_exactly_eight_get_a_place() -> No
 @pytest.mark.parametrize("panel", ["open", "generic"])
 def test_of_twelve_begins_at_once_of_one_person_one_is_the_first(panel: str) -> None:
     cast.open_study(panel={"kind": panel})
-    given = {"person": "a" * 32} if panel == "open" else {"parameters": {"pid": "anna"}}
-    results = together(*[lambda: begins(1, **given)[0]] * 12)
+    fields = {"person": "a" * 32} if panel == "open" else {"parameters": {"pid": "anna"}}
+    results = together(*[lambda: begins(1, **fields)[0]] * 12)
     assert sorted(results) == [200] * 11 + [201]
     assert Sitting.objects.count() == 1

@@ -111,11 +111,11 @@ def test_a_refused_answer_and_a_repeated_one_store_nothing() -> None:
 
 def test_reasons_and_own_answers_are_practised_where_they_are_asked_for() -> None:
     sitting = at_practice(open_study(explanation=0.1, own_answer=True, confidence=True))
-    shown = []
+    names = []
     while (screen := step_of(sitting).screen) is not None:
-        shown.append(screen.name)
+        names.append(screen.name)
         post(sitting, **cast.answers_for(step_of(sitting), confidence="50"))
-    assert shown == ["prior", "posterior", "explanation", "own_answer"]
+    assert names == ["prior", "posterior", "explanation", "own_answer"]
 
 
 def test_the_practice_item_is_in_the_mode_and_order_of_the_items() -> None:
@@ -141,7 +141,7 @@ def test_the_practice_item_is_in_the_mode_and_order_of_the_items() -> None:
         (lambda: [*blocks()[:3], *blocks()[2:]], "blocks.4: blocks.3 is a practice item already"),
         (lambda: [*blocks()[:2], *blocks()[3:5], blocks()[2], *blocks()[5:]], "practice comes before the items"),
         (
-            lambda: [{**one, "example": EXAMPLE} if one["kind"] == "end" else one for one in blocks()],
+            lambda: [{**block, "example": EXAMPLE} if block["kind"] == "end" else block for block in blocks()],
             'only a block of kind "practice" has an example',
         ),
     ],
@@ -173,17 +173,17 @@ OTHER = {"target": "<b>Is tin heavy?</b>", "evidence": "How many hours?", "outco
 
 
 def several() -> list[dict[str, Any]]:
-    (made,) = (one for one in blocks() if one["kind"] == "practice")
+    (made,) = (block for block in blocks() if block["kind"] == "practice")
     made = {**{key: value for key, value in made.items() if key != "example"}, "examples": [EXAMPLE, OTHER, EXAMPLE]}
-    return [made if one["kind"] == "practice" else one for one in blocks()]
+    return [made if block["kind"] == "practice" else block for block in blocks()]
 
 
 def test_examples_follow_one_another_each_with_its_summary() -> None:
     sitting = at_practice(cast.open_study(blocks=several()))
     seen = []
     while (step := step_of(sitting)).kind == "practice":
-        shown = step.screen.parts["target"]["value"] if step.screen else ""
-        seen.append((step.position, step.total, step.screen and step.screen.name, shown, len(step.feedback)))
+        target = step.screen.parts["target"]["value"] if step.screen else ""
+        seen.append((step.position, step.total, step.screen and step.screen.name, target, len(step.feedback)))
         post(sitting, **cast.answers_for(step))
     assert seen == [
         (number, 3, name, example["target"] if name else "", int(name is None))
@@ -219,10 +219,10 @@ def test_a_repeated_continue_on_a_summary_skips_nothing() -> None:
     ],
 )
 def test_bad_examples_are_refused_at_their_place(practice: dict[str, Any], said: str) -> None:
-    made = [one | practice if one["kind"] == "practice" else one for one in blocks()]
-    for one in made:
-        if not one.get("example", True):
-            del one["example"]
+    made = [block | practice if block["kind"] == "practice" else block for block in blocks()]
+    for example in made:
+        if not example.get("example", True):
+            del example["example"]
     assert said in refusals(blocks=made)
 
 
@@ -233,10 +233,10 @@ def test_pages_and_api_say_which_example_it_is(client: Client) -> None:
     while page.main["data-kind"] != "checks":
         if page.main["data-kind"] == "practice":
             seen.append((page.parts["example"], "Another example follows" in page.text, "nobody judges" in page.text))
-        given = {"value": "60", "direction": "higher"} if "screen" in page.hidden else {}
+        data = {"value": "60", "direction": "higher"} if "screen" in page.hidden else {}
         if page.hidden.get("screen") == "posterior":
-            given["value"] = "70"
-        page = read(client.post(SITTING, {**page.hidden, **given}, follow=True).content.decode())
+            data["value"] = "70"
+        page = read(client.post(SITTING, {**page.hidden, **data}, follow=True).content.decode())
     assert seen == [
         *[("Example 1 of 3", False, False)] * 2,
         ("Example 1 of 3", True, False),
@@ -250,7 +250,7 @@ def test_pages_and_api_say_which_example_it_is(client: Client) -> None:
 def test_examples_are_kept_once_a_stage_is_open_and_exported_in_order() -> None:
     study = cast.open_study(blocks=several())
     sitting = at_practice(study)
-    changed = [one | {"examples": [OTHER]} if one["kind"] == "practice" else one for one in several()]
+    changed = [block | {"examples": [OTHER]} if block["kind"] == "practice" else block for block in several()]
     with pytest.raises(FileErrors, match=r"blocks\.3\.examples: it changes what is measured"):
         amending.amend(study, text=cast.study_text(blocks=changed), source_name="cast.toml", reason="shorter")
     while step_of(sitting).kind == "practice":
@@ -287,9 +287,9 @@ def test_the_api_carries_what_the_pages_show(client: Client) -> None:
 
     def answer(**data: Any) -> Any:
         body = {"step": step["number"], **data}
-        given = client.post(STEP, body, content_type="application/json", headers={"X-Sitting-Token": begun["token"]})
-        assert given.status_code == 200, given.content
-        return given.json()
+        response = client.post(STEP, body, content_type="application/json", headers={"X-Sitting-Token": begun["token"]})
+        assert response.status_code == 200, response.content
+        return response.json()
 
     while step["kind"] != "practice":
         step = answer()
@@ -338,6 +338,6 @@ def test_people_get_through_the_example_study(through: str, live_server: Any) ->
     for mode in ("direction", "keep_button"):
         assert posteriors.filter(variant__startswith=f"answer_mode={mode};").count() == 10
     instrument = instruments.of_study(study)
-    answered = [one for one in Assignment.objects.all() if one.is_complete]
-    asked = sum(instrument.setting(one).explained for one in answered)  # type: ignore[attr-defined]
+    answered = [assignment for assignment in Assignment.objects.all() if assignment.is_complete]
+    asked = sum(instrument.setting(assignment).explained for assignment in answered)  # type: ignore[attr-defined]
     assert len(answered) == 20 and Explanation.objects.count() == asked

@@ -2,6 +2,7 @@
 
 import json
 import re
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -61,9 +62,9 @@ def form(*fields: dict[str, Any], name: str = "screener") -> dict[str, Any]:
 SCREENER = (form(USE),)
 
 
-def study_of(*given: dict[str, Any], forms: Any = SCREENER, **overrides: Any) -> dict[str, Any]:
+def study_of(*quotas: dict[str, Any], forms: Any = SCREENER, **overrides: Any) -> dict[str, Any]:
     blocks = [cast.BLOCKS[0], *forms, *cast.BLOCKS[1:]]
-    return {"blocks": blocks, "quotas": list(given), "panel": {"kind": "generic"}, **overrides}
+    return {"blocks": blocks, "quotas": list(quotas), "panel": {"kind": "generic"}, **overrides}
 
 
 def come(study: Study, **answers: Any) -> cast.Visitor:
@@ -73,12 +74,12 @@ def come(study: Study, **answers: Any) -> cast.Visitor:
 
 
 def places() -> list[tuple[str, str, str]]:
-    return [(one.quota, one.cell, one.state) for one in QuotaPlace.objects.order_by("pk")]
+    return [(place.quota, place.cell, place.state) for place in QuotaPlace.objects.order_by("pk")]
 
 
 def read(study: Study, name: str) -> list[dict[str, Any]]:
-    (found,) = [file for file in sitting_files(study) if file.name == name]
-    return [dict(zip([column.name for column in found.columns], row, strict=True)) for row in found.rows]
+    (named_file,) = [file for file in sitting_files(study) if file.name == name]
+    return [dict(zip([column.name for column in named_file.columns], row, strict=True)) for row in named_file.rows]
 
 
 # Getting a place
@@ -192,10 +193,10 @@ def test_places_of_who_leaves_fails_or_withdraws_go_to_others() -> None:
     failing.check(right=False)
     failing.check(right=False)
     assert quotas.taken_in(stage) == {}
-    gone, kept = come(study, use="daily"), come(study, use="daily")
+    gone, remaining = come(study, use="daily"), come(study, use="daily")
     withdraw(respondent=gone.sitting.respondent, now=timezone.now())
     assert not gone.sitting.quota_places.exists(), "what they answered is deleted with it"
-    kept.finish()
+    remaining.finish()
     assert quotas.taken_in(stage) == {("use", "often"): 1}
 
 
@@ -308,17 +309,17 @@ def test_check_study_adds_the_places_up_and_names_who_belongs_nowhere() -> None:
         text = cast.study_text(**study_of({**OFTEN, "cells": list(cells)}, stages=[{"sittings": 4}]))
         return check_study(text=text, source_name="new.toml", fee=0.25)
 
-    found = checked(CELL, {**OTHER, "places": 1})
-    assert [f"{one.level}: {one.message}" for one in found.findings if one.field == "quotas.use"] == [
+    check = checked(CELL, {**OTHER, "places": 1})
+    assert [f"{finding.level}: {finding.message}" for finding in check.findings if finding.field == "quotas.use"] == [
         "problem: its places add up to 3, and stage 1 needs 4 people, so it can never be full: give more places, "
         'or set otherwise = "admit"',
         "remark: in no cell, and so screened_out: use: never",
     ]
-    assert found.stages[0].quotas == {"use": {"often": 2, "seldom": 1}}
-    assert "screened_out" in found.codes
+    assert check.stages[0].quotas == {"use": {"often": 2, "seldom": 1}}
+    assert "screened_out" in check.codes
     tiny = ({"name": cell["name"], "answers": cell["answers"], "share": share} for cell, share in
             ((CELL, 0.9), (OTHER, 0.1)))  # fmt: skip
-    assert any("has no place for: seldom" in one.message for one in checked(*tiny).findings)
+    assert any("has no place for: seldom" in finding.message for finding in checked(*tiny).findings)
 
 
 def test_who_finds_a_part_full_is_owed_the_fixed_pay() -> None:
@@ -350,8 +351,8 @@ def test_it_is_exported_shown_live_and_written_down() -> None:
         (None, "outside", False, '{"use": "never"}'),
     ]
     assert read(study, "quotas.csv")[0]["respondent"] == done.sitting.respondent.pseudonym
-    lines = [(one.cell, one.places, one.inside, one.complete, one.free, one.found_full) for one in
-             quota_lines(study, [stage])]  # fmt: skip
+    counts = attrgetter("cell", "places", "inside", "complete", "free", "found_full")
+    lines = [counts(line) for line in quota_lines(study, [stage])]
     assert lines == [("often", 2, 0, 1, 1, 1), ("seldom", 2, 0, 0, 2, 0), ("", None, 0, 0, None, 1)]
     text = " ".join(" ".join(part) for part in methods.paragraphs(methods.methods_of(study)))
     assert "A quota by use, answered before the items, limits each stage: often (2 people), seldom (2 people)." in text

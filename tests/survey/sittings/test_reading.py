@@ -33,14 +33,14 @@ def visitor() -> cast.Visitor:
 def test_a_compiled_query_gives_the_rows_of_its_queryset_for_any_values() -> None:
     stage = cast.open_stage()
     sittings = [cast.Visitor(stage.study).sitting for _person in range(2)]
-    for one in [*sittings, *sittings]:
+    for sitting in [*sittings, *sittings]:
         with CaptureQueriesContext(connection) as queries:
-            (found,) = SITTINGS.rows(number=stage.study_id, public_id=one.public_id)
-            assert found.stage.index == 1
+            (row,) = SITTINGS.rows(number=stage.study_id, public_id=sitting.public_id)
+            assert row.stage.index == 1
         assert len(queries) == 1
-        stored = Sitting.objects.get(pk=one.pk)
+        stored = Sitting.objects.get(pk=sitting.pk)
         for field in Sitting._meta.concrete_fields:
-            assert getattr(found, field.attname) == getattr(stored, field.attname), field.attname
+            assert getattr(row, field.attname) == getattr(stored, field.attname), field.attname
     assert SITTINGS.first(number=stage.study_id + 1, public_id=sittings[0].public_id) is None
 
 
@@ -72,12 +72,12 @@ def test_rows_are_inserted_and_updated_as_save_does(visitor: cast.Visitor) -> No
         assert response.pk and not response._state.adding
         rows.append((response, belief, score))
     for saved, inserted in zip(*rows, strict=True):
-        kept, ours = (type(row).objects.get(pk=row.pk) for row in (saved, inserted))
-        for field in kept._meta.concrete_fields:
+        by_save, ours = (type(row).objects.get(pk=row.pk) for row in (saved, inserted))
+        for field in by_save._meta.concrete_fields:
             if field.name in ("id", "response", "number", "answered_at"):
                 assert getattr(ours, field.attname) == getattr(inserted, field.attname)
             else:
-                assert getattr(ours, field.attname) == getattr(kept, field.attname), field.name
+                assert getattr(ours, field.attname) == getattr(by_save, field.attname), field.name
     inserted_response = rows[1][0]
     inserted_response.client, inserted_response.screen, inserted_response.server_ms = {"a": [1]}, "posterior", 9
     update(inserted_response, "client", "server_ms")
@@ -126,7 +126,7 @@ def test_where_a_sitting_stands_follows_its_answers(visitor: cast.Visitor) -> No
         assert [response.assignment for response in at.responses] == [at.assignment] * len(stored)
         seen.append((at.assignment.position, at.total, at.is_last, len(at.responses)))
         visitor.post(value=50)
-    assert seen == [(item, 3, item == 3, given) for item in (1, 2, 3) for given in (0, 1)]
+    assert seen == [(item, 3, item == 3, number) for item in (1, 2, 3) for number in (0, 1)]
     at = standing_of(visitor.reload())
     assert (at.assignment, at.responses, at.total) == (None, [], 0)
 
@@ -163,5 +163,5 @@ def test_levels_and_attention_checks_are_read_with_the_item() -> None:
         assert levels == Assignment.objects.get(pk=at.assignment.pk).levels()
         assert set(levels) == {"framing", "mode"} and sitting.levels() == {"framing": levels["framing"]}
         assert at.checks == (frozenset({"read"}) if was_asked else frozenset())
-        given = {"position": 1, "answer": 0, "shown": [0, 1], "passed": True, "at": sitting.last_seen_at}
-        AttentionAnswer.objects.get_or_create(sitting=sitting, name="read", defaults=given)
+        fields = {"position": 1, "answer": 0, "shown": [0, 1], "passed": True, "at": sitting.last_seen_at}
+        AttentionAnswer.objects.get_or_create(sitting=sitting, name="read", defaults=fields)

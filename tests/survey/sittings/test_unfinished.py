@@ -37,8 +37,8 @@ BLOCKS = [block for block in cast.BLOCKS if block["kind"] != "checks"]
 
 
 def open_toy(**overrides: Any) -> Stage:
-    given = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "blocks": BLOCKS, **overrides}
-    return cast.open_stage("toy", **given)
+    config = {"instrument": {"kind": "toy"}, "candidates": {"size": 40}, "blocks": BLOCKS, **overrides}
+    return cast.open_stage("toy", **config)
 
 
 def guess(visitor: cast.Visitor, *texts: str) -> cast.Visitor:
@@ -149,8 +149,8 @@ def test_where_one_stage_cannot_be_looked_after_the_others_are(
     broken.refresh_from_db()
     assert broken.upkeep_error == "KeyError; the worker's log says where it was raised"
     assert f"sitting {visitors[0].sitting.pk} could not expire" in caplog.text
-    shown = admin_client.get(f"/admin/survey/study/{broken.study_id}/change/").content.decode()
-    assert "Stage 1: silent people could not all expire" in shown
+    body = admin_client.get(f"/admin/survey/study/{broken.study_id}/change/").content.decode()
+    assert "Stage 1: silent people could not all expire" in body
     monkeypatch.undo()
     assert expiry.expire_sittings() == 1
     broken.refresh_from_db()
@@ -231,9 +231,9 @@ def test_the_api_gives_it_no_fields_and_takes_it_without_any(client: Client) -> 
 
     def answer(**data: Any) -> Any:
         body = {"step": step["number"], **data}
-        given = client.post(STEP, body, content_type="application/json", headers={"X-Sitting-Token": begun["token"]})
-        assert given.status_code == 200, given.content
-        return given.json()
+        response = client.post(STEP, body, content_type="application/json", headers={"X-Sitting-Token": begun["token"]})
+        assert response.status_code == 200, response.content
+        return response.json()
 
     for text in ("what", "is", "zebra"):
         assert [field["name"] for field in step["screen"]["fields"]] == ["guess"]

@@ -127,13 +127,13 @@ def refused(study: Study, ids: PanelIds) -> str:
 def test_misplaced_waves_are_refused(overrides: dict[str, Any], field: str, words: str) -> None:
     with pytest.raises(StudyFileError) as caught:
         cast.small_config(**{"stages": STAGES, "waves": WAVES, **overrides})
-    assert [(one.field, words in one.message) for one in caught.value.problems] == [(field, True)]
+    assert [(problem.field, words in problem.message) for problem in caught.value.problems] == [(field, True)]
 
 
 def test_a_study_in_which_nobody_is_known_again_has_no_waves() -> None:
     with pytest.raises(FileErrors, match="nobody is known again") as caught:
         wavy(panel={"kind": "open"})
-    assert [one.field for one in caught.value.problems] == ["waves"]
+    assert [problem.field for problem in caught.value.problems] == ["waves"]
 
 
 def test_check_study_looks_at_days_and_places() -> None:
@@ -149,8 +149,12 @@ def test_check_study_looks_at_days_and_places() -> None:
             "data": {"retention_until": timezone.now().date() + timedelta(days=30)},
         }
     )
-    found = check_study(text=text, source_name="x.toml")
-    said = {one.field: one.message for one in found.findings if "wave" in one.message or "opens when" in one.message}
+    check = check_study(text=text, source_name="x.toml")
+    said = {
+        finding.field: finding.message
+        for finding in check.findings
+        if "wave" in finding.message or "opens when" in finding.message
+    }
     assert {"data.retention_until", "waves.1", "stages.2.opens"} <= set(said)
     assert "401 days" in said["data.retention_until"]
 
@@ -211,8 +215,8 @@ def test_a_panel_sends_another_submission_for_each_wave() -> None:
     listed = [row[:2] for row in rows_with_ids(made, owed_list(made), via="command")]
     assert listed == [["anna", "one"], ["anna", "two"]]
     # Everything of every wave goes together.
-    found = withdraw(respondent=sitting.respondent, now=timezone.now())
-    assert [one["stage"] for one in found.stages] == [1, 2]
+    withdrawal = withdraw(respondent=sitting.respondent, now=timezone.now())
+    assert [stage["stage"] for stage in withdrawal.stages] == [1, 2]
     assert not Sitting.objects.filter(withdrawn_at=None).exists()
 
 
@@ -268,7 +272,7 @@ def test_who_returned_a_later_wave_has_still_finished_the_first(study: Study) ->
         Submission.objects.create(
             posting=posting, respondent=respondent, submission_hash=str(wave), status="RETURNED", read_at=timezone.now()
         )
-    due = {one.sitting.respondent_id for one in waves.due_for(study, 2, now=timezone.now())}
+    due = {entry.sitting.respondent_id for entry in waves.due_for(study, 2, now=timezone.now())}
     assert people[0].pk in due and people[1].pk not in due
 
 
@@ -279,7 +283,7 @@ def test_who_took_the_answers_back_is_neither_let_in_nor_invited(study: Study) -
     days_ago(sitting, 15)
     assert (sitting.state, sitting.withdrawn_at is None) == ("complete", False)
     assert refused(study, person_of(study, 1)) == "not_in_earlier_wave"
-    due = {one.sitting.respondent_id for one in waves.due_for(study, 2, now=timezone.now())}
+    due = {entry.sitting.respondent_id for entry in waves.due_for(study, 2, now=timezone.now())}
     assert respondent.pk not in due and len(due) == 2
 
 
@@ -295,7 +299,7 @@ def test_nobody_leaves_a_wave_out() -> None:
     with pytest.raises(EntryRefused) as caught:
         waves.refuse_who_is_not_due(made, 3, first, now=now)
     assert caught.value.code == "not_in_earlier_wave"
-    assert [one.sitting for one in waves.due_for(made, 2, now=now)] == [first]
+    assert [entry.sitting for entry in waves.due_for(made, 2, now=now)] == [first]
     assert waves.due_for(made, 3, now=now) == []
 
 
@@ -364,8 +368,8 @@ def test_each_wave_is_compared_with_the_one_before_it_and_not_with_the_first() -
         stage = filled.answer(lifecycle.open_stage(stage_of(made, index)), seed=index)
         jobs.run_inline(lifecycle.close_stage(stage))
         people.append(list(stage.sittings.order_by("pk").values_list("respondent", flat=True)))
-    (one, two, three, four), (*_same, new), others = people
-    for index, back in ((2, (one, two, three, new)), (3, (two, three, four, others[3]))):
+    (first, two, three, four), (*_same, new), others = people
+    for index, back in ((2, (first, two, three, new)), (3, (two, three, four, others[3]))):
         for sitting, respondent in zip(stage_of(made, index).sittings.order_by("pk"), back, strict=True):
             Sitting.objects.filter(pk=sitting.pk).update(respondent=respondent, wave=index)
     by_hand = {}
@@ -381,13 +385,13 @@ def test_each_wave_is_compared_with_the_one_before_it_and_not_with_the_first() -
     second, third = changes()
     assert (second.label, second.people, second.not_back) == ("wave 2 - wave 1", 3, 1)
     assert (third.label, third.people, third.not_back) == ("wave 3 - wave 2", 2, 2)
-    for line, both in ((second, (one, two, three)), (third, (two, three))):
+    for line, both in ((second, (first, two, three)), (third, (two, three))):
         here, before = (
             [value for person in both for value in by_hand[wave, person]] for wave in (line.wave, line.wave - 1)
         )
         assert line.estimate.value == pytest.approx(sum(here) / len(here) - sum(before) / len(before))
     # Who has withdrawn, or is not through with wave 2, has not stayed away from wave 3.
-    for respondent, gone in ((new, {"withdrawn_at": timezone.now()}), (one, {"state": "expired"})):
+    for respondent, gone in ((new, {"withdrawn_at": timezone.now()}), (first, {"state": "expired"})):
         Sitting.objects.filter(wave=2, respondent=respondent).update(**gone)
         third = changes()[1]
         assert (third.people, third.not_back) == (2, 1 if respondent == new else 0)
@@ -409,26 +413,26 @@ def test_people_keep_their_levels_unless_the_file_has_them_drawn_anew(levels: st
     rows = {wave: {} for wave in (1, 2)}  # type: dict[int, dict[int, tuple[str, float, int]]]
     for row in ConditionLevel.objects.select_related("sitting"):
         rows[row.sitting.wave][row.sitting.respondent_id] = (row.level, row.probability, row.seed)
-    kept = {key: rows[1][key] for key in rows[2]}
+    first_wave = {key: rows[1][key] for key in rows[2]}
     assert {probability for _level, probability, _seed in rows[2].values()} == {0.5}
-    assert (rows[2] == kept) == (levels == "kept")
+    assert (rows[2] == first_wave) == (levels == "kept")
     if levels == "drawn":
-        assert not {seed for *_, seed in rows[2].values()} & {seed for *_, seed in kept.values()}
+        assert not {seed for *_, seed in rows[2].values()} & {seed for *_, seed in first_wave.values()}
         return
     report = estimating.estimate(made, by=["framing"])
     name = report.waves[0].name
-    found = {line.label: line for line in report.waves if line.name == name}
-    counts = Counter(level for level, *_ in kept.values())
+    lines = {line.label: line for line in report.waves if line.name == name}
+    counts = Counter(level for level, *_ in first_wave.values())
     for level in ("gain", "loss"):
-        at = found[f"wave 2 - wave 1, framing={level}"]
+        at = lines[f"wave 2 - wave 1, framing={level}"]
         alone = estimating.estimate(made, condition=[f"framing={level}"]).waves[0]
         assert (at.people, at.not_back) == (alone.people, alone.not_back) == (counts[level], 2 - counts[level])
         assert at.estimate and alone.estimate and at.estimate.value == pytest.approx(alone.estimate.value)
-    both = found["wave 2 - wave 1, framing: loss - gain"]
-    gain, loss = (found[f"wave 2 - wave 1, framing={level}"].estimate for level in ("gain", "loss"))
+    both = lines["wave 2 - wave 1, framing: loss - gain"]
+    gain, loss = (lines[f"wave 2 - wave 1, framing={level}"].estimate for level in ("gain", "loss"))
     assert both.estimate and gain and loss and both.people == 3
     assert both.estimate.value == pytest.approx(loss.value - gain.value)
-    assert found["wave 2 - wave 1"].people == 3
+    assert lines["wave 2 - wave 1"].people == 3
 
 
 # Where it is done
@@ -451,7 +455,7 @@ def test_editors_invite_on_a_page_and_by_the_api(study: Study, client: Any) -> N
     address = reverse("api:wave-invite", args=[study.slug, 2])
     answer = client.post(address, headers={"Authorization": f"Token {token}"})
     assert answer.status_code == 200, answer.content
-    assert [one["first_number"] for one in answer.json()["links"]] == [1, 2, 3]
+    assert [link["first_number"] for link in answer.json()["links"]] == [1, 2, 3]
     again = client.post(address, headers={"Authorization": f"Token {token}"})
     assert (again.json()["invited"], again.json()["links"]) == (0, [])
     cast.join(user, study, "viewer")

@@ -58,12 +58,12 @@ def take_back(visitor: Any, reason: str = "a letter") -> Withdrawal:
 
 def test_all_content_goes_and_the_plan_keeps_its_rows() -> None:
     stage = cast.open_stage()
-    kept, gone = cast.Visitor(stage.study).finish(), cast.Visitor(stage.study).finish()
+    remaining, gone = cast.Visitor(stage.study).finish(), cast.Visitor(stage.study).finish()
     FormAnswer.objects.create(sitting=gone.sitting, block="form", answers={"age": 30}, at=timezone.now())
     slots = gone.slots()
     done = take_back(gone)
     assert not Response.objects.filter(assignment__sitting=gone.sitting).exists()
-    assert Belief.objects.count() == Response.objects.filter(assignment__sitting=kept.sitting).count() == 6
+    assert Belief.objects.count() == Response.objects.filter(assignment__sitting=remaining.sitting).count() == 6
     assert not FormAnswer.objects.exists()
     assert not CheckAttempt.objects.filter(sitting=gone.sitting).exists()
     assert gone.slots() == slots and gone.states() == ["withdrawn"] * 3
@@ -71,7 +71,7 @@ def test_all_content_goes_and_the_plan_keeps_its_rows() -> None:
     assert gone.reload().withdrawn_at == done.at
     assert (done.answers, done.reason) == (3, "a letter")
     assert done.removed["responses"] == 6 and done.removed["beliefs"] == 6 and done.removed["check attempts"] == 1
-    assert kept.states() == ["counted"] * 3
+    assert remaining.states() == ["counted"] * 3
 
 
 # What stays of a person, and the words in which they read of it before they confirm.
@@ -94,7 +94,7 @@ OF_PANELS = ("PanelIdentity", "WaveIdentity", "Submission")
 
 def rows_of_person(respondent: Any) -> dict[str, list[Any]]:
     """Every row that leads to the person, by foreign keys, whatever its table."""
-    found: dict[Any, set[Any]] = {type(respondent): {respondent.pk}}
+    keys_by_model: dict[Any, set[Any]] = {type(respondent): {respondent.pk}}
     waiting = [type(respondent)]
     while waiting:
         model = waiting.pop()
@@ -103,14 +103,16 @@ def rows_of_person(respondent: Any) -> dict[str, list[Any]]:
                 continue
             child = relation.related_model
             keys = {
-                *child._base_manager.filter(**{f"{relation.field.name}__in": found[model]}).values_list("pk", flat=True)
+                *child._base_manager.filter(**{f"{relation.field.name}__in": keys_by_model[model]}).values_list(
+                    "pk", flat=True
+                )
             }
-            if keys - found.get(child, set()):
-                found[child] = found.get(child, set()) | keys
+            if keys - keys_by_model.get(child, set()):
+                keys_by_model[child] = keys_by_model.get(child, set()) | keys
                 waiting.append(child)
     return {
         model.__name__: [*model._base_manager.filter(pk__in=keys)]
-        for model, keys in found.items()
+        for model, keys in keys_by_model.items()
         if not model._meta.auto_created
     }
 
@@ -165,7 +167,7 @@ def test_what_was_made_of_the_answers_goes_too_and_nothing_of_another_study() ->
     """Pictures of the running study, figures and result files; what is being made of them now may not be written."""
     visitor, other = (cast.Visitor(cast.open_stage(slug).study).finish() for slug in ("small", "other"))
     now, running = timezone.now(), {"state": "running", "lease_until": timezone.now() + timedelta(minutes=1)}
-    gone_study, other_study = (one.sitting.stage.study for one in (visitor, other))
+    gone_study, other_study = (person.sitting.stage.study for person in (visitor, other))
     for study in (gone_study, other_study):
         LiveSnapshot.objects.create(study=study, quick={"n": 1}, quick_at=now, slow={"n": 1}, slow_at=now)
         StoredEstimate.objects.create(
@@ -249,8 +251,8 @@ def test_a_frozen_stage_keeps_the_hash_and_verifies_but_for_what_was_withdrawn()
     stage.refresh_from_db()
     assert list(SnapshotAnswer.objects.values_list("digest", flat=True)) == digests
     assert SnapshotAnswer.objects.filter(withdrawn_at__isnull=False).count() == 3
-    found = verify_stage(stage)
-    assert (found.differences, found.answers, found.withdrawn) == ([], 12, 3)
+    verification = verify_stage(stage)
+    assert (verification.differences, verification.answers, verification.withdrawn) == ([], 12, 3)
     out = StringIO()
     call_command("verify_stage", stage.study.slug, "1", stdout=out)
     assert "3 withdrawn" in out.getvalue()

@@ -51,10 +51,10 @@ def test_a_withdrawal_waits_for_the_snapshot_that_is_being_taken(monkeypatch: py
     taken, withdrawn = threading.Event(), threading.Event()
     as_it_is = lifecycle.answer_digest
 
-    def slow_digest(*given: Any) -> str:
+    def slow_digest(*arguments: Any) -> str:
         taken.set()
         withdrawn.wait(timeout=0.5)  # Which it must not be: the rows were read, and are not marked yet.
-        return as_it_is(*given)
+        return as_it_is(*arguments)
 
     def take_back_meanwhile() -> Withdrawal:
         taken.wait(timeout=30)
@@ -79,6 +79,6 @@ def test_a_freeze_at_that_moment_has_the_answers_as_tombstones_or_not_at_all(_ti
     marked = SnapshotAnswer.objects.filter(assignment__sitting=gone)
     assert marked.filter(withdrawn_at__isnull=True).count() == 0
     stage.refresh_from_db()
-    found = verify_stage(stage)
-    assert found.differences == [] and found.withdrawn == marked.count()
-    assert found.answers == 9 + marked.count()
+    verification = verify_stage(stage)
+    assert verification.differences == [] and verification.withdrawn == marked.count()
+    assert verification.answers == 9 + marked.count()

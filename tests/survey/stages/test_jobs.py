@@ -221,12 +221,12 @@ def test_the_end_of_a_part_is_written_at_once_and_only_once() -> None:
         (0, 0, "next"),
         (5, 5, "all"),
     ]
-    shown = []
+    texts = []
     for done, total, text in beats:
         assert held.heartbeat(done, total, text)
         step.refresh_from_db()
-        shown.append(step.progress_text)
-    assert shown == ["begun", "begun", "ended", "ended", "next", "all"]
+        texts.append(step.progress_text)
+    assert texts == ["begun", "begun", "ended", "ended", "next", "all"]
 
 
 def test_a_step_that_kills_its_worker_every_time_is_given_up() -> None:
@@ -370,8 +370,8 @@ def test_scoring_does_not_replace_the_candidates_of_a_stage_that_was_planned_mea
     monkeypatch.setattr(predictor_training, "score", slowly)
     assert jobs.run_step(step.pk)
     second = cast.stage_of(stage.study, 2)
-    kept = CandidateSet.objects.get(stage=second)
-    assert second.manifest["candidates"]["sha256"] == kept.file_sha256
+    candidate_set = CandidateSet.objects.get(stage=second)
+    assert second.manifest["candidates"]["sha256"] == candidate_set.file_sha256
 
 
 # Beat

@@ -111,9 +111,9 @@ def test_a_line_has_figures_intervals_and_the_difference_from_the_main_one(study
 
 
 def test_it_says_how_few_answers_decide_who_is_ahead(study: Study, admin_client: Client) -> None:
-    found = Evaluation.objects.get(predictor_run__name="same_task")
-    found.metrics["difference"]["weighted"]["lost"] = 3
-    found.save()
+    evaluation = Evaluation.objects.get(predictor_run__name="same_task")
+    evaluation.metrics["difference"]["weighted"]["lost"] = 3
+    evaluation.save()
     line = leaderboard(study)[1]
     assert (line.lost, leaderboard(study)[3].lost) == (3, None)
     sentence = (
@@ -277,10 +277,10 @@ def test_metrics_parts_and_sorts_are_the_instruments(other_kind: Study, capsys: 
     ]
     assert lines[1].figures["rmse"]["long"].high == 1 and lines[0].difference["rmse"]["everything"].value == -0.1
     call_command("leaderboard", "lengths", "--sort", "rmse", "--part", "long")
-    shown = capsys.readouterr().out
-    assert shown.splitlines()[0].split()[:7] == ["predictor", "role", "after", "on", "answers", "weighting", "n"]
-    assert " RMSE" in shown.splitlines()[0]
-    assert "RMSE: lower is better, the mean has 1.\n" in shown and "AUC" not in shown and "0.800" in shown
+    output = capsys.readouterr().out
+    assert output.splitlines()[0].split()[:7] == ["predictor", "role", "after", "on", "answers", "weighting", "n"]
+    assert " RMSE" in output.splitlines()[0]
+    assert "RMSE: lower is better, the mean has 1.\n" in output and "AUC" not in output and "0.800" in output
     for flag, known in (("--sort", "evaluated, trained, predictor, n, rmse"), ("--part", "everything, long")):
         with pytest.raises(SystemExit):
             call_command("leaderboard", "lengths", flag, "auc")

@@ -81,10 +81,12 @@ def test_a_step_is_another_one_for_another_version_of_the_priority(monkeypatch: 
     first = lifecycle.open_stage(cast.stage_of(study))
     readings.fill(first)
     lifecycle.close_stage(first)
-    one = cast.run_until(cast.stage_of(study), "score")
+    score_step = cast.run_until(cast.stage_of(study), "score")
     monkeypatch.setattr(readings.ByLength, "version", "4")
     steps = lifecycle.next_steps(cast.stage_of(study))
-    assert [step.kind for step in steps] == ["freeze", "score", "score"] and one.pk in {step.pk for step in steps}
+    assert [step.kind for step in steps] == ["freeze", "score", "score"] and score_step.pk in {
+        step.pk for step in steps
+    }
 
 
 def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it() -> None:
@@ -213,11 +215,11 @@ def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -
     assert len(top) == 18 and top <= set(rows["question"][inside].tolist())
     read = estimating._read(read_stage(stage, instrument, {}), "sampled", instrument, ())
     assert read is not None
-    found = estimating._score_moments(stage, read.part, rows)
-    assert found is not None
+    moments = estimating._score_moments(stage, read.part, rows)
+    assert moments is not None
     place = read.part.names.index("top")
-    assert found[0][place] == pytest.approx(rows[SCORE][inside].astype(float).mean(), rel=1e-9)
-    assert found[1][place] == pytest.approx(rows[SCORE][inside].astype(float).var(), rel=1e-9)
+    assert moments[0][place] == pytest.approx(rows[SCORE][inside].astype(float).mean(), rel=1e-9)
+    assert moments[1][place] == pytest.approx(rows[SCORE][inside].astype(float).var(), rel=1e-9)
 
 
 def test_policies_are_judged_by_the_chances_that_the_priority_gave() -> None:

@@ -57,10 +57,10 @@ def alone(step: JobStep) -> str:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scoring_parts, "PART", 10_000)
         assert jobs.run_step(step.pk)
-    found = scores_of(step)
+    scores = scores_of(step)
     CandidateSet.objects.all().delete()
     JobStep.objects.filter(pk=step.pk).update(state="queued", tries_left=TRIES, result={}, sent_at=None)
-    return found
+    return scores
 
 
 Event = Callable[[scoring_parts.PartHold], None]
@@ -269,9 +269,9 @@ def test_each_member_is_scored_in_parts_where_their_disagreement_counts(
     run, instrument = PredictorRun.objects.get(role="main"), instruments.of_study(step.stage.study)
     scorer = scoring_parts.RowScorer(run, [Path("one"), Path("two")], [], instrument)
     shared = scoring_parts.SharedScoring(held, scorer, "0" * 64)
-    found = scoring._chances(np.zeros(sum(SIZES), dtype=[("place", "<i4")]), shared, Uncertainty(by="disagreement"))
+    chances = scoring._chances(np.zeros(sum(SIZES), dtype=[("place", "<i4")]), shared, Uncertainty(by="disagreement"))
     assert asked == [(size, member) for member in (0, 1) for size in SIZES]
-    assert set(found["scores"]) == {0.5} and set(found["disagreement"]) == {0.25}
+    assert set(chances["scores"]) == {0.5} and set(chances["disagreement"]) == {0.25}
 
 
 def test_beat_asks_for_help_once_while_nobody_is_free(step: JobStep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,8 +298,8 @@ def test_two_helpers_never_have_the_same_part(step: JobStep, monkeypatch: pytest
     claimed: list[int] = []
 
     def both(_hold: scoring_parts.PartHold) -> None:
-        while (one := scoring_parts._claimed_by_helper(step.pk)) is not None:
-            claimed.append(one.row.pk)
+        while (part := scoring_parts._claimed_by_helper(step.pk)) is not None:
+            claimed.append(part.row.pk)
         ScoringPart.objects.filter(pk__in=claimed).update(state="queued", lease_until=None)
 
     before_each_part(monkeypatch, {1: both})

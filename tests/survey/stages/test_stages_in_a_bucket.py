@@ -53,7 +53,7 @@ def test_plans_and_predictors_of_a_bucket_are_those_of_a_folder(
     bucket.put(from_folder[1], b"other")
     assert "has changed: restore it from a backup" in str(verify_stage(second).differences)
     bucket.delete(from_folder[1])
-    (lost,) = [one for one in verify_stage(second).differences if one.startswith("candidates")]
+    (lost,) = [difference for difference in verify_stage(second).differences if difference.startswith("candidates")]
     assert f"a file is not in the storage ({from_folder[1][:2]}/{from_folder[1]})" in lost
 
 

@@ -251,7 +251,8 @@ def test_what_language_models_answered_at_training_and_at_prediction_is_noted(
     def answered(name: str) -> None:
         model = LanguageModel.objects.create(name=name)
         ModelAnswer.objects.bulk_create(
-            ModelAnswer(language_model=model, question=one, correct=bool(one.position % 2)) for one in questions
+            ModelAnswer(language_model=model, question=question, correct=bool(question.position % 2))
+            for question in questions
         )
 
     answered("first")
@@ -274,7 +275,7 @@ def test_what_language_models_answered_at_training_and_at_prediction_is_noted(
     page = admin_client.get(reverse("admin:survey_study_leaderboard", args=[stage.study.pk])).content.decode()
     assert escape(changed) in page
     lines = admin_client.get(f"/api/v1/studies/{stage.study.slug}/leaderboard/").json()
-    assert changed in {one["columns_read"] for one in lines}
+    assert changed in {line["columns_read"] for line in lines}
 
 
 def test_a_study_with_one_baseline_as_its_predictor_gets_the_other() -> None:
@@ -302,7 +303,7 @@ def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_i
     second = lifecycle.open_stage(cast.stage_of(stage.study, 2))
     cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
-    assert [found.predictor_run.name for found in Evaluation.objects.all()] == ["same_task"]
+    assert [stored_evaluation.predictor_run.name for stored_evaluation in Evaluation.objects.all()] == ["same_task"]
 
     monkeypatch.setattr(predictor_training, "train_member", train)
     lifecycle.retry_steps(stage)
@@ -311,7 +312,10 @@ def test_a_compared_predictor_that_fails_holds_nobody_up_and_is_judged_once_it_i
     assert [step.kind for step in second.job_steps.filter(state="queued")] == ["evaluate"]
     assert [step.kind for step in jobs.due_steps()] == ["evaluate"]
     jobs.run_inline(second)
-    assert sorted(found.predictor_run.name for found in Evaluation.objects.all()) == ["previous_correct", "same_task"]
+    assert sorted(stored_evaluation.predictor_run.name for stored_evaluation in Evaluation.objects.all()) == [
+        "previous_correct",
+        "same_task",
+    ]
 
 
 def test_judging_waits_for_a_predictor_that_still_trains() -> None:
@@ -346,10 +350,10 @@ def test_every_predictor_is_judged_by_the_designs_weights_with_the_naive_figure_
         scores = predictor_training.score(training.folders_of(run), inputs).astype(np.float64)
         figures = metrics_of(second, run.name)
         for weighting, used in (("weighted", weights), ("naive", None)):
-            found = expected(answers, scores, used)
+            by_hand = expected(answers, scores, used)
             assert figures[weighting]["n"] == 12
-            assert figures[weighting]["nll"]["overall"] == pytest.approx(found["nll"]["overall"], abs=1e-6)
-            assert figures[weighting]["auc"] == pytest.approx(found["auc"])
+            assert figures[weighting]["nll"]["overall"] == pytest.approx(by_hand["nll"]["overall"], abs=1e-6)
+            assert figures[weighting]["auc"] == pytest.approx(by_hand["auc"])
         low, high = figures["weighted"]["intervals"]["nll"]["overall"]
         assert low < figures["weighted"]["nll"]["overall"] < high
     weighted, naive = metrics_of(second, "same_task")["weighted"], metrics_of(second, "same_task")["naive"]
@@ -407,8 +411,8 @@ def expected_interval(stage: Stage, answers: list[Assignment], clusters: Any) ->
     scores = np.asarray([answer.slot.score for answer in answers], dtype=np.float64)
     rng = training.generator(stage.seed, "evaluation", "naive")
     parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-    found = evaluation.evaluate_with_intervals(labels, scores, parts, cluster=clusters, rng=rng)
-    return found["intervals"]["nll"]["overall"]
+    metrics = evaluation.evaluate_with_intervals(labels, scores, parts, cluster=clusters, rng=rng)
+    return metrics["intervals"]["nll"]["overall"]
 
 
 def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
@@ -419,8 +423,8 @@ def test_a_holdout_is_judged_by_itself_without_the_pairs_that_trained() -> None:
     hold_out(seen, like=stage.slots.first())
     cast.full_of_answers(second)
     jobs.run_inline(lifecycle.close_stage(second))
-    for found in Evaluation.objects.filter(stage=second):
-        assert (found.metrics["holdout"]["n"], found.metrics["naive"]["n"]) == (1, 10)
+    for stored_evaluation in Evaluation.objects.filter(stage=second):
+        assert (stored_evaluation.metrics["holdout"]["n"], stored_evaluation.metrics["naive"]["n"]) == (1, 10)
     assert second.job_steps.get(kind="evaluate").result["answers"] == {"sampled": 10, "holdout": 1}
 
 
@@ -453,7 +457,7 @@ def test_every_level_of_a_factor_is_judged_by_its_own_answers() -> None:
     under = whole["levels"]
     assert set(under) == {"mode=field", "mode=choice", "mode=slider"}
     for level, figures in under.items():
-        own = [one for one in answers if one.levels()["mode"] == level.removeprefix("mode=")]
+        own = [answer for answer in answers if answer.levels()["mode"] == level.removeprefix("mode=")]
         assert figures["naive"]["n"] == figures["weighted"]["n"] == len(own) > 0
     assert sum(figures["naive"]["n"] for figures in under.values()) == whole["naive"]["n"]
     assert "levels" not in whole["difference"]

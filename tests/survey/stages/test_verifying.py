@@ -45,8 +45,8 @@ def fresh(stage: Stage) -> Stage:
 def test_a_plan_with_every_role_is_rebuilt(kind: str) -> None:
     stage = planned(candidates={"kind": kind})
     assert {"sampled", "holdout", "control", "repeat"} == set(stage.slots.values_list("role", flat=True))
-    found = verify_stage(fresh(stage))
-    assert (found.differences, found.slots, found.answers) == ([], 30, None)
+    verification = verify_stage(fresh(stage))
+    assert (verification.differences, verification.slots, verification.answers) == ([], 30, None)
 
 
 def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
@@ -55,8 +55,8 @@ def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
     second = cast.stage_of(first.study, 2)
     assert second.manifest["predictor"]["name"] == "same_task"
     assert [verify_stage(stage).differences for stage in (fresh(first), second)] == [[], []]
-    found = verify_stage(fresh(first))
-    assert (found.answers, found.withdrawn) == (30, 0)
+    verification = verify_stage(fresh(first))
+    assert (verification.answers, verification.withdrawn) == (30, 0)
 
 
 def test_the_hash_of_an_answer_says_whose_it_is_and_to_which_slot() -> None:
@@ -87,8 +87,8 @@ def test_withdrawn_answers_are_counted_and_are_no_difference() -> None:
     lifecycle.freeze(stage)
     stage.snapshot.filter(number__in=[1, 2]).update(withdrawn_at=timezone.now())
     stage.snapshot.filter(number=3).update(withdrawn_at=timezone.now(), assignment=None)
-    found = verify_stage(fresh(stage))
-    assert (found.differences, found.answers, found.withdrawn) == ([], 30, 3)
+    verification = verify_stage(fresh(stage))
+    assert (verification.differences, verification.answers, verification.withdrawn) == ([], 30, 3)
 
 
 def change_slot(stage: Stage) -> None:

@@ -33,7 +33,7 @@ PILOTED: dict[str, Any] = {"stages": [{"sittings": 2, "pilot": True}, {"sittings
 
 def block(kind: str, **changes: Any) -> list[dict[str, Any]]:
     """The blocks of the cast with one changed."""
-    return [{**one, **changes} if one["kind"] == kind else one for one in cast.BASE["blocks"]]
+    return [{**block, **changes} if block["kind"] == kind else block for block in cast.BASE["blocks"]]
 
 
 def amend(study: Study, why: str = "a typo", **overrides: Any) -> Amendment:
@@ -61,7 +61,7 @@ def test_before_anything_is_planned_everything_but_the_name_may_change() -> None
     )
     study = fresh(study)
     assert study.config.sitting.items == 5 and study.seed == 8
-    assert [one.index for one in study.stages.all()] == [1]
+    assert [stage.index for stage in study.stages.all()] == [1]
     assert stage(study, 1).seed != 0 and made.was_locked is False
     keys = {change["key"]: (change["old"], change["new"]) for change in made.changes}
     assert keys["seed"] == (7, 8) and keys["sitting.items"] == (3, 5) and keys["stages.1.sittings"] == (4, 3)
@@ -111,7 +111,7 @@ def test_a_pilot_locks_nothing_and_what_follows_may_be_quite_different() -> None
     cast.walk(cast.begin(study))
     lifecycle.close_stage(stage(study, 1))
     jobs.run_inline(stage(study, 1))
-    shorter = [one for one in cast.BASE["blocks"] if one["kind"] != "form"]
+    shorter = [block for block in cast.BASE["blocks"] if block["kind"] != "form"]
     amend(study, why="the pilot took too long", blocks=shorter, sitting={"items": 2}, **PILOTED)
     opened = lifecycle.open_stage(stage(study, 2))
     assert opened.slots.count() == 8
@@ -171,7 +171,7 @@ REFUSED: dict[str, dict[str, Any]] = {
             ],
         )
     },
-    "blocks": {"blocks": [one for one in cast.BASE["blocks"] if one["kind"] != "form"]},
+    "blocks": {"blocks": [block for block in cast.BASE["blocks"] if block["kind"] != "form"]},
 }
 
 
@@ -231,7 +231,9 @@ def test_a_sitting_of_a_pilot_finishes_though_its_blocks_are_gone() -> None:
     study = cast.open_study(**PILOTED)
     sitting = cast.begin(study)
     cast.walk(sitting, until="form")
-    amend(study, blocks=[one for one in cast.BASE["blocks"] if one["kind"] not in ("form", "debriefing")], **PILOTED)
+    amend(
+        study, blocks=[block for block in cast.BASE["blocks"] if block["kind"] not in ("form", "debriefing")], **PILOTED
+    )
     sitting = Sitting.objects.get(pk=sitting.pk)
     step = current_step(sitting)
     assert step.kind == "form"
@@ -257,7 +259,7 @@ def test_a_pilots_report_has_remarks_to_a_question_that_came_while_it_ran() -> N
     later = cast.begin(fresh(study))
     step = cast.walk(later, until="form")
     advance(sitting=later, step=step.number, data=cast.answers_for(step, more="too long"))
-    assert ("What else?", "too long") in {(one.where, one.text) for one in pilot_report(fresh(study)).remarks}
+    assert ("What else?", "too long") in {(remark.where, remark.text) for remark in pilot_report(fresh(study)).remarks}
 
 
 def test_it_is_in_every_export(locked: Study, tmp_path: Path) -> None:
@@ -406,8 +408,8 @@ def test_how_many_are_paid_is_about_money_too_and_where_nobody_is_paid_it_is_not
     now = {"stages": [{"sittings": 2}], "sitting": {"items": 1}}
     listed = cast.study(panel=AT_LIST, **now)
     free = cast.study(slug="free", **now)
-    for one in (listed, free):
-        cast.join(editor, one, "editor", may_spend=False)
+    for study in (listed, free):
+        cast.join(editor, study, "editor", may_spend=False)
     assert changed_by(editor, listed, panel=AT_LIST, **{**now, **changes}) == keys
     assert changed_by(editor, free, slug="free", **{**now, **changes}) == []
 

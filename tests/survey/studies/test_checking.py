@@ -29,8 +29,8 @@ def checked(*, fee: float = 0.25, **overrides: Any) -> StudyCheck:
     return check_study(text=cast.study_text(**overrides), source_name="new.toml", fee=fee)
 
 
-def messages(found: StudyCheck, level: str = "problem") -> list[str]:
-    return [f"{one.field}: {one.message}" for one in found.findings if one.level == level]
+def messages(check: StudyCheck, level: str = "problem") -> list[str]:
+    return [f"{finding.field}: {finding.message}" for finding in check.findings if finding.level == level]
 
 
 @pytest.fixture(autouse=True)
@@ -39,17 +39,17 @@ def _bank(db: None) -> None:
 
 
 def test_a_good_file_has_no_problem_and_nothing_is_written() -> None:
-    found = checked()
-    assert not found.has_problems and messages(found) == []
-    assert (found.slug, found.bank, found.retention_until) == ("cast", "cast version 1", "2099-12-31")
+    check = checked()
+    assert not check.has_problems and messages(check) == []
+    assert (check.slug, check.bank, check.retention_until) == ("cast", "cast version 1", "2099-12-31")
     assert not Study.objects.exists() and not AuditEntry.objects.exists()
 
 
 def test_it_counts_sittings_and_slots_by_role() -> None:
-    found = checked(roles={"holdout": 0.3, "controls": 0}, stages=[{"sittings": 4, "pilot": True}, {"sittings": 8}])
-    assert [(stage.stage, stage.pilot, stage.sittings) for stage in found.stages] == [(1, True, 4), (2, False, 8)]
-    assert found.stages[1].slots["sampled"] + found.stages[1].slots["holdout"] == 24
-    assert found.stages[1].slots["holdout"] > 0 and found.stages[1].slots["controls"] == 0
+    check = checked(roles={"holdout": 0.3, "controls": 0}, stages=[{"sittings": 4, "pilot": True}, {"sittings": 8}])
+    assert [(stage.stage, stage.pilot, stage.sittings) for stage in check.stages] == [(1, True, 4), (2, False, 8)]
+    assert check.stages[1].slots["sampled"] + check.stages[1].slots["holdout"] == 24
+    assert check.stages[1].slots["holdout"] > 0 and check.stages[1].slots["controls"] == 0
 
 
 def test_it_adds_up_the_cost_with_the_fee() -> None:
@@ -83,8 +83,8 @@ def test_screen_outs_are_part_of_the_cost_and_under_the_cap() -> None:
     ],
 )
 def test_it_says_what_is_wrong_with_screen_outs(pay: Any, blocks: Any, level: str, words: str) -> None:
-    found = messages(checked(panel={**PAID, **pay}, blocks=blocks), level)
-    assert [words in one for one in found if one.startswith("panel.screen_out_pay")] == [True]
+    problems = messages(checked(panel={**PAID, **pay}, blocks=blocks), level)
+    assert [words in message for message in problems if message.startswith("panel.screen_out_pay")] == [True]
 
 
 def test_it_refuses_a_time_that_the_panel_would_refuse() -> None:
@@ -96,12 +96,12 @@ def test_it_refuses_a_time_that_the_panel_would_refuse() -> None:
 
 
 def test_it_refuses_pay_under_the_panels_minimum() -> None:
-    found = checked(panel={**PAID, "reward": 20}, texts={**cast.BASE["texts"], "minutes": 10})
-    assert messages(found) == [
+    check = checked(panel={**PAID, "reward": 20}, texts={**cast.BASE["texts"], "minutes": 10})
+    assert messages(check) == [
         "panel.reward: 1.20 USD an hour by the expected 10 minutes; the panel's minimum is 8.00: "
         "make it 134 or more, or the sitting shorter"
     ]
-    assert found.pay is not None and found.pay.minimum == 800
+    assert check.pay is not None and check.pay.minimum == 800
 
 
 def test_it_refuses_a_file_without_a_term_or_with_one_that_is_past() -> None:
@@ -121,9 +121,11 @@ def test_it_refuses_a_cap_that_does_not_cover_the_rewards() -> None:
 
 def test_it_says_what_creating_would_refuse_at_its_line() -> None:
     text = cast.study_text(instrument={"options": {"threshold": 200}}, questions={"tasks": ["nothing"]})
-    found = check_study(text=text, source_name="new.toml")
-    assert {one.field for one in found.findings if one.level == "problem"} == {"instrument.options.threshold"}
-    line = next(one.line for one in found.findings if one.level == "problem")
+    check = check_study(text=text, source_name="new.toml")
+    assert {finding.field for finding in check.findings if finding.level == "problem"} == {
+        "instrument.options.threshold"
+    }
+    line = next(finding.line for finding in check.findings if finding.level == "problem")
     assert line is not None and text.splitlines()[line - 1].startswith("threshold")
     broken = check_study(text=cast.study_text(sittings=1), source_name="new.toml")
     assert broken.has_problems and broken.findings[0].field == "sittings"
@@ -134,24 +136,28 @@ def test_a_message_with_colons_and_numbers_arrives_whole(source_name: str) -> No
     text = cast.study_text(
         instrument={"options": {"stranger": 1}}, panel={**cast.PROLIFIC, "exclude_people_of": ["not-there"]}
     ).replace("stranger", '"a:3: b"')
-    found = check_study(text=text, source_name=source_name)
+    check = check_study(text=text, source_name=source_name)
     with pytest.raises(FileErrors) as refused:
         create_study(text=text, source_name=source_name)
-    wanted = [(one.line, one.field, one.message) for one in refused.value.problems]
-    assert [(one.line, one.field, one.message) for one in found.findings if one.level == "problem"] == wanted
-    (option,) = (one for one in found.findings if "a:3: b" in one.field)
+    wanted = [(problem.line, problem.field, problem.message) for problem in refused.value.problems]
+    assert [
+        (finding.line, finding.field, finding.message) for finding in check.findings if finding.level == "problem"
+    ] == wanted
+    (option,) = (finding for finding in check.findings if "a:3: b" in finding.field)
     assert option.field == "instrument.options.a:3: b" and option.message.startswith("unknown option; ")
-    assert [one.line for one in refused.value.problems] == sorted(one.line or 0 for one in refused.value.problems)
+    assert [problem.line for problem in refused.value.problems] == sorted(
+        problem.line or 0 for problem in refused.value.problems
+    )
 
 
 def test_a_bank_that_is_not_loaded_is_a_remark() -> None:
-    found = checked(bank="unheard_of")
-    assert messages(found) == []
-    assert any(remark.startswith("bank: ") for remark in messages(found, "remark"))
+    check = checked(bank="unheard_of")
+    assert messages(check) == []
+    assert any(remark.startswith("bank: ") for remark in messages(check, "remark"))
 
 
 def test_it_remarks_on_what_ethics_boards_expect() -> None:
-    bare = [one for one in cast.BASE["blocks"] if one["kind"] in ("consent", "items", "end")]
+    bare = [block for block in cast.BASE["blocks"] if block["kind"] in ("consent", "items", "end")]
     remarks = messages(checked(blocks=bare, texts={"minutes": 3}), "remark")
     for expected in (
         "no debriefing",
@@ -174,14 +180,14 @@ def test_it_names_the_codes_and_what_the_panel_does_on_them() -> None:
 
 
 def test_missing_words_of_a_language_are_problems() -> None:
-    found = checked(texts={**cast.BASE["texts"], "languages": ["en", "de"]})
-    assert any('has no text in "de"' in problem for problem in messages(found))
+    check = checked(texts={**cast.BASE["texts"], "languages": ["en", "de"]})
+    assert any('has no text in "de"' in problem for problem in messages(check))
 
 
 def test_a_study_that_is_there_is_checked_as_amended() -> None:
     cast.open_study()
-    found = checked(seed=8)
-    assert any("amend_study" in remark for remark in messages(found, "remark"))
+    check = checked(seed=8)
+    assert any("amend_study" in remark for remark in messages(check, "remark"))
 
 
 @pytest.mark.slow
@@ -203,19 +209,19 @@ def test_the_command_ends_with_status_1_where_something_would_stop_it(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_the_files_that_come_along_have_no_problem(path: Path) -> None:
-    found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
-    assert messages(found) == []
+    check = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name)
+    assert messages(check) == []
 
 
 def test_it_adds_up_the_sampled_slots_that_predictors_learn_from() -> None:
     design = {"kind": "epsilon_greedy"}
-    found = checked(
+    check = checked(
         roles={"holdout": 0, "controls": 0},
         stages=[{"sittings": 2, "pilot": True}, {"sittings": 4}, {"sittings": 5, "design": design}],
         predictor={"name": "same_task"},
     )
-    items = [stage.slots["sampled"] for stage in found.stages]
-    assert [stage.sampled_so_far for stage in found.stages] == [None, items[1], items[1] + items[2]]
+    items = [stage.slots["sampled"] for stage in check.stages]
+    assert [stage.sampled_so_far for stage in check.stages] == [None, items[1], items[1] + items[2]]
 
 
 def test_it_says_what_a_test_stage_asks_for_and_refuses_a_pool_without_enough_at_the_ends() -> None:
@@ -227,16 +233,18 @@ def test_it_says_what_a_test_stage_asks_for_and_refuses_a_pool_without_enough_at
     assert (test.items, test.responses_per_item, test.from_top, test.from_bottom) == (6, 4, 4, 2)
     assert (test.ties, test.candidates) == ("left_out", 31)  # ceil(0.1 * 31) = 4 and ceil(0.1 * 30) = 3.
     # What predictions will be about is not known yet, so that the way out is said before anybody is paid.
-    (remark,) = [one for one in messages(checked(**common), "remark") if one.startswith("stages.2")]
+    (remark,) = [message for message in messages(checked(**common), "remark") if message.startswith("stages.2")]
     assert "plan_stage" in remark and "2 --short-booklets" in remark
     few = messages(checked(**common, candidates={"size": 30}))
-    assert any(one.startswith("candidates.size: 30: stage 2 draws 4 items from the top 0.1") for one in few)
-    assert not any(one.startswith("candidates.size") for one in messages(checked(**common, candidates={"size": 31})))
+    assert any(message.startswith("candidates.size: 30: stage 2 draws 4 items from the top 0.1") for message in few)
+    assert not any(
+        message.startswith("candidates.size") for message in messages(checked(**common, candidates={"size": 31}))
+    )
 
 
 def test_ties_belong_to_test_sets() -> None:
-    found = checked(stages=[{"sittings": 4, "ties": "label_1"}])
-    assert messages(found) == ["stages.1.ties: only a test set has majority labels: remove it"]
+    check = checked(stages=[{"sittings": 4, "ties": "label_1"}])
+    assert messages(check) == ["stages.1.ties: only a test set has majority labels: remove it"]
     with_default = {"kind": "test_set"}
     assert StageConfig.model_validate({"sittings": 4, "design": with_default}).ties == "label_0"
     assert StageConfig.model_validate({"sittings": 4}).ties is None
@@ -244,8 +252,8 @@ def test_ties_belong_to_test_sets() -> None:
 
 def test_the_papers_study_has_the_papers_numbers() -> None:
     path = Path(settings.BASE_DIR, "studies", "example-paper.toml")
-    found = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name, fee=1 / 3)
-    assert [stage.sampled_so_far for stage in found.stages] == [
+    check = check_study(text=path.read_text(encoding="utf-8"), source_name=path.name, fee=1 / 3)
+    assert [stage.sampled_so_far for stage in check.stages] == [
         8_805,
         10_410,
         12_015,
@@ -255,15 +263,15 @@ def test_the_papers_study_has_the_papers_numbers() -> None:
         18_480,
         None,
     ]
-    assert all(stage.slots["holdout"] == stage.slots["controls"] == 0 for stage in found.stages)
-    test = found.stages[-1].test
-    assert test is not None and found.stages[-1].slots["sampled"] == 492 * 9
+    assert all(stage.slots["holdout"] == stage.slots["controls"] == 0 for stage in check.stages)
+    test = check.stages[-1].test
+    assert test is not None and check.stages[-1].slots["sampled"] == 492 * 9
     assert (test.items, test.from_top, test.from_bottom, test.top_fraction, test.bottom_fraction) == (
         *(492, 328, 164),
         *(0.01, 0.01),
     )
-    assert found.cost is not None
-    assert (found.cost.people, found.cost.rewards, found.cost.total) == (1_528, 382_000, 509_333)
+    assert check.cost is not None
+    assert (check.cost.people, check.cost.rewards, check.cost.total) == (1_528, 382_000, 509_333)
     words = path.read_text(encoding="utf-8")
     for said in ("1,528 people", "3,820 USD", "5,093 USD", "18,480"):
         assert said in words
@@ -329,8 +337,8 @@ def test_it_says_when_a_stage_ends_by_itself(tmp_path: Path) -> None:
     )
 
 
-def fields(found: StudyCheck, level: str = "remark") -> set[str]:
-    return {one.field for one in found.findings if one.level == level}
+def fields(check: StudyCheck, level: str = "remark") -> set[str]:
+    return {finding.field for finding in check.findings if finding.level == level}
 
 
 def test_money_is_compared_at_its_bounds() -> None:
@@ -342,7 +350,10 @@ def test_money_is_compared_at_its_bounds() -> None:
     # 1200 of rewards, and 300 of fees at 25 %.
     for cap, is_said in ((1499, True), (1500, False), (1200, True)):
         said = messages(checked(panel={**PAID, "spending_cap": cap}), "remark")
-        assert any(one.startswith("panel.spending_cap") and "about 1500 in all" in one for one in said) is is_said, cap
+        assert (
+            any(message.startswith("panel.spending_cap") and "about 1500 in all" in message for message in said)
+            is is_said
+        ), cap
     cost = checked(panel={**PAID, "reward": 1}, fee=0.25, stages=[{"sittings": 2, "pilot": True}, {"sittings": 5}]).cost
     assert cost is not None and (cost.people, cost.rewards, cost.fee, cost.total) == (7, 7, 2, 9)
 
@@ -365,20 +376,26 @@ def test_it_remarks_on_what_a_panel_needs() -> None:
     unpaid = {name: value for name, value in PAID.items() if name != "reward"}
     assert "panel.reward" in fields(checked(panel=unpaid)) and "panel.reward" not in fields(checked())
     # Who pays nobody needs no pilot.
-    assert any("no pilot" in one for one in messages(checked(panel=PAID), "remark"))
-    assert not any("no pilot" in one for one in messages(checked(), "remark"))
+    assert any("no pilot" in message for message in messages(checked(panel=PAID), "remark"))
+    assert not any("no pilot" in message for message in messages(checked(), "remark"))
     piloted = checked(panel=PAID, stages=[{"sittings": 1, "pilot": True}, *stages])
-    assert not any("no pilot" in one for one in messages(piloted, "remark"))
+    assert not any("no pilot" in message for message in messages(piloted, "remark"))
 
 
 def test_it_remarks_on_nothing_that_is_there() -> None:
     """Of what ethics boards ask for, the file of the cast has all but a long consent."""
-    remarks = [one for one in messages(checked(), "remark") if one.startswith(("blocks", "texts"))]
-    assert not [one for one in remarks if "no debriefing" in one or "no instructions" in one or "no compreh" in one]
+    remarks = [message for message in messages(checked(), "remark") if message.startswith(("blocks", "texts"))]
+    assert not [
+        remark
+        for remark in remarks
+        if "no debriefing" in remark or "no instructions" in remark or "no compreh" in remark
+    ]
     for length, is_said in ((199, True), (200, False)):
-        blocks = [{**one, "text": "x" * length} if one["kind"] == "consent" else one for one in cast.BASE["blocks"]]
+        blocks = [
+            {**block, "text": "x" * length} if block["kind"] == "consent" else block for block in cast.BASE["blocks"]
+        ]
         said = messages(checked(blocks=blocks), "remark")
-        assert any(f"the consent has {length} characters" in one for one in said) is is_said
+        assert any(f"the consent has {length} characters" in message for message in said) is is_said
 
 
 @pytest.mark.parametrize(
@@ -391,11 +408,11 @@ def test_places_of_a_quota_that_could_never_fill_a_stage(
     asked = {"kind": "form", "name": "you", "fields": [ADULT]}
     cells = [{"name": "adult", "places": places, "answers": {"adult": ["Yes"]}}]
     blocks = [*cast.BASE["blocks"][:2], asked, *cast.BASE["blocks"][2:]]
-    found = checked(
+    check = checked(
         blocks=blocks, quotas=[{"name": "q", "otherwise": otherwise, "cells": cells}], stages=[{"sittings": 4}]
     )
-    assert any("so it can never be full" in one for one in messages(found)) is is_short
-    assert any("in no cell, and so " in one for one in messages(found, "remark")) is is_unplaced
+    assert any("so it can never be full" in message for message in messages(check)) is is_short
+    assert any("in no cell, and so " in message for message in messages(check, "remark")) is is_unplaced
 
 
 @pytest.mark.slow
@@ -405,13 +422,13 @@ def test_waves_are_compared_at_their_bounds() -> None:
     waves = [{"after_days": 10, "open_days": 2}]
 
     def said(days: int, *, places: int = 4, open_days: int = 2) -> set[str]:
-        found = checked(
+        check = checked(
             panel=links,
             stages=[{"sittings": 1, "pilot": True}, {"sittings": 4}, {"sittings": places, "wave": 2}],
             waves=[{**waves[0], "open_days": open_days}],
             data={"retention_until": (today + timedelta(days=days)).isoformat()},
         )
-        return {f"{one.field} {one.level}" for one in found.findings}
+        return {f"{finding.field} {finding.level}" for finding in check.findings}
 
     last = 10 + 2
     assert "data.retention_until problem" not in said(last)
@@ -431,6 +448,6 @@ def test_a_set_of_filters_that_waves_cannot_add_to_is_a_problem() -> None:
 def test_a_users_file_is_a_new_study_and_a_commands_the_next_file_of_its_study(django_user_model: Any) -> None:
     cast.study()
     reader = django_user_model.objects.create_superuser("reader")
-    found = check_study(text=cast.study_text(seed=8), source_name="new.toml", reader=reader)
-    assert any("exists already" in one for one in messages(found))
-    assert not any("exists already" in one for one in messages(checked(seed=8)))
+    check = check_study(text=cast.study_text(seed=8), source_name="new.toml", reader=reader)
+    assert any("exists already" in message for message in messages(check))
+    assert not any("exists already" in message for message in messages(checked(seed=8)))

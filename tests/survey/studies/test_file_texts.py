@@ -64,12 +64,14 @@ def test_tables_that_are_missing_are_made_and_values_that_are_emptied_go() -> No
 
 def test_conditions_are_added_changed_and_removed() -> None:
     text = file_texts.changed(TEXT, {"conditions": "framing: plain, warm\nlength: short, long, longer"})
-    assert [(one.factor, one.levels) for one in parse(text).conditions] == [
+    assert [(condition.factor, condition.levels) for condition in parse(text).conditions] == [
         ("framing", ["plain", "warm"]),
         ("length", ["short", "long", "longer"]),
     ]
     fewer = file_texts.changed(text, {"conditions": "length: short, long"})
-    assert [(one.factor, one.levels) for one in parse(fewer).conditions] == [("length", ["short", "long"])]
+    assert [(condition.factor, condition.levels) for condition in parse(fewer).conditions] == [
+        ("length", ["short", "long"])
+    ]
     assert parse(file_texts.changed(fewer, {"conditions": ""})).conditions == []
 
 
@@ -87,7 +89,7 @@ def test_a_broken_text_is_left_to_its_writer() -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", [one.name for one in file_texts.STARTING_FILES])
+@pytest.mark.parametrize("name", [starting_file.name for starting_file in file_texts.STARTING_FILES])
 def test_every_template_is_a_sound_file_with_a_seed_of_its_own(name: str) -> None:
     first, second = file_texts.starting_text(name), file_texts.starting_text(name)
     assert parse(first).seed != parse(second).seed
@@ -129,9 +131,9 @@ def test_a_seed_that_does_not_fill_the_booklets_is_replaced_and_other_problems_a
     cast.small_bank(24)
     tight = {"bank": "small", "sitting": {"items": 4}, "stages": [{"sittings": 6}], "candidates": {"size": 300}}
     texts = [cast.study_text(**tight, seed=seed) for seed in range(40)]
-    found = [file_texts.with_fitting_seed(text) for text in texts]
-    assert any(new != text for text, new in zip(texts, found, strict=True)), "some of these seeds do not fit"
-    changed = next(new for text, new in zip(texts, found, strict=True) if new != text)
+    fitted_texts = [file_texts.with_fitting_seed(text) for text in texts]
+    assert any(new != text for text, new in zip(texts, fitted_texts, strict=True)), "some of these seeds do not fit"
+    changed = next(new for text, new in zip(texts, fitted_texts, strict=True) if new != text)
     create_study(text=changed, source_name="new.toml")
     broken = cast.study_text(bank="lost")
     assert file_texts.with_fitting_seed(broken) == broken

@@ -32,14 +32,14 @@ def owner(study: Study) -> User:
     return made
 
 
-def again(one: User) -> User:
+def again(user: User) -> User:
     """As the next request reads it."""
-    return User.objects.get(pk=one.pk)
+    return User.objects.get(pk=user.pk)
 
 
-def invited(study: Study, by: User, **given: Any) -> tuple[StudyInvitation, str]:
-    given = {"role": "editor", "may_spend": False, "now": timezone.now(), **given}
-    return members.invite(study, by=by, **given)
+def invited(study: Study, by: User, **options: Any) -> tuple[StudyInvitation, str]:
+    options = {"role": "editor", "may_spend": False, "now": timezone.now(), **options}
+    return members.invite(study, by=by, **options)
 
 
 def test_who_creates_a_study_owns_it_and_may_spend() -> None:
@@ -80,11 +80,11 @@ def test_an_invitation_makes_one_person_a_member(study: Study, owner: User) -> N
     made, secret = invited(study, owner)
     now = timezone.now()
     assert secret not in str(StudyInvitation.objects.values().get())
-    found = members.find_invitation(secret, now)
+    invitation = members.find_invitation(secret, now)
     first, second = user("first"), user("second")
-    assert members.accept(found, user=first, now=now).role == "editor"
+    assert members.accept(invitation, user=first, now=now).role == "editor"
     with pytest.raises(NotFound):
-        members.accept(found, user=second, now=now)  # Found before the first one accepted it.
+        members.accept(invitation, user=second, now=now)  # Found before the first one accepted it.
     with pytest.raises(NotFound):
         members.find_invitation(secret, now)
     made.refresh_from_db()

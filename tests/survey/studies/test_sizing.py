@@ -14,7 +14,7 @@ SIZED = {"bank": "small", "roles": {"holdout": 0, "controls": 0}, "predictor": {
 def refusals(**overrides: object) -> list[str]:
     with pytest.raises(FileErrors) as refused:
         create_study(text=cast.study_text(**{**SIZED, **overrides}), source_name="new.toml")
-    return [f"{one.field}: {one.message}" for one in refused.value.problems]
+    return [f"{problem.field}: {problem.message}" for problem in refused.value.problems]
 
 
 def test_too_many_items_are_refused_with_the_largest_number_that_fits() -> None:
@@ -45,9 +45,9 @@ def test_too_many_sittings_of_a_greedy_stage_are_refused_with_the_largest_number
 def test_the_checker_says_the_limits_of_a_file_that_fits() -> None:
     cast.small_bank(20)
     text = cast.study_text(**SIZED, sitting={"items": 4}, stages=[{"sittings": 10}], candidates={"size": 100})
-    found = check_study(text=text, source_name="new.toml", sizes=True)
-    assert not found.has_problems
-    (said,) = found.sizes
+    check = check_study(text=text, source_name="new.toml", sizes=True)
+    assert not check.has_problems
+    (said,) = check.sizes
     assert said.startswith("20 questions, stage 1 (uniform): at most 10 items a sitting")
     assert "with 4 items at most 25 sittings" in said
 

@@ -72,8 +72,8 @@ def filled_copy(study: Study) -> Study:
 def rows_of_all() -> dict[str, int]:
     """How many rows there are in every table but the audit, which keeps everything."""
     models = apps.get_models(include_auto_created=True)
-    kept = ("AuditEntry", "AuditSeal")
-    return {model.__name__: model._base_manager.count() for model in models if model.__name__ not in kept}
+    audit_names = ("AuditEntry", "AuditSeal")
+    return {model.__name__: model._base_manager.count() for model in models if model.__name__ not in audit_names}
 
 
 def test_a_copy_is_a_study_of_its_own_with_the_same_file() -> None:
@@ -166,8 +166,8 @@ def test_the_address_of_a_preview_leads_through_all_pages_in_the_chosen_language
     assert (sitting.stage.study, sitting.state, sitting.levels()) == (copy, "complete", {"mood": "hurried"})
     assert sitting.conditions.get().probability == 1.0
     # A code is shown where a panel asks for it.
-    shown = "TEST-COMPLETED" if panels.of_study(copy).has_submissions else 'data-outcome="completed"'
-    assert shown in visitor.get(f"/s/{copy.slug}/sitting").content.decode()
+    end_text = "TEST-COMPLETED" if panels.of_study(copy).has_submissions else 'data-outcome="completed"'
+    assert end_text in visitor.get(f"/s/{copy.slug}/sitting").content.decode()
     # The same address once more is another walk.
     visitor.get(address, follow=True)
     pages.go_to(visitor, "item", slug=copy.slug)
@@ -297,7 +297,7 @@ def test_no_report_takes_it_for_another_study() -> None:
     beliefs = cast.small_study(slug="beliefs", on=own.bank)
     copy = test_copies.make_copy(own)
     entry, report = reports.load(beliefs, "human_calibration")
-    (argument,) = [one for one in report.arguments if one.names_studies]
+    (argument,) = [argument for argument in report.arguments if argument.names_studies]
     assert reports.choices_of(beliefs, entry, argument) == ["own"]
     assert reports._seen([copy.slug, "own"], None) == ["own"]
 
@@ -309,7 +309,7 @@ def test_it_is_in_no_list_no_alert_and_no_figure_of_the_site() -> None:
         cast.walk(cast.begin(stage.study))
     assert free_capacity(stage) == 0
     assert list(causes.full_stages(stage.opened_at)) == []
-    counts = {one.name: sum(sample.value for sample in one.samples) for one in _Figures().collect()}
+    counts = {metric.name: sum(sample.value for sample in metric.samples) for metric in _Figures().collect()}
     assert counts["hunch_sittings"] == counts["hunch_assignments"] == counts["hunch_open_slots"] == 0
     Study.objects.filter(pk=stage.study_id).update(test_of=None, slug="now-real")
     assert [trouble.subject for trouble in causes.full_stages(stage.opened_at)] == ["now-real stage 1"]
@@ -318,8 +318,8 @@ def test_it_is_in_no_list_no_alert_and_no_figure_of_the_site() -> None:
 def test_its_export_says_so_in_every_table_and_the_studys_does_not(tmp_path: Any) -> None:
     study = cast.small_study()
     copy = filled.answer(test_stages.open_copy(study)).study
-    for one, ending in ((study, False), (copy, True)):
-        for written in write_export(one, tmp_path / one.slug):
+    for own_study, ending in ((study, False), (copy, True)):
+        for written in write_export(own_study, tmp_path / own_study.slug):
             if written.path.suffix == ".csv" and written.path.name != "codebook.csv":
                 head, *rows = written.path.read_text().splitlines()
                 assert head.endswith(",is_test") == ending, written.path

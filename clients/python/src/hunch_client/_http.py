@@ -134,5 +134,5 @@ def _params(query: Query | None) -> httpx.QueryParams | None:
     pairs: list[tuple[str, str | int | float | bool | None]] = []
     for name, value in (query or {}).items():
         values = [value] if isinstance(value, str | int) else value
-        pairs += [(name, str(one)) for one in values]
+        pairs += [(name, str(value)) for value in values]
     return httpx.QueryParams(pairs) if pairs else None

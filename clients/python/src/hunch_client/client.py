@@ -23,10 +23,10 @@ T = TypeVar("T")
 PIECE = 1024 * 1024  # bytes
 
 
-def _known(kind: type[T], given: Mapping[str, Any], **further: Any) -> T:
+def _known(kind: type[T], data: Mapping[str, Any], **further: Any) -> T:
     """An object of what the server says, without what this client does not know."""
-    names = {one.name for one in fields(kind) if one.init}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in given.items() if name in names}, **further)
+    names = {field.name for field in fields(kind) if field.init}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in data.items() if name in names}, **further)
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Stage:
         """Queue its failed steps again; `retried` says how many."""
         return self._do("retry")
 
-    def _do(self, action: str, **given: Any) -> "Stage":
-        return self.study._stage(self.study._http.post(self.study._at(f"stages/{self.number}/{action}/"), given))
+    def _do(self, action: str, **arguments: Any) -> "Stage":
+        return self.study._stage(self.study._http.post(self.study._at(f"stages/{self.number}/{action}/"), arguments))
 
 
 @dataclass
@@ -132,8 +132,8 @@ class Job:
         return self.state not in ("queued", "running")
 
     def refresh(self) -> "Job":
-        found = _known(Job, self._http.get(self.url), _http=self._http)
-        self.__dict__.update(found.__dict__)
+        job = _known(Job, self._http.get(self.url), _http=self._http)
+        self.__dict__.update(job.__dict__)
         return self
 
     def cancel(self) -> "Job":
@@ -279,11 +279,11 @@ class Study:
         """The answers as a data frame of pandas: missing values are missing, times are times."""
         import pandas
 
-        found = pandas.read_csv(BytesIO(self.csv(stage=stage, condition=condition)), low_memory=False)
-        for name in found.columns:
+        frame = pandas.read_csv(BytesIO(self.csv(stage=stage, condition=condition)), low_memory=False)
+        for name in frame.columns:
             if name.endswith("_at"):
-                found[name] = pandas.to_datetime(found[name], utc=True, format="ISO8601")
-        return found
+                frame[name] = pandas.to_datetime(frame[name], utc=True, format="ISO8601")
+        return frame
 
     def estimates(self, *, by: Sequence[str] = (), condition: Mapping[str, str] | None = None) -> Row:
         return dict(self._http.get(self._at("estimates/"), {**_chosen(None, condition), "by": list(by)}))
@@ -301,8 +301,8 @@ class Study:
 
     def ask(self, kind: str, **arguments: str | Iterable[str]) -> Job:
         """Ask a worker for something that takes long. Who asks the same again while it goes on gets the same job."""
-        given = {name: [value] if isinstance(value, str) else list(value) for name, value in arguments.items()}
-        made = self._http.post(self._at("jobs/"), {"kind": kind, "arguments": given})
+        lists = {name: [value] if isinstance(value, str) else list(value) for name, value in arguments.items()}
+        made = self._http.post(self._at("jobs/"), {"kind": kind, "arguments": lists})
         return _known(Job, made, _http=self._http)
 
     def jobs(self) -> list[Job]:
@@ -341,9 +341,9 @@ class Hunch:
         Raises:
             HunchError: there is none, or you are no member.
         """
-        found = Study(slug, self._http)
-        found.overview()
-        return found
+        study = Study(slug, self._http)
+        study.overview()
+        return study
 
     def check(self, file: str | Path) -> Overview:
         """What a study file would make. Nothing is stored.
@@ -393,8 +393,8 @@ def _plain_name(name: str) -> str:
 
 
 def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(PIECE):
-            found.update(piece)
-    return found.hexdigest()
+            digest.update(piece)
+    return digest.hexdigest()

@@ -20,11 +20,11 @@ def event_of(body: bytes, header: str, secret: str, *, now: float | None = None)
         EventRefused: it does not fit, or is more than five minutes old.
     """
     parts = dict(part.split("=", 1) for part in header.split(",") if "=" in part)
-    at, given = parts.get("t", ""), parts.get("v1", "")
+    at, signature = parts.get("t", ""), parts.get("v1", "")
     if not (at.isascii() and at.isdigit() and len(at) < 16):
         raise EventRefused("the signature has no time")
     expected = hmac.new(secret.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(expected.encode(), given.encode()):
+    if not hmac.compare_digest(expected.encode(), signature.encode()):
         raise EventRefused("the signature is wrong")
     if abs((time.time() if now is None else now) - int(at)) > TOLERANCE:
         raise EventRefused("the signature is too old")

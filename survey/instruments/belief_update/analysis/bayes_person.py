@@ -49,8 +49,8 @@ def bayes_slope(
     person = np.unique(answers.person, return_inverse=True)[1].reshape(-1)
 
     def stated(moved: np.ndarray) -> np.ndarray:
-        found = points(start + moved)
-        rounded = grid * np.round(found / grid) if grid else found
+        percent = points(start + moved)
+        rounded = grid * np.round(percent / grid) if grid else percent
         return log_odds(rounded, clip=clip) - start
 
     count = np.maximum(np.bincount(answers.item, minlength=items), 1)
@@ -76,7 +76,7 @@ def _single_changes(answers: StepAnswers, single: np.ndarray) -> _Parts:
     total = np.bincount(cell, weights=single, minlength=answers.correct.size)
     mean = total / np.maximum(count, 1)
     noise = float(((single - mean[cell]) ** 2).sum()) / max(int((count[count > 0] - 1).sum()), 1)
-    found, left = np.zeros(len(mean)), np.zeros(len(mean))
+    middles, left = np.zeros(len(mean)), np.zeros(len(mean))
     for outcome in (True, False):
         of = answers.correct.reshape(-1) == outcome
         seen = of & (count > 0)
@@ -85,9 +85,9 @@ def _single_changes(answers: StepAnswers, single: np.ndarray) -> _Parts:
         middle = float(total[seen].sum() / count[seen].sum())
         spread = max(float(np.var(mean[seen]) - noise * np.mean(1 / count[seen])), SMALLEST)
         share = np.where(count > 0, spread / (spread + noise / np.maximum(count, 1)), 0.0)[of]
-        found[of] = middle + share * (mean[of] - middle)
+        middles[of] = middle + share * (mean[of] - middle)
         left[of] = spread * (1 - share)
-    return _Parts(found.reshape(shape), left.reshape(shape))
+    return _Parts(middles.reshape(shape), left.reshape(shape))
 
 
 def _strengths(answers: StepAnswers, whole: np.ndarray, total: np.ndarray) -> _Parts:

@@ -42,22 +42,22 @@ def weights(name: str, steps: int, kept: float = KEPT) -> np.ndarray:
         ValueError: no way has that name, or it adds points, which has no weights in log-odds.
     """
     place = np.arange(steps)
-    found = {
+    values = {
         "bayes": np.ones(steps),
         "averaging": np.full(steps, 1 / steps),
         "anchoring": kept**place,
         "recency": kept ** (steps - 1 - place),
     }
-    if name not in found:
-        raise ValueError(f"{name!r} has no weights in log-odds; there are {', '.join(found)}")
-    return found[name]
+    if name not in values:
+        raise ValueError(f"{name!r} has no weights in log-odds; there are {', '.join(values)}")
+    return values[name]
 
 
 def log_odds(points: ArrayLike, *, clip: float) -> np.ndarray:
     """Beliefs in percentage points as log-odds; those nearer than `clip` points to 0 or 100 count as that."""
     share = np.clip(np.asarray(points, dtype=np.float64), clip, 100 - clip) / 100
-    found: np.ndarray = np.log(share / (1 - share))
-    return found
+    logits: np.ndarray = np.log(share / (1 - share))
+    return logits
 
 
 def points(logits: ArrayLike) -> np.ndarray:
@@ -82,8 +82,8 @@ def after_each(name: str, start: ArrayLike, changes: Sequence[ArrayLike]) -> lis
             begin + np.tensordot(weights(name, step), np.stack(np.broadcast_arrays(*each[:step])), axes=1)
             for step in range(1, len(each) + 1)
         ]
-    total, found = points(begin), []
+    total, totals = points(begin), []
     for change in each:
         total = total + points(begin + change) - points(begin)
-        found.append(log_odds(total, clip=0.5))
-    return found
+        totals.append(log_odds(total, clip=0.5))
+    return totals

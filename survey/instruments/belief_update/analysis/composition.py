@@ -71,10 +71,10 @@ class Composition:
 
     def distance(self, name: str) -> tuple[float, float | None]:
         """How far the weights lie from those of a way: the Wald statistic, and the way's parameter where it has one."""
-        found = np.array([one.value for one in self.weights], dtype=np.float64)
+        own_weights = np.array([weight.value for weight in self.weights], dtype=np.float64)
         inverse = np.linalg.pinv(self.covariance)
         tried = np.linspace(0, 1, 201) if name in FREE else np.array([np.nan])
-        gaps = np.stack([found - weights(name, len(found), kept) for kept in tried])
+        gaps = np.stack([own_weights - weights(name, len(own_weights), kept) for kept in tried])
         values = np.einsum("ti,ij,tj->t", gaps, inverse, gaps)
         best = int(np.argmin(values))
         return float(values[best]), float(tried[best]) if name in FREE else None
@@ -107,9 +107,13 @@ class _Moments:
     total: float
     of_total: tuple[np.ndarray, np.ndarray]
 
-    def explained(self, found: np.ndarray) -> float | None:
+    def explained(self, step_weights: np.ndarray) -> float | None:
         cross, single = self.of_total
-        return None if self.total <= 0 else float((2 * found @ cross - found @ single @ found) / self.total)
+        return (
+            None
+            if self.total <= 0
+            else float((2 * step_weights @ cross - step_weights @ single @ step_weights) / self.total)
+        )
 
 
 def orders_of(steps: int) -> np.ndarray:
@@ -125,10 +129,10 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
         in_points: changes in points (as fractions) instead of log-odds.
     """
     every = orders_of(answers.steps)
-    shown = (answers.order[:, None, :] == every[None]).all(axis=2).argmax(axis=1)
+    order_number = (answers.order[:, None, :] == every[None]).all(axis=2).argmax(axis=1)
     scale = answers.belief / 100 if in_points else log_odds(answers.belief, clip=clip)
     y, s = scale[:, -1] - scale[:, 0], scale[:, 1] - scale[:, 0]
-    sums = _sums(answers.item, shown, y, s, items=len(answers.weight), orders=len(every))
+    sums = _sums(answers.item, order_number, y, s, items=len(answers.weight), orders=len(every))
     firsts = _by_first(sums.n, every)
     used: NDArray[np.bool_] = np.all(firsts >= 2, axis=1)
     if used.sum() < FEWEST_ITEMS:
@@ -138,7 +142,7 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
     cross, single = weight @ np.where(used[:, None], cross, 0), np.einsum("g,gpq->pq", weight, _zero(single, used))
     keep = used[answers.item]
     item, person = answers.item[keep], np.unique(answers.person[keep], return_inverse=True)[1].reshape(-1)
-    change = _derivative(sums, item, shown[keep], y[keep], s[keep], every)
+    change = _derivative(sums, item, order_number[keep], y[keep], s[keep], every)
     item_cross, item_single = (_zero(part, used) for part in _pairs(sums, every))
     clusters = (weight, item, person)
     weighed = np.linalg.solve(single, cross) if np.linalg.matrix_rank(single) == len(single) else None
@@ -196,16 +200,18 @@ def _figure(value: float, variance: float, degrees: float) -> Figure:
 
 
 def _zero(part: np.ndarray, used: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.where(used.reshape(-1, *[1] * (part.ndim - 1)), part, 0.0)
-    return found
+    masked: np.ndarray = np.where(used.reshape(-1, *[1] * (part.ndim - 1)), part, 0.0)
+    return masked
 
 
-def _sums(item: np.ndarray, shown: np.ndarray, y: np.ndarray, s: np.ndarray, *, items: int, orders: int) -> _Sums:
-    cell = item * orders + shown
+def _sums(
+    item: np.ndarray, order_number: np.ndarray, y: np.ndarray, s: np.ndarray, *, items: int, orders: int
+) -> _Sums:
+    cell = item * orders + order_number
 
     def added(values: np.ndarray | None) -> np.ndarray:
-        found: np.ndarray = np.bincount(cell, weights=values, minlength=items * orders).reshape(items, orders)
-        return found.astype(np.float64)
+        totals: np.ndarray = np.bincount(cell, weights=values, minlength=items * orders).reshape(items, orders)
+        return totals.astype(np.float64)
 
     n = added(None)
     return _Sums(n, added(y), added(s), n, added(y * s), added(s * s), added(y * y))
@@ -238,19 +244,19 @@ def _pairs(sums: _Sums, every: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             by_step[:, 0] = (sums.y[:, place] * s[:, first] - sums.own_ys[:, place]) / (
                 sums.n[:, place] * n[:, first] - sums.own[:, place]
             )
-            shown = sums.n[:, place] > 0
-            cross += np.where(shown[:, None], share[:, None] * by_step, 0.0)
+            present = sums.n[:, place] > 0
+            cross += np.where(present[:, None], share[:, None] * by_step, 0.0)
             single += share[:, None, None] * both[:, order][:, :, order]
     return cross, single
 
 
 def _derivative(
-    sums: _Sums, item: np.ndarray, shown: np.ndarray, y: np.ndarray, s: np.ndarray, every: np.ndarray
+    sums: _Sums, item: np.ndarray, order_number: np.ndarray, y: np.ndarray, s: np.ndarray, every: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """How the mean products of its item change with the weight of each answer, which is 1."""
     step = 1e-4
     place = np.zeros((len(item), len(every)))
-    place[np.arange(len(item)), shown] = 1.0
+    place[np.arange(len(item)), order_number] = 1.0
 
     def moved(by: float) -> tuple[np.ndarray, np.ndarray]:
         square = (1 + by) ** 2 - 1
@@ -313,12 +319,12 @@ def _moments(sums: _Sums, every: np.ndarray, weight: np.ndarray, cross: np.ndarr
     share = sums.n / np.maximum(sums.n.sum(axis=1, keepdims=True), 1)
     own = np.where(sums.n >= 2, share * np.nan_to_num(same), 0.0).sum(axis=1)
     item_cross, item_single = _pairs(sums, every)
-    kept = np.where(whole, weight, 0.0)
+    used_weight = np.where(whole, weight, 0.0)
     return _Moments(
         cross,
         single,
-        float(kept @ np.where(whole, own, 0.0)),
-        (kept @ _zero(item_cross, whole), np.einsum("g,gpq->pq", kept, _zero(item_single, whole))),
+        float(used_weight @ np.where(whole, own, 0.0)),
+        (used_weight @ _zero(item_cross, whole), np.einsum("g,gpq->pq", used_weight, _zero(item_single, whole))),
     )
 
 
@@ -335,10 +341,12 @@ def halves(
     y, s = scale[:, -1] - scale[:, 0], scale[:, 1] - scale[:, 0]
     people = np.unique(answers.person)
     second = np.isin(answers.person, rng.permutation(people)[: len(people) // 2])
-    shown = (answers.order[:, None, :] == every[None]).all(axis=2).argmax(axis=1)
+    order_number = (answers.order[:, None, :] == every[None]).all(axis=2).argmax(axis=1)
     mean, change = [], []
     for half in (~second, second):
-        sums = _sums(answers.item[half], shown[half], y[half], s[half], items=len(answers.weight), orders=len(every))
+        sums = _sums(
+            answers.item[half], order_number[half], y[half], s[half], items=len(answers.weight), orders=len(every)
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             mean.append((_by_first(sums.s, every) / _by_first(sums.n, every)).sum(axis=1))
             change.append(sums.y.sum(axis=1) / sums.n.sum(axis=1))
@@ -347,8 +355,8 @@ def halves(
         return None, None
     weight = answers.weight[used]
     below = float((weight * mean[0][used] * mean[1][used]).sum())
-    found = [float((weight * change[1 - one][used] * mean[one][used]).sum() / below) for one in (0, 1)]
-    return found[0], found[1]
+    values = [float((weight * change[1 - half][used] * mean[half][used]).sum() / below) for half in (0, 1)]
+    return values[0], values[1]
 
 
 def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = False) -> Figure:
@@ -408,21 +416,21 @@ class WayFit:
 
 def fits(logits: Composition, in_points: Composition) -> list[WayFit]:
     """How well each way fits, in the order of `WAYS`: its weights beside those that were found."""
-    found = []
+    way_fits = []
     for way in WAYS:
         of = in_points if way.name == "additive" else logits
         name = "bayes" if way.name == "additive" else way.name
         distance, kept = of.distance(name)
         penalty = PENALTY if way.name in FREE else 0.0
-        found.append(WayFit(way.name, distance, penalty, kept, of.explained(name, kept)))
-    return found
+        way_fits.append(WayFit(way.name, distance, penalty, kept, of.explained(name, kept)))
+    return way_fits
 
 
 def best_of(found: Sequence[WayFit], shapes: Sequence[Figure]) -> str:
     """The name of the way that fits best: the lowest score. Where all changes count in full, `shapes` (see
     `scale_of_adding`, with sums cut at the ends and not) help to decide on which scale they add. They rest on the same
     answers as the distances, so that these count by half and the shapes by their mean."""
-    scores = {one.name: one.score for one in found}
+    scores = {fit.name: fit.score for fit in found}
     best = min(scores, key=lambda name: scores[name])
     known = [(one.value, one.standard_error) for one in shapes if one.value is not None and one.standard_error]
     if best not in ("bayes", "additive") or not known:
@@ -465,7 +473,7 @@ def scale_of_adding(
                     / n
                     for part in (logits, share)
                 ]
-                total = [one.sum(axis=1)[item] for one in alone]
+                total = [part.sum(axis=1)[item] for part in alone]
                 count = np.bincount(item, minlength=items)
                 by_points = share[half, 0] + total[1]
                 if cut:
@@ -477,8 +485,8 @@ def scale_of_adding(
         above += np.where(used, differs[0] * stays[1] + differs[1] * stays[0], 0.0)
         below += np.where(used, 2 * differs[0] * differs[1], 0.0)
     above, below = above * answers.weight, below * answers.weight
-    found = int(np.count_nonzero(below))
-    if found < FEWEST_ITEMS or below.sum() <= 0:
+    item_count = int(np.count_nonzero(below))
+    if item_count < FEWEST_ITEMS or below.sum() <= 0:
         return Figure()
     value = float(above.sum() / below.sum())
     # Without one item after the other: a few items with long changes decide the ratio, and sums of residuals would miss
@@ -486,8 +494,10 @@ def scale_of_adding(
     own = below != 0
     left = below.sum() - below[own]
     if (left <= 0).any():  # One item alone makes the ratio: no interval, and hardly a hint at which way fits.
-        error = np.sqrt(found / (found - 1) * float(((above - value * below) ** 2).sum())) / float(below.sum())
+        error = np.sqrt(item_count / (item_count - 1) * float(((above - value * below) ** 2).sum())) / float(
+            below.sum()
+        )
         return Figure(value, standard_error=float(error))
     without = (above.sum() - above[own]) / left
-    variance = (found - 1) / found * float(((without - without.mean()) ** 2).sum())
-    return _figure(value, variance, found - 1)
+    variance = (item_count - 1) / item_count * float(((without - without.mean()) ** 2).sum())
+    return _figure(value, variance, item_count - 1)

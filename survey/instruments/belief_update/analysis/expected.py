@@ -31,8 +31,8 @@ def last_change(chances: np.ndarray, *, order: str) -> np.ndarray:
         chances: of each evidence question, in the item's own order (M, K).
         order: the study's `evidence_order`; with "shuffled" every one is last equally often.
     """
-    found: np.ndarray = np.mean([chances[:, places[-1]] for places in _orders(order, chances.shape[1])], axis=0)
-    return found
+    change: np.ndarray = np.mean([chances[:, places[-1]] for places in _orders(order, chances.shape[1])], axis=0)
+    return change
 
 
 def departure(chances: np.ndarray, outcome: np.ndarray, answered: AnsweredSteps, *, order: str) -> np.ndarray:
@@ -51,8 +51,8 @@ def departure(chances: np.ndarray, outcome: np.ndarray, answered: AnsweredSteps,
     sizes = change_sizes(answered)
     single = chances * np.where(outcome == 1, sizes[1], sizes[0])
     gap = step_weights(answered, steps, sizes) - 1
-    found: np.ndarray = np.mean([np.abs(single[:, places] @ gap) for places in _orders(order, steps)], axis=0)
-    return found
+    departures: np.ndarray = np.mean([np.abs(single[:, places] @ gap) for places in _orders(order, steps)], axis=0)
+    return departures
 
 
 def change_sizes(answered: AnsweredSteps) -> tuple[float, float]:
@@ -61,11 +61,11 @@ def change_sizes(answered: AnsweredSteps) -> tuple[float, float]:
     logits = log_odds(answered.belief, clip=CLIP)
     first = logits[:, 1] - logits[:, 0]
     moved = answered.belief[:, 1] != answered.belief[:, 0]
-    found = []
+    sizes = []
     for sign, side in ((-1, False), (1, True)):
         of = moved & (answered.correct[:, 0] == side)
-        found.append((sign * SIZE * WORTH + float(first[of].sum())) / (WORTH + int(of.sum())))
-    return found[0], found[1]
+        sizes.append((sign * SIZE * WORTH + float(first[of].sum())) / (WORTH + int(of.sum())))
+    return sizes[0], sizes[1]
 
 
 def step_weights(answered: AnsweredSteps, steps: int, sizes: tuple[float, float]) -> np.ndarray:
@@ -77,8 +77,8 @@ def step_weights(answered: AnsweredSteps, steps: int, sizes: tuple[float, float]
     changed = float((answered.belief[:, 1] != answered.belief[:, 0]).mean()) if len(whole) else 1.0
     moves = moves * changed
     ridge = WORTH * SIZE**2 * np.eye(steps)
-    found: np.ndarray = np.linalg.solve(moves.T @ moves + ridge, moves.T @ whole + ridge @ np.full(steps, SHRUNK))
-    return found
+    weights: np.ndarray = np.linalg.solve(moves.T @ moves + ridge, moves.T @ whole + ridge @ np.full(steps, SHRUNK))
+    return weights
 
 
 def _orders(order: str, steps: int) -> np.ndarray:

@@ -46,10 +46,11 @@ def belief_update_of(study: Study) -> BeliefUpdate:
     Raises:
         StateRefused: it is a different one.
     """
-    found = instruments.of_study(study)
-    if not isinstance(found, BeliefUpdate):
+    instrument = instruments.of_study(study)
+    if not isinstance(instrument, BeliefUpdate):
         raise StateRefused(
-            f"{study.slug}: {found.name} does not ask what people expect of a language model after evidence; take a "
+            f"{study.slug}: {instrument.name} does not ask what people expect of a language model after "
+            "evidence; take a "
             "study of the kind belief_update"
         )
-    return found
+    return instrument

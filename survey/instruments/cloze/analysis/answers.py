@@ -22,21 +22,21 @@ THINNINGS = 20
 
 def smoothed(k: ArrayLike, n: ArrayLike, distinct: ArrayLike, smoothing: float) -> Floats:
     """The smoothed chance of a word: (k + a) / (n + a (distinct + 1)); arrays of one shape."""
-    counts, answers, words = (np.asarray(one, dtype=np.float64) for one in (k, n, distinct))
-    found: Floats = (counts + smoothing) / (answers + smoothing * (words + 1))
-    return found
+    counts, answers, words = (np.asarray(column, dtype=np.float64) for column in (k, n, distinct))
+    shares: Floats = (counts + smoothing) / (answers + smoothing * (words + 1))
+    return shares
 
 
 def surprisal(k: ArrayLike, n: ArrayLike, distinct: ArrayLike, smoothing: float) -> Floats:
     """-ln of the smoothed chance, in nats."""
-    found: Floats = -np.log(smoothed(k, n, distinct, smoothing))
-    return found
+    surprisals: Floats = -np.log(smoothed(k, n, distinct, smoothing))
+    return surprisals
 
 
 def entropy(counts: ArrayLike, smoothing: float) -> float:
     """Of the smoothed distribution over the distinct answers and one that nobody gave, in nats."""
-    given = np.append(np.asarray(counts, dtype=np.float64), 0.0) + smoothing
-    share = given / given.sum()
+    smoothed_counts = np.append(np.asarray(counts, dtype=np.float64), 0.0) + smoothing
+    share = smoothed_counts / smoothed_counts.sum()
     return float(-(share * np.log(share)).sum()) if smoothing > 0 else 0.0
 
 
@@ -84,9 +84,9 @@ class WordAnswers:
         """The place of each answer among those of its position in a random order, from 0; (A,)."""
         order = np.lexsort((rng.random(len(self.position)), self.position))
         starts = np.concatenate([[0], np.cumsum(np.bincount(self.position, minlength=self.size))])
-        found = np.empty(len(order), dtype=np.int64)
-        found[order] = np.arange(len(order)) - starts[self.position[order]]
-        return found
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order)) - starts[self.position[order]]
+        return places
 
     def thinned(self, most: int, rng: np.random.Generator, times: int) -> Iterator[NDArray[np.bool_]]:
         """`times` random choices (A,) of at most `most` answers at each position."""
@@ -119,9 +119,9 @@ def human_surprisal(
     total, squares = np.zeros(answers.size), np.zeros(answers.size)
     for chosen in answers.thinned(most, rng, thinnings):
         few, hits, words = answers.counts(chosen)
-        found = surprisal(hits, few, words, smoothing)
-        total += found
-        squares += found**2
+        surprisals = surprisal(hits, few, words, smoothing)
+        total += surprisals
+        squares += surprisals**2
     many = n > most
     return HumanSurprisal(np.where(many, total / thinnings, plain), np.where(many, squares / thinnings, plain**2), n)
 
@@ -132,28 +132,28 @@ def halves(
     """The surprisals (size,) of one half of the people at each position and of the other, `splits` times; NaN where a
     position has fewer than 2 answers. More than `most` answers are thinned first."""
     n, _k, _distinct = answers.counts()
-    kept = np.minimum(n, most) // 2 * 2
+    even_counts = np.minimum(n, most) // 2 * 2
     for _ in range(splits):
         place = answers.places(rng)
-        inside = place < kept[answers.position]
-        found = []
+        inside = place < even_counts[answers.position]
+        values = []
         for half in (0, 1):
             few, hits, words = answers.counts(inside & (place % 2 == half))
-            found.append(_or_nan(surprisal(hits, few, words, smoothing), few))
-        yield found[0], found[1]
+            values.append(_or_nan(surprisal(hits, few, words, smoothing), few))
+        yield values[0], values[1]
 
 
 def halves_of_counts(
     k: Ints, n: Ints, distinct: Ints, *, smoothing: float, most: int, rng: np.random.Generator, splits: int = 100
 ) -> Iterator[tuple[Floats, Floats]]:
     """The same where only counts are known: the matches fall into the halves by chance, and both have the same K."""
-    kept = np.minimum(n, most) // 2 * 2
-    half = kept // 2
+    even_counts = np.minimum(n, most) // 2 * 2
+    half = even_counts // 2
     for _ in range(splits):
-        inside = rng.hypergeometric(k, n - k, kept) if len(k) else k
-        one = rng.hypergeometric(inside, kept - inside, half) if len(k) else k
-        first = surprisal(one, half, distinct, smoothing)
-        second = surprisal(inside - one, half, distinct, smoothing)
+        inside = rng.hypergeometric(k, n - k, even_counts) if len(k) else k
+        first_hits = rng.hypergeometric(inside, even_counts - inside, half) if len(k) else k
+        first = surprisal(first_hits, half, distinct, smoothing)
+        second = surprisal(inside - first_hits, half, distinct, smoothing)
         yield _or_nan(first, half), _or_nan(second, half)
 
 

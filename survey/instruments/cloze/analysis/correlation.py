@@ -85,10 +85,10 @@ def pnc(
     single = {name: of(name, inside).correlation(groups) for name, inside in known.items()}
     names = list(models)
     differences = {}
-    for place, one in enumerate(names):
+    for place, first in enumerate(names):
         for other in names[place + 1 :]:
-            both = known[one] & known[other]
-            differences[one, other] = _difference(of(one, both), of(other, both), groups)
+            both = known[first] & known[other]
+            differences[first, other] = _difference(of(first, both), of(other, both), groups)
     return single, differences
 
 
@@ -135,8 +135,8 @@ def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: i
     mean = float((weight * values).sum() / weight.sum())
     sums = np.stack([_by(sentence, weight * values, groups), _by(sentence, weight, groups)], axis=1)
     drawn = _counts(groups, rng, samples) @ sums
-    found = np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.nan), where=drawn[:, 1] > 0)
-    half = _reach(_variance(found), groups, positions, weight / weight.sum())
+    means = np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), np.nan), where=drawn[:, 1] > 0)
+    half = _reach(_variance(means), groups, positions, weight / weight.sum())
     count = int(inside.sum())
     return Figure.between(mean, (mean - half, mean + half) if groups > 1 else None, answers=count)
 
@@ -144,17 +144,17 @@ def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: i
 def reliability(pairs: Iterable[tuple[Floats, Floats]], weight: Floats) -> float | None:
     """How alike two groups of people of the whole size would be: the mean correlation of halves (N,), by the formula of
     Spearman and Brown; None where it is not above 0."""
-    found = []
-    for one, other in pairs:
-        inside = np.isfinite(one) & np.isfinite(other)
+    correlations = []
+    for first, other in pairs:
+        inside = np.isfinite(first) & np.isfinite(other)
         if inside.sum() < FEWEST:
             continue
-        value = bandit.weighted_correlation(one[inside], other[inside], weight[inside])
+        value = bandit.weighted_correlation(first[inside], other[inside], weight[inside])
         if not math.isnan(value):
-            found.append(value)
-    if not found:
+            correlations.append(value)
+    if not correlations:
         return None
-    mean = sum(found) / len(found)
+    mean = sum(correlations) / len(correlations)
     return 2 * mean / (1 + mean) if mean > 0 else None
 
 
@@ -178,16 +178,16 @@ class _Sampled:
         return Figure(self.value, math.tanh(self.z - half), math.tanh(self.z + half), answers=self.count)
 
 
-def _difference(one: _Sampled, other: _Sampled, groups: int) -> Figure:
-    if math.isnan(one.value) or math.isnan(other.value):
-        return Figure(answers=one.count)
-    value = one.value - other.value
+def _difference(first: _Sampled, other: _Sampled, groups: int) -> Figure:
+    if math.isnan(first.value) or math.isnan(other.value):
+        return Figure(answers=first.count)
+    value = first.value - other.value
     if groups < FEWEST:
-        return Figure(value, answers=one.count)
+        return Figure(value, answers=first.count)
     # A difference has no z of its own: its slope is that of the correlations themselves.
-    slope = one.slope * (1 - one.value**2) - other.slope * (1 - other.value**2)
-    half = _reach(_variance(np.tanh(one.resampled) - np.tanh(other.resampled)), groups, one.positions, slope)
-    return Figure(value, value - half, value + half, answers=one.count)
+    slope = first.slope * (1 - first.value**2) - other.slope * (1 - other.value**2)
+    half = _reach(_variance(np.tanh(first.resampled) - np.tanh(other.resampled)), groups, first.positions, slope)
+    return Figure(value, value - half, value + half, answers=first.count)
 
 
 def _sampled(
@@ -263,10 +263,10 @@ def by_part(
 ) -> dict[tuple[str, str], Figure]:
     """The PNC of each model in each part of the positions, named by an array of words (N,)."""
     names = np.array(part, dtype=str)
-    found = {}
+    parts = {}
     for name in dict.fromkeys(part):
         inside = names == name
         own = {model: np.where(inside, values, np.nan) for model, values in models.items()}
         single, _differences = pnc(positions, own, rng=rng, samples=400) if inside.any() else ({}, {})
-        found.update({(model, name): value for model, value in single.items()})
-    return found
+        parts.update({(model, name): value for model, value in single.items()})
+    return parts

@@ -39,10 +39,10 @@ def match_of(typed: str, target: str, *, known: Collection[str]) -> Match:
     Args:
         known: the bank's words as `normalised` gives them. A slip that is one of them is another word.
     """
-    one, other = normalised(typed), normalised(target)
-    if one == other:
+    typed_text, other = normalised(typed), normalised(target)
+    if typed_text == other:
         return Match(exact=True, lenient=True)
-    slip = letters(other) >= SHORTEST_LENIENT and is_one_slip(one, other) and one not in known
+    slip = letters(other) >= SHORTEST_LENIENT and is_one_slip(typed_text, other) and typed_text not in known
     return Match(exact=False, lenient=slip)
 
 
@@ -51,12 +51,12 @@ def letters(word: str) -> int:
     return sum(character.isalpha() for character in word)
 
 
-def is_one_slip(one: str, other: str) -> bool:
+def is_one_slip(word: str, other: str) -> bool:
     """One character more, fewer or another one, or two neighbours exchanged."""
     start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
+    while start < min(len(word), len(other)) and word[start] == other[start]:
         start += 1
-    a, b = one[start:], other[start:]
+    a, b = word[start:], other[start:]
     return a[1:] == b or a == b[1:] or a[1:] == b[1:] or (len(a) > 1 < len(b) and a[:2] == b[1::-1] and a[2:] == b[2:])
 
 

@@ -14,14 +14,14 @@ SAMPLES = 200
 
 def one_study(name: str, plan: ClozePlan, seed: int, number: int) -> list[float]:
     rng = generator(seed, "cloze budget", name, number)
-    found = study(ClozeWorld(), plan, rng=rng, splits=SPLITS, samples=SAMPLES)
-    near, mean = found.pnc["near"], found.mean
-    (difference,) = found.differences.values()
+    figures = study(ClozeWorld(), plan, rng=rng, splits=SPLITS, samples=SAMPLES)
+    near, mean = figures.pnc["near"], figures.mean
+    (difference,) = figures.differences.values()
     return [
-        found.positions,
+        figures.positions,
         math.nan if near.value is None else near.value,
-        *(_width(one.interval) for one in (near, difference, mean)),
-        math.nan if found.reliability is None else math.sqrt(min(found.reliability, 1.0)),
+        *(_width(figure.interval) for figure in (near, difference, mean)),
+        math.nan if figures.reliability is None else math.sqrt(min(figures.reliability, 1.0)),
     ]
 
 

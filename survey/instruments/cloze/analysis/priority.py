@@ -32,19 +32,19 @@ def predicted_surprisal(features: Floats, answered: Ints, surprisal: Floats) -> 
     if not len(answered):
         return np.zeros(len(features))
     if len(answered) < FEWEST or not features.shape[1]:
-        found = np.full(len(features), float(surprisal.mean()))
+        predicted = np.full(len(features), float(surprisal.mean()))
         if len(answered) > 1:
-            found[answered] = (surprisal.sum() - surprisal) / (len(answered) - 1)
-        return found
+            predicted[answered] = (surprisal.sum() - surprisal) / (len(answered) - 1)
+        return predicted
     columns = np.concatenate([np.ones((len(features), 1)), _standardised(features)], axis=1)
     own = columns[answered]
     penalty = PENALTY * np.eye(own.shape[1])
     penalty[0, 0] = 0
     inverse = np.linalg.inv(own.T @ own + penalty)
-    found = columns @ (inverse @ (own.T @ surprisal))
+    predicted = columns @ (inverse @ (own.T @ surprisal))
     leverage = np.clip(np.einsum("ij,jk,ik->i", own, inverse, own), 0, 0.99)
-    found[answered] = surprisal - (surprisal - found[answered]) / (1 - leverage)
-    return found
+    predicted[answered] = surprisal - (surprisal - predicted[answered]) / (1 - leverage)
+    return predicted
 
 
 def uncertainty(predicted: Floats, answered: Ints, k: Ints, n: Ints, *, smoothing: float, responses: int) -> Floats:
@@ -56,21 +56,21 @@ def uncertainty(predicted: Floats, answered: Ints, k: Ints, n: Ints, *, smoothin
     centre = np.clip(np.exp(-predicted), 1e-6, 1 - 1e-6)
     strength = _strength(centre[answered], k, n)
     chance = (strength * centre + smoothing) / (strength + 2 * smoothing)
-    found: Floats = np.sqrt((1 - chance) / (responses * chance))
-    return found
+    deviation: Floats = np.sqrt((1 - chance) / (responses * chance))
+    return deviation
 
 
 def gap(predicted: Floats, model: Floats) -> Floats:
     """How far a model's surprisal (M,) lies from people's predicted one; 0 where the model has none."""
     known = np.isfinite(model)
-    found: Floats = np.where(known, np.abs(predicted - np.where(known, model, 0.0)), 0.0)
-    return found
+    gaps: Floats = np.where(known, np.abs(predicted - np.where(known, model, 0.0)), 0.0)
+    return gaps
 
 
 def drawn_at_least_once(chances: Floats) -> Floats:
     """The chance (N,) that a position is drawn in one of S stages or more, from its chance in each (S, N)."""
-    found: Floats = 1 - np.prod(1 - chances, axis=0)
-    return found
+    chance: Floats = 1 - np.prod(1 - chances, axis=0)
+    return chance
 
 
 def _strength(centre: Floats, k: Ints, n: Ints) -> float:
@@ -93,5 +93,5 @@ def _standardised(features: Floats) -> Floats:
     mean = np.where(known, features, 0).sum(axis=0) / count
     filled = np.where(known, features, mean)
     sd = filled.std(axis=0)
-    found: Floats = (filled - mean) / np.where(sd > 0, sd, 1.0)
-    return found
+    standardised: Floats = (filled - mean) / np.where(sd > 0, sd, 1.0)
+    return standardised

@@ -75,7 +75,7 @@ class ClozePlan:
     @property
     def people(self) -> int:
         """How many people all stages need: nobody is asked twice at a position."""
-        return sum(max(math.ceil(one * self.responses / self.items), self.responses) for one in self.drawn)
+        return sum(max(math.ceil(count * self.responses / self.items), self.responses) for count in self.drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +207,9 @@ def truth(
         for name, values in bank.models.items():
             columns = [np.ones_like(human), values, human, values**2, human**2, values * human]
             sums[name] += np.stack(columns).sum(axis=1)
-    found = {}
+    correlations = {}
     for name, (n, x, y, xx, yy, xy) in sums.items():
-        found[name] = float((xy / n - x * y / n**2) / math.sqrt((xx / n - (x / n) ** 2) * (yy / n - (y / n) ** 2)))
-    return found, total / parts
+        correlations[name] = float(
+            (xy / n - x * y / n**2) / math.sqrt((xx / n - (x / n) ** 2) * (yy / n - (y / n) ** 2))
+        )
+    return correlations, total / parts

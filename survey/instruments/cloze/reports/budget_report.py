@@ -66,10 +66,10 @@ class ClozeBudget(Report):
         Argument("studies", "simulated studies of each plan", default="40", on_pages="20", most_on_web=60),
     )
 
-    def make(self, study: "Study", given: Given) -> Findings:
-        studies = given.whole("studies", lowest=2, highest=2000)
+    def make(self, study: "Study", arguments: Given) -> Findings:
+        studies = arguments.whole("studies", lowest=2, highest=2000)
         plan = plan_of(study)
-        lines = [outlook(name, one, studies=studies, seed=study.seed) for name, one in ways(plan)]
+        lines = [outlook(name, variant, studies=studies, seed=study.seed) for name, variant in ways(plan)]
         first, table = lines[0], table_of(lines, title="The same answers, spent in other ways")
         return Findings(
             title="What the cloze study would find",
@@ -122,19 +122,21 @@ def plan_of(study: "Study") -> ClozePlan:
 
 def ways(plan: ClozePlan) -> list[tuple[str, ClozePlan]]:
     """The plan, the same drawn uniformly, and the same answers spent on fewer or on more positions."""
-    found = [("as planned", plan)]
+    variants = [("as planned", plan)]
     if plan.design is not None:
-        found.append(("uniform", replace(plan, design=None, priority="")))
+        variants.append(("uniform", replace(plan, design=None, priority="")))
     size = plan.sentences * plan.positions
     if min(plan.drawn) >= 8:
         half = tuple(count // 2 for count in plan.drawn)
-        found.append(("half the positions, twice the answers", replace(plan, drawn=half, responses=2 * plan.responses)))
+        variants.append(
+            ("half the positions, twice the answers", replace(plan, drawn=half, responses=2 * plan.responses))
+        )
     if plan.responses >= 4 and 2 * max(plan.drawn) <= size:
         twice = tuple(2 * count for count in plan.drawn)
-        found.append(
+        variants.append(
             ("twice the positions, half the answers", replace(plan, drawn=twice, responses=plan.responses // 2))
         )
-    return found
+    return variants
 
 
 def outlook(
@@ -168,4 +170,4 @@ def outlook(
 
 def table_of(lines: Sequence[BudgetLine], *, title: str) -> Table:
     note = "The last column: the smallest difference of PNC that a study finds in 80 of 100 cases (two-sided, 5 %)."
-    return Table("cloze_budget", title, COLUMNS, [one.values for one in lines], note=note)
+    return Table("cloze_budget", title, COLUMNS, [line.values for line in lines], note=note)

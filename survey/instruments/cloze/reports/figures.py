@@ -208,13 +208,13 @@ class ClozeFigures:
     def as_json(self) -> dict[str, Any]:
         """By model: pnc, interval, ceiling and positions."""
         return {
-            one.name: {
-                "pnc": finite(one.pnc.value),
-                "interval": one.pnc.interval,
+            model.name: {
+                "pnc": finite(model.pnc.value),
+                "interval": model.pnc.interval,
                 "ceiling": finite(self.ceiling),
-                "positions": one.pnc.answers,
+                "positions": model.pnc.answers,
             }
-            for one in self.models
+            for model in self.models
         }
 
 
@@ -283,9 +283,9 @@ def _deltas(times: ReadingTimes) -> Any:
     words: PreparedWords = prepared(times.words, keeps_punctuation=times.keeps_punctuation)
     for name, values in [*times.models.items(), (PEOPLE, times.people)]:
         for time, column in times.times.items():
-            found = delta_log_likelihood(words, column, values)
-            if found is not None:
-                yield name, time, found
+            delta = delta_log_likelihood(words, column, values)
+            if delta is not None:
+                yield name, time, delta
 
 
 def findings(
@@ -299,7 +299,7 @@ def findings(
     data: Mapping[str, Any] | None = None,
 ) -> Findings:
     """The figures as tables and pictures."""
-    models = [one.column for one in figures.models]
+    models = [model.column for model in figures.models]
     tables = [_models_table(figures)]
     if figures.differences:
         tables.append(_differences_table(figures))
@@ -360,13 +360,15 @@ def _differences_table(figures: ClozeFigures) -> Table:
     return Table("differences", "Differences of PNC between models", DIFFERENCES, rows)
 
 
-def _order_table(table: NormTable, models: Sequence[ModelColumn], found: Fragility, places: NDArray[np.int64]) -> Table:
+def _order_table(
+    table: NormTable, models: Sequence[ModelColumn], fragility: Fragility, places: NDArray[np.int64]
+) -> Table:
     def label(row: int) -> str:
         place = int(places[row])
         return f"{table.sentence[place]}@{int(table.position[place])}"
 
     names = [model.name for model in models]
-    return fragile_table([("", found)], names, unit="positions", label=label)
+    return fragile_table([("", fragility)], names, unit="positions", label=label)
 
 
 def _parts_table(figures: ClozeFigures) -> Table:
@@ -375,7 +377,7 @@ def _parts_table(figures: ClozeFigures) -> Table:
 
 
 def _deltas_table(figures: ClozeFigures) -> Table:
-    rows = [[name, time, found.words, found.total, found.a_word] for name, time, found in figures.deltas]
+    rows = [[name, time, delta.words, delta.total, delta.a_word] for name, time, delta in figures.deltas]
     return Table(
         "delta_log_likelihood",
         "What surprisal adds to the prediction of reading times",
@@ -412,7 +414,7 @@ def _model_words(table: NormTable, models: Sequence[ModelColumn]) -> Table:
 
 
 def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
-    models = [one for one in figures.models if one.pnc.value is not None]
+    models = [model for model in figures.models if model.pnc.value is not None]
     if not models:
         return
     rows = [ForestRow(one.name, [one.pnc]) for one in models]
@@ -423,9 +425,9 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
         ForestChart(title="PNC of each model, 95 % intervals", x=Axis("PNC"), rows=rows, mark_at=0.0),
     )
     points = [
-        ScatterPoint(float(x), float(y), group=one.name if len(models) <= 6 else "")
-        for one in models[:6]
-        for x, y in zip(one.column.surprisal, table.human, strict=True)
+        ScatterPoint(float(x), float(y), group=model.name if len(models) <= 6 else "")
+        for model in models[:6]
+        for x, y in zip(model.column.surprisal, table.human, strict=True)
     ]
     yield Picture.of(
         "surprisals",
@@ -444,33 +446,33 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
 
 def _facts_pictures(models: Sequence[ModelPnc]) -> Any:
     for name, title, x, fact, log in (
-        ("perplexity_pnc", "Perplexity against PNC", "perplexity by word", lambda one: one.perplexity, True),
+        ("perplexity_pnc", "Perplexity against PNC", "perplexity by word", lambda model: model.perplexity, True),
         (
             "training_pnc",
             "Training size against PNC",
             "megabytes of training text",
-            lambda one: one.column.training_mb,
+            lambda model: model.column.training_mb,
             True,
         ),
     ):
         points = [
-            ScatterPoint(float(value), one.pnc.value, one.name, one.column.family)
-            for one in models
-            if (value := fact(one)) is not None and math.isfinite(value) and one.pnc.value is not None
+            ScatterPoint(float(value), model.pnc.value, model.name, model.column.family)
+            for model in models
+            if (value := fact(model)) is not None and math.isfinite(value) and model.pnc.value is not None
         ]
         if points:
             yield _picture(name, title, Axis(x, log=log), Axis("PNC"), points)
 
 
 def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
-    of_model = {one.name: one for one in models}
+    of_model = {model.name: model for model in models}
     for number, time in enumerate(dict.fromkeys(time for _name, time, _found in figures.deltas)):
-        own = {name: found.total for name, of, found in figures.deltas if of == time and name in of_model}
+        own = {name: delta.total for name, of, delta in figures.deltas if of == time and name in of_model}
         for kind, x, fact, log in (
-            ("pnc", "PNC", lambda one: one.pnc.value, False),
-            ("perplexity", "perplexity by word", lambda one: one.perplexity, True),
+            ("pnc", "PNC", lambda model: model.pnc.value, False),
+            ("perplexity", "perplexity by word", lambda model: model.perplexity, True),
             ("normalised", "perplexity / vocabulary", _normalised, True),
-            ("training", TRAINING, lambda one: one.column.training_mb, True),
+            ("training", TRAINING, lambda model: model.column.training_mb, True),
         ):
             points = [
                 ScatterPoint(float(value), total, name, of_model[name].column.family)
@@ -483,9 +485,9 @@ def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
                 yield _picture(name, title, Axis(x, log=log), Axis("delta log-likelihood (nats)"), points)
 
 
-def _normalised(one: ModelPnc) -> float | None:
-    vocabulary = one.column.vocabulary
-    return None if vocabulary is None or one.perplexity is None else one.perplexity / vocabulary
+def _normalised(model: ModelPnc) -> float | None:
+    vocabulary = model.column.vocabulary
+    return None if vocabulary is None or model.perplexity is None else model.perplexity / vocabulary
 
 
 def _picture(name: str, title: str, x: Axis, y: Axis, points: Sequence[ScatterPoint]) -> Picture:

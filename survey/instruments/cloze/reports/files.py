@@ -221,8 +221,8 @@ class _NormReader:
             if counts is None or sum(counts.values()) != n:
                 self.wrong(row.line, "answers", f"is no JSON object of words with counts that sum to n, {n}")
                 return 0
-            ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-            self.frequent.append(", ".join(f"{one} {count}" for one, count in ordered[:5]))
+            ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+            self.frequent.append(", ".join(f"{word} {count}" for word, count in ordered[:5]))
             # Slips that were counted as the word are no distinct answers of their own.
             word = normalised(row.word)
             slips = sum(_one_slip(one, word) for one in counts) if k > counts.get(word, 0) else 0
@@ -259,10 +259,10 @@ class _NormReader:
         )
 
 
-def _one_slip(one: str, word: str) -> bool:
+def _one_slip(entered: str, word: str) -> bool:
     from survey.instruments.cloze.analysis.normalising import SHORTEST_LENIENT, is_one_slip
 
-    return one != word and len(word) >= SHORTEST_LENIENT and is_one_slip(one, word)
+    return entered != word and len(word) >= SHORTEST_LENIENT and is_one_slip(entered, word)
 
 
 def _ends(rows: Sequence[NormRow]) -> tuple[np.ndarray, bool]:
@@ -330,9 +330,9 @@ def _size(row: ReadingRow, column: str, rows: RowFile[ReadingRow]) -> float | No
 
 def _answers(text: str) -> dict[str, int] | None:
     try:
-        found = json_of(text)
+        counts = json_of(text)
     except ValueError:
         return None
-    if not isinstance(found, dict) or not all(type(one) is int and one > 0 for one in found.values()):
+    if not isinstance(counts, dict) or not all(type(count) is int and count > 0 for count in counts.values()):
         return None
-    return found
+    return counts

@@ -47,7 +47,7 @@ FACTS = (
 class ClozeLive(Report):
     """How many words there are at how many positions, and how many are the sentence's own."""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         options = instruments.of_study(study).options
         answers = counting(study.main_stages()).order_by().values("pk")
         scores = WordScore.objects.filter(word__response__assignment__in=answers).order_by("word", "rule")

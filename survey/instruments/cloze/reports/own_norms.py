@@ -59,33 +59,35 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findi
     inside, notes = _inside(norms, settings)
     notes = [*norms.notes, *notes]
     models = [_column(model, norms, inside) for model in read]
-    kept = [model for model in models if np.isfinite(model.surprisal).sum() >= 3]
+    usable = [model for model in models if np.isfinite(model.surprisal).sum() >= 3]
     notes += [
         f"{model.name}: left out, since it has no surprisal at three positions of the norms or more"
         for model in models
-        if model not in kept
+        if model not in usable
     ]
-    if not kept:
+    if not usable:
         raise HunchError(
             f"{readings_path}: no model has a surprisal at three positions of the norms; check that sentences and "
             "positions are named alike in both files, positions from 0"
         )
-    for model in kept:
+    for model in usable:
         missing = int((~np.isfinite(model.surprisal)).sum())
         if missing:
             notes.append(f"{model.name}: {missing} positions have no finite surprisal and are left out")
     table = _table(norms, inside, settings, notes)
     times = _times(norms, read, table, inside, settings, notes)
     rng = generator(SEED, "cloze")
-    found = figures.work_out(table, kept, rng=rng, times=times)
+    worked_out = figures.work_out(table, usable, rng=rng, times=times)
     made = figures.findings(
         table,
-        found,
+        worked_out,
         title="Cloze norms beside language models",
-        lines=[f"{integer(len(table))} positions of {integer(len(set(table.sentence)))} sentences, {len(kept)} models"],
+        lines=[
+            f"{integer(len(table))} positions of {integer(len(set(table.sentence)))} sentences, {len(usable)} models"
+        ],
         notes=notes,
     )
-    return replace(made, files=[ReportFile.of_json("cloze.json", found.as_json())])
+    return replace(made, files=[ReportFile.of_json("cloze.json", worked_out.as_json())])
 
 
 def _inside(norms: NormsFile, settings: NormSettings) -> tuple[np.ndarray, list[str]]:
@@ -144,10 +146,10 @@ def _table(norms: NormsFile, inside: np.ndarray, settings: NormSettings, notes: 
     rows = np.flatnonzero(inside).tolist()
     n, k, distinct = norms.n[rows], norms.k[rows], norms.distinct[rows]
     most = settings.responses_per_item
-    given = n == 0
-    human = np.where(given, norms.surprisal[rows], 0.0)
+    is_given = n == 0
+    human = np.where(is_given, norms.surprisal[rows], 0.0)
     square = human**2
-    counted = ~given
+    counted = ~is_given
     if counted.any():
         mean, of_square = _thinned(n[counted], k[counted], distinct[counted], settings)
         human[counted], square[counted] = mean, of_square
@@ -188,11 +190,11 @@ def _thinned(
     few = np.minimum(n, most)
     total, squares = np.zeros(len(n)), np.zeros(len(n))
     for _ in range(counting.THINNINGS):
-        found = counting.surprisal(
+        surprisals = counting.surprisal(
             rng.hypergeometric(k, n - k, few), few, np.minimum(distinct, few), settings.smoothing
         )
-        total += found
-        squares += found**2
+        total += surprisals
+        squares += surprisals**2
     many = n > most
     return (
         np.where(many, total / counting.THINNINGS, plain),

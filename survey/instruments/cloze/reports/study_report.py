@@ -40,40 +40,40 @@ class ClozeReport(Report):
             return ""
         return f"no position of {study.slug} has {least} answers yet: collect more, or lower the option least"
 
-    def make(self, study: "Study", given: Given) -> Findings:
+    def make(self, study: "Study", arguments: Given) -> Findings:
         options = instruments.of_study(study).options
         lenient = options.normalisation == "lenient"
-        answers = labelled_answers(study, levels=read_condition(study, given["condition"]))
+        answers = labelled_answers(study, levels=read_condition(study, arguments["condition"]))
         norms = {norm.asked.pk: norm for norm in norms_of(answers)}
-        kept = [norm for norm in norms.values() if norm.n >= options.least]
-        if not kept:
+        counted = [norm for norm in norms.values() if norm.n >= options.least]
+        if not counted:
             raise StateRefused(self.obstacle(study) or f"no position has {options.least} answers under this condition")
         notes = []
-        if few := len(norms) - len(kept):
+        if few := len(norms) - len(counted):
             notes.append(f"{few} positions have fewer than {options.least} answers and are left out")
-        short = sum(norm.n < options.responses_per_item for norm in kept)
+        short = sum(norm.n < options.responses_per_item for norm in counted)
         if short:
             notes.append(
                 f"{short} positions have fewer than the {options.responses_per_item} answers that the figures aim at; "
                 "their surprisal is noisier, which makes every PNC smaller"
             )
-        table = _table(study, kept, answers, options, lenient=lenient)
-        models, missing = _models(study, kept)
+        table = _table(study, counted, answers, options, lenient=lenient)
+        models, missing = _models(study, counted)
         notes += missing
         rng = generator(study.config.seed, "cloze report")
-        found = figures.work_out(table, models, rng=rng)
-        rows = list(rows_of(kept, lenient=lenient, smoothing=options.smoothing))
+        worked_out = figures.work_out(table, models, rng=rng)
+        rows = list(rows_of(counted, lenient=lenient, smoothing=options.smoothing))
         return figures.findings(
             table,
-            found,
+            worked_out,
             title="Cloze norms",
             lines=[
-                f"{integer(len(kept))} positions of {integer(len(set(table.sentence)))} sentences with at least "
-                f"{options.least} answers, {integer(sum(norm.n for norm in kept))} answers"
+                f"{integer(len(counted))} positions of {integer(len(set(table.sentence)))} sentences with at least "
+                f"{options.least} answers, {integer(sum(norm.n for norm in counted))} answers"
             ],
             notes=notes,
             norms=_norms_table(rows),
-            data={"positions": len(kept)},
+            data={"positions": len(counted)},
         )
 
 
@@ -132,7 +132,7 @@ def _answers(place: Mapping[int, int], answers: "Sequence[Assignment]", *, lenie
 
 
 def _frequent(counts: Mapping[str, int]) -> str:
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     return ", ".join(f"{word} {count}" for word, count in ordered[: figures.WORDS_SHOWN])
 
 
@@ -141,7 +141,7 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
     questions = {norm.asked.question_id: norm.asked.question for norm in norms}
     keys = [norm.asked.question_id for norm in norms]
     places = [norm.asked.position for norm in norms]
-    found, notes = [], []
+    columns, notes = [], []
     for model in words_of_models(study, list(questions.values())):
         column = _column(model, keys, places)
         if np.isfinite(column.surprisal).sum() < 3:
@@ -158,10 +158,10 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
                 f"{model.config.name}: does not know the words at {unknown} of {len(keys)} positions, and says there "
                 "only how likely any unknown word is, so that its perplexity is a lower bound"
             )
-        found.append(column)
+        columns.append(column)
     if not study.config.models:
         notes.append("the study names no language model: add [[models]] with name and source to compare some")
-    return found, notes
+    return columns, notes
 
 
 def _column(model: ModelWords, keys: Sequence[int], places: Sequence[int]) -> figures.ModelColumn:

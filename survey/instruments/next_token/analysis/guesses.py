@@ -80,7 +80,7 @@ def kind_of(token: str, *, first: bool) -> str:
         return "space"
     if inner[0].isdigit():
         return "digit"
-    if not any(one.isalnum() for one in inner):
+    if not any(character.isalnum() for character in inner):
         return "punctuation"
     return "begins a word" if first or token[0].isspace() else "goes on"
 
@@ -97,11 +97,11 @@ def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = Non
     Source: the influence of an answer on a ratio, w (y - m) / sum of w; two-way clustering as in
     `bandit.clustered_variance`.
     """
-    kept = np.isfinite(values) if rows is None else np.isfinite(values) & rows
-    if not kept.any():
+    used = np.isfinite(values) if rows is None else np.isfinite(values) & rows
+    if not used.any():
         return UNDEFINED
-    weight, value = table.weight[kept], values[kept]
-    clusters = table.person[kept], table.passage[kept]
+    weight, value = table.weight[used], values[used]
+    clusters = table.person[used], table.passage[used]
     share = weight / weight.sum()
     average = float((weight * value).sum() / weight.sum())
     return interval(
@@ -116,8 +116,8 @@ def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = Non
 
 def share(table: GuessTable, rows: NDArray[np.bool_] | None = None) -> RightShare:
     """People's top-1 accuracy: right guesses over guesses."""
-    kept = np.ones(len(table), dtype=bool) if rows is None else rows
-    return RightShare(int(kept.sum()), int(table.right[kept].sum()), mean(table.right, table, rows))
+    used = np.ones(len(table), dtype=bool) if rows is None else rows
+    return RightShare(int(used.sum()), int(table.right[used].sum()), mean(table.right, table, rows))
 
 
 def perplexity(model: ModelGuesses, table: GuessTable) -> Figure:
@@ -139,20 +139,20 @@ def most_bits(right: float, characters: int) -> float:
     Source: Fano's inequality (Cover and Thomas, "Elements of information theory", theorem 2.10.1).
     """
     wrong = 1 - right
-    spread = -sum(one * math.log2(one) for one in (right, wrong) if one > 0)
+    spread = -sum(chance * math.log2(chance) for chance in (right, wrong) if chance > 0)
     return spread + wrong * math.log2(max(characters - 1, 1))
 
 
 def divisions(table: GuessTable) -> dict[str, list[str]]:
     """The part that each guess is in, by the division's name; parts in the order in which they are listed first."""
-    found = {"token": [kind_of(one, first=at == 0) for one, at in zip(table.truth, table.position, strict=True)]}
+    parts = {"token": [kind_of(token, first=at == 0) for token, at in zip(table.truth, table.position, strict=True)]}
     if (table.place > 0).any():
-        found["place in the run"] = [_fives(int(one)) for one in table.place]
-    found["guess of the person"] = [_numbered(int(one)) for one in table.number]
+        parts["place in the run"] = [_fives(int(place)) for place in table.place]
+    parts["guess of the person"] = [_numbered(int(number)) for number in table.number]
     known = next((model for model in table.models if np.isfinite(model.surprisal).any()), None)
     if known is not None:
-        found[f"surprisal of {known.name}, in tenths"] = _deciles(known.surprisal)
-    return found
+        parts[f"surprisal of {known.name}, in tenths"] = _deciles(known.surprisal)
+    return parts
 
 
 def _fives(place: int) -> str:
@@ -170,7 +170,9 @@ def _deciles(values: Floats) -> list[str]:
     order = np.searchsorted(np.sort(values[~np.isnan(values)]), values, side="left")
     known = max(1, int((~np.isnan(values)).sum()))
     tenth = np.minimum(order * DECILES // known, DECILES - 1) + 1
-    return [f"{one} of {DECILES}" if not math.isnan(value) else "" for one, value in zip(tenth, values, strict=True)]
+    return [
+        f"{number} of {DECILES}" if not math.isnan(value) else "" for number, value in zip(tenth, values, strict=True)
+    ]
 
 
 def order_of(part: str) -> tuple[float, str]:
@@ -184,7 +186,7 @@ def order_of(part: str) -> tuple[float, str]:
 def by_person(table: GuessTable, *, least: int = LEAST_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:
     """Name, guesses, right ones, and each model's share on the same positions, of people with enough guesses; whoever
     was right most often comes first."""
-    found = []
+    people = []
     for code, name in enumerate(table.people):
         own = table.person == code
         if own.sum() < least:
@@ -193,8 +195,8 @@ def by_person(table: GuessTable, *, least: int = LEAST_OF_PERSON) -> list[tuple[
         for model in table.models:
             known = own & np.isfinite(model.right)
             shares.append(float(model.right[known].mean()) if known.any() else None)
-        found.append((name, int(own.sum()), int(table.right[own].sum()), shares))
-    return sorted(found, key=lambda one: (-one[2] / one[1], one[0]))
+        people.append((name, int(own.sum()), int(table.right[own].sum()), shares))
+    return sorted(people, key=lambda person: (-person[2] / person[1], person[0]))
 
 
 @dataclass(frozen=True)
@@ -214,12 +216,12 @@ def ensemble(table: GuessTable, *, least: int = LEAST_OF_ENSEMBLE) -> EnsembleFi
     rows_of: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(zip(table.passage.tolist(), table.position.tolist(), strict=True)):
         rows_of.setdefault(key, []).append(row)
-    kept = [rows for rows in rows_of.values() if len({int(table.person[row]) for row in rows}) >= least]
-    if not kept:
+    shared = [rows for rows in rows_of.values() if len({int(table.person[row]) for row in rows}) >= least]
+    if not shared:
         return None
-    most, single = np.empty(len(kept)), np.empty(len(kept))
+    most, single = np.empty(len(shared)), np.empty(len(shared))
     of_most, of_single = [], []
-    for place, rows in enumerate(kept):
+    for place, rows in enumerate(shared):
         counts = Counter(table.guess[row] for row in rows)
         hits = {table.guess[row] for row in rows if table.right[row]}
         n = len(rows)
@@ -228,17 +230,17 @@ def ensemble(table: GuessTable, *, least: int = LEAST_OF_ENSEMBLE) -> EnsembleFi
         without = {guess: (most[place] - _credit(counts - Counter([guess]), hits)) * (n - 1) / n for guess in counts}
         of_most += [without[table.guess[row]] for row in rows]
         of_single += [(float(table.right[row]) - single[place]) / n for row in rows]
-    first = np.array([rows[0] for rows in kept])
-    weight = np.array([float(table.weight[rows].mean()) for rows in kept])
+    first = np.array([rows[0] for rows in shared])
+    weight = np.array([float(table.weight[rows].mean()) for rows in shared])
     people = _Crowd(
         table.passage[first],
         weight,
-        np.repeat(np.arange(len(kept)), [len(rows) for rows in kept]),
-        _codes(table.person[[row for rows in kept for row in rows]]),
+        np.repeat(np.arange(len(shared)), [len(rows) for rows in shared]),
+        _codes(table.person[[row for rows in shared for row in rows]]),
     )
     by_most, by_single = np.array(of_most), np.array(of_single)
     return EnsembleFigures(
-        len(kept),
+        len(shared),
         people.figure(most, by_most),
         people.figure(single, by_single),
         people.figure(most - single, by_most - by_single, difference=True),
@@ -289,8 +291,8 @@ def _codes(values: Ints) -> Ints:
 def numbers_of(person: Ints) -> Ints:
     """The how manieth guess of its person each row is, in the order of the rows, from 1."""
     seen: Counter[int] = Counter()
-    found = np.empty(len(person), dtype=np.int64)
+    numbers = np.empty(len(person), dtype=np.int64)
     for row, code in enumerate(person.tolist()):
         seen[code] += 1
-        found[row] = seen[code]
-    return found
+        numbers[row] = seen[code]
+    return numbers

@@ -36,8 +36,8 @@ def predicted_share(features: Floats, text: Ints, guessed: Ints, n: Floats, righ
     shift = np.bincount(text[guessed], weights=rest, minlength=size) / (
         np.bincount(text[guessed], weights=n, minlength=size) + TEXT_GUESSES
     )
-    found: Floats = np.clip(fitted + shift[text], LOWEST, HIGHEST)
-    return found
+    shares: Floats = np.clip(fitted + shift[text], LOWEST, HIGHEST)
+    return shares
 
 
 def gap(predicted: Floats, model: Floats, run: Ints) -> Floats:
@@ -50,8 +50,8 @@ def gap(predicted: Floats, model: Floats, run: Ints) -> Floats:
     known = np.isfinite(model)
     count = np.maximum(np.bincount(run[known], minlength=int(run.max()) + 1), 1)
     differences = np.where(known, predicted - np.where(known, model, 0.0), 0.0)
-    found: Floats = np.abs(np.bincount(run, weights=differences, minlength=len(count)) / count)
-    return found
+    gaps: Floats = np.abs(np.bincount(run, weights=differences, minlength=len(count)) / count)
+    return gaps
 
 
 def uncertainty(predicted: Floats, run: Ints, times: Floats) -> Floats:
@@ -62,8 +62,8 @@ def uncertainty(predicted: Floats, run: Ints, times: Floats) -> Floats:
     """
     spread = np.bincount(run, weights=predicted * (1 - predicted), minlength=len(times))
     tokens = np.maximum(np.bincount(run, minlength=len(times)), 1)
-    found: Floats = np.sqrt(spread) / tokens / np.sqrt(times + 1.0)
-    return found
+    errors: Floats = np.sqrt(spread) / tokens / np.sqrt(times + 1.0)
+    return errors
 
 
 def _standardised(features: Floats) -> Floats:
@@ -72,5 +72,5 @@ def _standardised(features: Floats) -> Floats:
     mean = np.where(known, features, 0).sum(axis=0) / count
     filled = np.where(known, features, mean)
     sd = filled.std(axis=0)
-    found: Floats = (filled - mean) / np.where(sd > 0, sd, 1.0)
-    return found
+    standardised: Floats = (filled - mean) / np.where(sd > 0, sd, 1.0)
+    return standardised

@@ -105,8 +105,8 @@ def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> Gu
     table = GuessTable(
         person=code,
         passage=np.repeat(passage_of[runs], tokens),
-        people=[str(one) for one in range(people)],
-        passages=[str(one) for one in range(plan.passages)],
+        people=[str(number) for number in range(people)],
+        passages=[str(number) for number in range(plan.passages)],
         position=np.repeat(runs % plan.runs, tokens) * tokens + place,
         place=place + 1,
         number=numbers_of(code[:1]).repeat(n),
@@ -135,11 +135,11 @@ def _scores(
     size, tokens = model.shape
     who, hits = np.concatenate(runs), np.concatenate(right)
     times = np.bincount(who, minlength=size).astype(np.float64)
-    found = np.zeros((size, tokens))
-    np.add.at(found, who, hits)
+    scores = np.zeros((size, tokens))
+    np.add.at(scores, who, hits)
     guessed = np.flatnonzero(np.repeat(times > 0, tokens))
     n, text = np.repeat(times, tokens)[guessed], np.repeat(passage, tokens)
-    predicted = predicted_share(nats.reshape(-1, 1), text, guessed, n, found.ravel()[guessed])
+    predicted = predicted_share(nats.reshape(-1, 1), text, guessed, n, scores.ravel()[guessed])
     run = np.repeat(np.arange(size), tokens)
     return gap(predicted, model.ravel(), run) if plan.priority == "gap" else uncertainty(predicted, run, times)
 

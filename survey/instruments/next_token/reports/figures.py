@@ -197,10 +197,10 @@ def _parts(table: GuessTable) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for division, parts in analysis.divisions(table).items():
         own = np.array(parts, dtype=str)
-        for part in sorted({one for one in parts if one}, key=analysis.order_of):
+        for part in sorted({part for part in parts if part}, key=analysis.order_of):
             inside = own == part
-            found = analysis.share(table, inside)
-            rows.append((division, part, PEOPLE, found.n, _figure(found.figure)))
+            right_share = analysis.share(table, inside)
+            rows.append((division, part, PEOPLE, right_share.n, _figure(right_share.figure)))
             for model in table.models:
                 n = int((inside & np.isfinite(model.right)).sum())
                 if n:
@@ -216,15 +216,15 @@ def _people(table: GuessTable, listed: Sequence[Any]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _together(table: GuessTable, found: analysis.EnsembleFigures | None) -> list[tuple[Any, ...]]:
-    if found is None:
+def _together(table: GuessTable, ensemble: analysis.EnsembleFigures | None) -> list[tuple[Any, ...]]:
+    if ensemble is None:
         return []
     names = [model.name for model in table.models]
     return [
-        ("most frequent guess", found.positions, _figure(found.ensemble)),
-        ("mean person", found.positions, _figure(found.person)),
-        ("most frequent guess less mean person", found.positions, _figure(found.difference)),
-        *((name, found.positions, _figure(one)) for name, one in zip(names, found.models, strict=True)),
+        ("most frequent guess", ensemble.positions, _figure(ensemble.ensemble)),
+        ("mean person", ensemble.positions, _figure(ensemble.person)),
+        ("most frequent guess less mean person", ensemble.positions, _figure(ensemble.difference)),
+        *((name, ensemble.positions, _figure(one)) for name, one in zip(names, ensemble.models, strict=True)),
     ]
 
 

@@ -37,11 +37,11 @@ class NextTokenReport(Report):
             return f"no run of {study.slug} counts yet; open a stage and wait for people"
         return ""
 
-    def make(self, study: "Study", given: Given) -> Findings:
+    def make(self, study: "Study", arguments: Given) -> Findings:
         instrument = instruments.of_study(study)
         if not isinstance(instrument, NextToken):
             raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about next tokens")
-        answers = study_answers(study, levels=read_condition(study, given["condition"]))
+        answers = study_answers(study, levels=read_condition(study, arguments["condition"]))
         table, notes = table_of(instrument, answers)
         return findings(
             table, title=f"Next tokens: {study.title}", notes=notes, characters=instrument.options.unit == "character"
@@ -52,28 +52,30 @@ def table_of(instrument: NextToken, answers: "Sequence[Assignment]") -> tuple[Gu
     """The guesses of these answers with what each model of the study expected there, and a note on each that has not
     read the passages."""
     ordered = sorted(
-        zip(answers, design_weights(answers), strict=True), key=lambda one: (one[0].sitting_id, one[0].completed_at)
+        zip(answers, design_weights(answers), strict=True), key=lambda pair: (pair[0].sitting_id, pair[0].completed_at)
     )
     passages_of = {answer.slot.item.token_run.question_id: answer.slot.item.token_run.question for answer in answers}
     place = {key: number for number, key in enumerate(passages_of)}
-    people = {key: number for number, key in enumerate(dict.fromkeys(one.sitting.respondent_id for one, _w in ordered))}
+    people = {
+        key: number for number, key in enumerate(dict.fromkeys(answer.sitting.respondent_id for answer, _w in ordered))
+    }
     names = {answer.sitting.respondent_id: answer.sitting.respondent.pseudonym for answer in answers}
     person, passage, position, run_place, right, weight = [], [], [], [], [], []
-    guess, truth, tokens, given = [], [], [], 0
+    guess, truth, tokens, given_tokens = [], [], [], 0
     for answer, own_weight in ordered:
         run = answer.slot.item.token_run
         of_run = run.run_tokens
-        given += len(of_run) - len(run.asked_places)
-        for one in guesses_of(answer):
+        given_tokens += len(of_run) - len(run.asked_places)
+        for made_guess in guesses_of(answer):
             person.append(people[answer.sitting.respondent_id])
             passage.append(place[run.question_id])
-            position.append(one.position)
-            run_place.append(one.place + 1)
-            right.append(float(one.right))
+            position.append(made_guess.position)
+            run_place.append(made_guess.place + 1)
+            right.append(float(made_guess.right))
             weight.append(own_weight)
-            guess.append(one.text)
-            truth.append(run.text_of(of_run[one.place]))
-            tokens.append(one.true_token)
+            guess.append(made_guess.text)
+            truth.append(run.text_of(of_run[made_guess.place]))
+            tokens.append(made_guess.true_token)
     hashes = [text_hash(question.plain) for question in passages_of.values()]
     models, notes = _models(instrument, list(passages_of.values()), hashes, passage, position, tokens)
     codes = np.array(person, dtype=np.int64)
@@ -89,7 +91,7 @@ def table_of(instrument: NextToken, answers: "Sequence[Assignment]") -> tuple[Gu
         weight=np.array(weight),
         guess=guess,
         truth=truth,
-        given=given,
+        given=given_tokens,
         models=models,
     )
     return table, notes
@@ -103,7 +105,7 @@ def _models(
     position: Sequence[int],
     tokens: Sequence[int],
 ) -> tuple[list[ModelGuesses], list[str]]:
-    found, notes = [], []
+    columns, notes = [], []
     texts = passages.texts_of(questions)
     for model in instrument.study.config.models:
         expected = passages.expectations_of(passages.source_of(model), instrument.tokenizer, texts)
@@ -122,23 +124,23 @@ def _models(
             continue
         if missing:
             notes.append(f"{model.name}: {integer(missing)} guesses are at positions that it has not read")
-        found.append(ModelGuesses(model.name, right, nats))
-    found, more = _at_common_positions(found)
+        columns.append(ModelGuesses(model.name, right, nats))
+    columns, more = _at_common_positions(columns)
     notes += more
     if not instrument.study.config.models:
         notes.append("the study names no language model: add [[models]] with name and source to compare some")
-    return found, notes
+    return columns, notes
 
 
 def _at_common_positions(models: Sequence[ModelGuesses]) -> tuple[list[ModelGuesses], list[str]]:
     """The models at the positions that all of them have read, and a note where that leaves any out."""
     read = [np.isfinite(model.right) for model in models]
-    if all(np.array_equal(one, read[0]) for one in read):
+    if all(np.array_equal(mask, read[0]) for mask in read):
         return list(models), []
     common = np.all(read, axis=0)
     note = f"models are compared at the {integer(int(common.sum()))} guesses at positions that all of them have read"
     alike = [
-        ModelGuesses(one.name, np.where(common, one.right, np.nan), np.where(common, one.surprisal, np.nan))
-        for one in models
+        ModelGuesses(model.name, np.where(common, model.right, np.nan), np.where(common, model.surprisal, np.nan))
+        for model in models
     ]
     return alike, [note]

@@ -88,18 +88,18 @@ def of_people(judged: Judgements, *, names: tuple[str, ...] = ()) -> PeopleAgree
         prompt, weight = np.zeros(len(codes), dtype=np.int64), np.ones(len(codes))
         prompt[item], weight[item] = judged.prompt, judged.weight
         known = np.unique(judged.person)
-        titles = [names[one] if names else str(one + 1) for one in known.tolist()]
-        found = [
+        titles = [names[number] if names else str(number + 1) for number in known.tolist()]
+        kappas = [
             _kappa(codes[:, one], codes[:, other], prompt, weight, f"{titles[one]}, {titles[other]}")
             for one, other in combinations(range(people), 2)
         ]
-        return PeopleAgreement(tuple(found), pooled=False, alpha=alpha)
+        return PeopleAgreement(tuple(kappas), pooled=False, alpha=alpha)
     pairs = _pairs(item)
     if not len(pairs):
         return PeopleAgreement((), pooled=True, alpha=alpha)
-    one, other = pairs.T
+    first, other = pairs.T
     both = _answer_pairs(judged, pairs, judged.outcome)
-    agree = float(np.average(judged.outcome[one] == judged.outcome[other], weights=both.weight))
+    agree = float(np.average(judged.outcome[first] == judged.outcome[other], weights=both.weight))
     pooled = PairKappa("all pairs of people", len(pairs), both.figure(kappa_of), agree)
     return PeopleAgreement((pooled,), pooled=True, alpha=alpha)
 
@@ -107,22 +107,22 @@ def of_people(judged: Judgements, *, names: tuple[str, ...] = ()) -> PeopleAgree
 def _pairs(item: NDArray[np.int64]) -> NDArray[np.int64]:
     """Every two rows of the same item, (pairs, 2)."""
     order = np.argsort(item, kind="stable")
-    found = []
+    pairs = []
     for distance in range(1, int(np.bincount(item).max()) if len(item) else 1):
         same = item[order[distance:]] == item[order[:-distance]]
-        found.append(np.stack([order[:-distance][same], order[distance:][same]], axis=1))
-    return np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
+        pairs.append(np.stack([order[:-distance][same], order[distance:][same]], axis=1))
+    return np.concatenate(pairs) if pairs else np.empty((0, 2), dtype=np.int64)
 
 
 def _answer_pairs(judged: Judgements, pairs: NDArray[np.int64], classes: NDArray[Any]) -> AnswerPairs:
     known = np.unique(classes, return_inverse=True)[1].reshape(-1)
-    one, other = pairs.T
+    first, other = pairs.T
     return AnswerPairs(
-        one=known[one],
+        one=known[first],
         other=known[other],
-        weight=(judged.weight[one] + judged.weight[other]) / 2,
-        people=(judged.person[one], judged.person[other]),
-        prompt=judged.prompt[one],
+        weight=(judged.weight[first] + judged.weight[other]) / 2,
+        people=(judged.person[first], judged.person[other]),
+        prompt=judged.prompt[first],
     )
 
 
@@ -134,18 +134,18 @@ def kappa_of(table: Floats) -> float:
     return float("nan") if chance >= 1 else float((agree - chance) / (1 - chance))
 
 
-def classes_of(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
+def classes_of(first: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
     """A row a pair of verdicts with a 1 in its cell of the square table of classes, (n, classes^2)."""
-    known = np.unique(np.concatenate([one, other]))
+    known = np.unique(np.concatenate([first, other]))
     size = len(known)
-    cell = np.searchsorted(known, one) * size + np.searchsorted(known, other)
-    rows = np.zeros((len(one), size * size))
-    rows[np.arange(len(one)), cell] = 1
+    cell = np.searchsorted(known, first) * size + np.searchsorted(known, other)
+    rows = np.zeros((len(first), size * size))
+    rows[np.arange(len(first)), cell] = 1
     return rows
 
 
 def kappa_figure(
-    one: NDArray[np.int64],
+    first: NDArray[np.int64],
     other: NDArray[np.int64],
     *,
     prompt: NDArray[np.int64],
@@ -153,9 +153,9 @@ def kappa_figure(
     weight: Floats,
 ) -> Figure:
     """Kappa of two sets of verdicts with its interval."""
-    if not len(one):
+    if not len(first):
         return NOTHING
-    rows = classes_of(one, other) * weight[:, None]
+    rows = classes_of(first, other) * weight[:, None]
     size = round(rows.shape[1] ** 0.5)
     return figure_of_sums(
         lambda sums: kappa_of(sums.reshape(size, size)), rows, person=person, prompt=prompt, scale="correlation"
@@ -163,11 +163,11 @@ def kappa_figure(
 
 
 def _kappa(
-    one: NDArray[np.int64], other: NDArray[np.int64], prompt: NDArray[np.int64], weight: Floats, pair: str
+    first: NDArray[np.int64], other: NDArray[np.int64], prompt: NDArray[np.int64], weight: Floats, pair: str
 ) -> PairKappa:
     """Of two people, who are no sample of people: only prompts vary."""
-    kappa = kappa_figure(one, other, prompt=prompt, person=np.arange(len(one)), weight=weight)
-    return PairKappa(pair=pair, n=len(one), kappa=kappa, agree=float(np.average(one == other, weights=weight)))
+    kappa = kappa_figure(first, other, prompt=prompt, person=np.arange(len(first)), weight=weight)
+    return PairKappa(pair=pair, n=len(first), kappa=kappa, agree=float(np.average(first == other, weights=weight)))
 
 
 def alpha_of(table: Floats, codes: int) -> float:
@@ -193,9 +193,9 @@ def _alpha(judged: Judgements) -> Figure:
     pairs = _pairs(readable.item)
     if not len(pairs):
         return NOTHING
-    found = _answer_pairs(readable, pairs, readable.value)
+    answer_pairs = _answer_pairs(readable, pairs, readable.value)
     answers = np.bincount(readable.item)[readable.item]
     # An item of m answers has m (m - 1) / 2 pairs and counts m times.
-    found = replace(found, weight=found.weight * 2 / (answers[pairs[:, 0]] - 1))
+    answer_pairs = replace(answer_pairs, weight=answer_pairs.weight * 2 / (answers[pairs[:, 0]] - 1))
     codes = int((answers >= 2).sum())
-    return found.figure(lambda table: alpha_of(table, codes))
+    return answer_pairs.figure(lambda table: alpha_of(table, codes))

@@ -196,9 +196,9 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         names = ", ".join(category or "without a category" for category in unranked)
         notes.append(f"{len(unranked)} categories have too few judgements for a ranking of their own: {names}.")
     notes += [
-        f"{'' if name == PEOPLE else f'{name}: '}{one.side_lost}; the strengths are fitted without it."
-        for name, one in rankings.items()
-        if one.side_lost and name != UNWEIGHTED
+        f"{'' if name == PEOPLE else f'{name}: '}{ranking.side_lost}; the strengths are fitted without it."
+        for name, ranking in rankings.items()
+        if ranking.side_lost and name != UNWEIGHTED
     ]
     if ranking.unbeaten:
         notes.append(
@@ -250,17 +250,17 @@ def _fragile_ranking(
     by: str, category: str, judged: Judgements, ranking: Ranking, settings: AnalysisSettings
 ) -> FragileRanking:
     try:
-        found = _fragility(judged, ranking, settings)
+        fragility = _fragility(judged, ranking, settings)
     except (DesignError, np.linalg.LinAlgError):  # Nothing is said where it does not settle.
-        found = Fragility(np.array(ranking.order, dtype=np.int64), ranking.theta, None, ())
-    return FragileRanking(by, category, found, judged)
+        fragility = Fragility(np.array(ranking.order, dtype=np.int64), ranking.theta, None, ())
+    return FragileRanking(by, category, fragility, judged)
 
 
 def _fragility(judged: Judgements, ranking: Ranking, settings: AnalysisSettings) -> Fragility:
     """Which few judgements carry the ranking. The side counts where it is known of every judgement."""
     turned = judged.first < 0
     there = np.unique(np.concatenate([judged.a, judged.b]))
-    found = fragile_bradley_terry(
+    fragility = fragile_bradley_terry(
         first=np.searchsorted(there, np.where(turned, judged.b, judged.a)),
         second=np.searchsorted(there, np.where(turned, judged.a, judged.b)),
         outcome=np.where(turned, 1 - judged.win, judged.win),
@@ -270,16 +270,16 @@ def _fragility(judged: Judgements, ranking: Ranking, settings: AnalysisSettings)
         side=ranking.gamma is not None and bool((judged.first != 0).all()),
     )
 
-    def named(one: Fragile) -> Fragile:
-        return replace(one, ahead=int(there[one.ahead]), behind=int(there[one.behind]))
+    def named(pair: Fragile) -> Fragile:
+        return replace(pair, ahead=int(there[pair.ahead]), behind=int(there[pair.behind]))
 
     scores = np.full(len(judged.models), np.nan)
-    scores[there] = found.scores
+    scores[there] = fragility.scores
     return Fragility(
-        order=there[found.order],
+        order=there[fragility.order],
         scores=scores,
-        first=None if found.first is None else named(found.first),
-        neighbours=tuple(map(named, found.neighbours)),
+        first=None if fragility.first is None else named(fragility.first),
+        neighbours=tuple(map(named, fragility.neighbours)),
     )
 
 
@@ -292,22 +292,22 @@ def _tried(judged: Judgements, settings: AnalysisSettings) -> Ranking | None:
 
 def win_shares(judged: Judgements) -> list[WinShare]:
     """Of each two models, how often either's reply was preferred, by the design's weights; ties half."""
-    found = []
+    shares = []
     m = len(judged.models)
     for low in range(m):
         for high in range(low + 1, m):
-            kept = (np.minimum(judged.a, judged.b) == low) & (np.maximum(judged.a, judged.b) == high)
-            if not kept.any():
+            chosen = (np.minimum(judged.a, judged.b) == low) & (np.maximum(judged.a, judged.b) == high)
+            if not chosen.any():
                 continue
-            rows = judged.where(kept)
+            rows = judged.where(chosen)
             win = np.where(rows.a == low, rows.win, 1 - rows.win)
             share = share_figure(win, rows.weight, person=rows.person, prompt=rows.prompt)
             ties = int((rows.outcome == TIE).sum())
-            found.append(WinShare(low, high, rows.n, float(win.sum()), ties, share))
+            shares.append(WinShare(low, high, rows.n, float(win.sum()), ties, share))
             value, least, most = (None if end is None else 1 - end for end in (share.value, share.high, share.low))
             turned = Figure(value, least, most, share.standard_error)
-            found.append(WinShare(high, low, rows.n, float((1 - win).sum()), ties, turned))
-    return found
+            shares.append(WinShare(high, low, rows.n, float((1 - win).sum()), ties, turned))
+    return shares
 
 
 def _judge_table(material: Material, name: str, judged: Judgements, categories: Sequence[str]) -> JudgeTable:
@@ -369,7 +369,7 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
     """Coefficients of style in each fit; they need the replies' texts."""
     if not material.styles:
         return []
-    found = []
+    styles = []
     orient = dict(zip(material.people.key.tolist(), material.people.a.tolist(), strict=True))
     for name, judged in {PEOPLE: material.people, **material.judges}.items():
         there = np.isin(judged.key, np.fromiter(material.styles, dtype=np.int64))
@@ -387,8 +387,8 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
         except (NoRanking, np.linalg.LinAlgError):
             continue
         effects = [ranking.styled(place) if style[:, place].any() else NOTHING for place in range(len(STYLES))]
-        found.append(Style(name, tuple(effects)))
-    return found
+        styles.append(Style(name, tuple(effects)))
+    return styles
 
 
 def _beside(material: Material) -> dict[str, Any]:
@@ -416,13 +416,13 @@ def _beside(material: Material) -> dict[str, Any]:
     ]
     ranks: dict[str, float] = {}
     names = list(columns)
-    for place, one in enumerate(names):
+    for place, first in enumerate(names):
         for other in names[place + 1 :]:
             both = [
-                (x, y) for x, y in zip(columns[one], columns[other], strict=True) if x is not None and y is not None
+                (x, y) for x, y in zip(columns[first], columns[other], strict=True) if x is not None and y is not None
             ]
             if len(both) > 2:
                 value = bandit.weighted_correlation(*(bandit.ranks(part) for part in zip(*both, strict=True)))
                 if not np.isnan(value):
-                    ranks[f"{one}, {other}"] = value
+                    ranks[f"{first}, {other}"] = value
     return {"beside": rows, "beside_ranks": ranks}

@@ -81,7 +81,9 @@ class Ranking:
     @property
     def order(self) -> list[int]:
         """Places of the judged models, the strongest first."""
-        return sorted(np.flatnonzero(np.isfinite(self.theta)).tolist(), key=lambda one: (-self._rounded[one], one))
+        return sorted(
+            np.flatnonzero(np.isfinite(self.theta)).tolist(), key=lambda model: (-self._rounded[model], model)
+        )
 
     @property
     def places(self) -> dict[int, int]:
@@ -104,8 +106,8 @@ class Ranking:
 
     def chances(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> Floats:
         """That A is better, where neither side has an advantage."""
-        found: Floats = 1 / (1 + np.exp(self.theta[b] - self.theta[a]))
-        return found
+        chances: Floats = 1 / (1 + np.exp(self.theta[b] - self.theta[a]))
+        return chances
 
 
 def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: Floats | None = None) -> Ranking:
@@ -126,7 +128,7 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
     _check_connected(judged, judged_ones)
     extreme = _extreme(judged, judged_ones)
     if ridge <= 0 and extreme:
-        names = ", ".join(judged.models[one] for one in extreme)
+        names = ", ".join(judged.models[model] for model in extreme)
         raise NoRanking(f"{names}: never lost or never won against the others, so that there is no finite strength; "
                         "give a ridge above 0")  # fmt: skip
     sided = side and bool(judged.first.any())
@@ -137,10 +139,10 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
         except (NoRanking, np.linalg.LinAlgError):
             lost = DECIDES
     try:
-        found = _fitted(judged, judged_ones, extreme, ridge=ridge, sided=False, style=style)
+        ranking = _fitted(judged, judged_ones, extreme, ridge=ridge, sided=False, style=style)
     except np.linalg.LinAlgError as exc:
         raise NoRanking("the strengths do not settle: give a larger ridge") from exc
-    return replace(found, side_lost=lost)
+    return replace(ranking, side_lost=lost)
 
 
 def _duels(judged: Judgements, columns: Floats, precision: Floats) -> bandit.Duels:
@@ -201,7 +203,7 @@ def _fitted(
         degrees=freedom(person=judged.person, prompt=judged.prompt),
         n=judged.n,
         sides=int(np.count_nonzero(judged.first)),
-        unbeaten=tuple(judged.models[one] for one in extreme),
+        unbeaten=tuple(judged.models[model] for model in extreme),
     )
 
 
@@ -209,7 +211,7 @@ def _check_connected(judged: Judgements, there: NDArray[np.int64]) -> None:
     linked = np.zeros((len(judged.models),) * 2, dtype=bool)
     linked[judged.a, judged.b] = linked[judged.b, judged.a] = True
     reached = _reached(linked, int(there[0])) if len(there) else set()
-    if lost := [judged.models[one] for one in there if one not in reached]:
+    if lost := [judged.models[model] for model in there if model not in reached]:
         raise NoRanking(
             f"{', '.join(lost)}: never compared with {judged.models[there[0]]}, not even through others; models that "
             "are not connected cannot be ranked together"
@@ -221,9 +223,9 @@ def _extreme(judged: Judgements, there: NDArray[np.int64]) -> list[int]:
     beats = np.zeros((len(judged.models),) * 2, dtype=bool)
     beats[judged.a[judged.win > 0], judged.b[judged.win > 0]] = True
     beats[judged.b[judged.win < 1], judged.a[judged.win < 1]] = True
-    groups = [_reached(beats, one) & _reached(beats.T, one) for one in there.tolist()]
+    groups = [_reached(beats, model) & _reached(beats.T, model) for model in there.tolist()]
     largest = max(groups, key=len, default=set())
-    return [one for one in there.tolist() if one not in largest]
+    return [model for model in there.tolist() if model not in largest]
 
 
 def _reached(linked: NDArray[np.bool_], start: int) -> set[int]:

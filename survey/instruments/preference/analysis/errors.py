@@ -118,10 +118,10 @@ def figure_of_sums(
 
 def slope(of: Callable[[Floats], Any], at: Floats, *, size: Floats) -> Floats:
     """The slope (k,) of a figure at these sums, by differences of a small share of `size` either way."""
-    found = np.zeros(len(at))
+    slopes = np.zeros(len(at))
     for place, step in enumerate(1e-6 * np.maximum(size, 1e-12)):
         up, down = at.copy(), at.copy()
         up[place] += step
         down[place] -= step
-        found[place] = (float(of(up)) - float(of(down))) / (2 * step)
-    return np.nan_to_num(found)
+        slopes[place] = (float(of(up)) - float(of(down))) / (2 * step)
+    return np.nan_to_num(slopes)

@@ -16,5 +16,5 @@ def information(theta: Floats, covariance: Floats, a: NDArray[np.int64], b: NDAr
     """
     chance = 1 / (1 + np.exp(theta[b] - theta[a]))
     spread = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
-    found: Floats = 0.5 * np.log1p(chance * (1 - chance) * np.maximum(spread, 0.0))
-    return found
+    gain: Floats = 0.5 * np.log1p(chance * (1 - chance) * np.maximum(spread, 0.0))
+    return gain

@@ -72,10 +72,10 @@ class Judgements:
         scaled: Floats = weight / mean
         return scaled
 
-    def where(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> Judgements:
+    def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Judgements:
         """Those judgements alone, by a mask or by their places. Models and prompts keep their places."""
         columns = ("prompt", "a", "b", "category", "person", "outcome", "value", "first", "probability", "chance")
-        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
+        return replace(self, **{name: getattr(self, name)[chosen] for name in columns})
 
     def unweighted(self) -> Judgements:
         """The same, each judgement counted once."""
@@ -113,8 +113,8 @@ class JudgedItems:
             for outcome in (A, B, TIE, UNREADABLE)
         }
         outcome = np.full(len(key), TIE, dtype=np.int64)
-        for one in (A, B, UNREADABLE):
-            outcome[2 * counts[one] > n] = one
+        for verdict in (A, B, UNREADABLE):
+            outcome[2 * counts[verdict] > n] = verdict
         return cls(
             key=key,
             n=n.astype(np.int64),
@@ -128,9 +128,9 @@ class JudgedItems:
 def majorities(judged: Judgements) -> Judgements:
     """One judgement an item: its majority, with the mean value. Nobody's in particular and shown on no side."""
     items = JudgedItems.of(judged)
-    one = judged.where(items.where)
+    majority = judged.where(items.where)
     return replace(
-        one,
+        majority,
         outcome=items.outcome,
         value=items.value,
         person=np.arange(len(items.key)),

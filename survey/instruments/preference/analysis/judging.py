@@ -68,13 +68,13 @@ class Compared:
         """Whether no verdict could be read: a chance fitted to none is people's own share, not the judge's."""
         return bool((self.verdict == UNREADABLE).all())
 
-    def where(self, kept: NDArray[np.bool_]) -> Compared:
+    def where(self, chosen: NDArray[np.bool_]) -> Compared:
         """Those items alone."""
-        place = np.cumsum(kept) - 1
-        rows = kept[self.row_item]
+        place = np.cumsum(chosen) - 1
+        rows = chosen[self.row_item]
         names = ("human", "mean", "judge", "said", "verdict", "share", "chance", "prompt", "category", "weight")
         return Compared(
-            **{name: getattr(self, name)[kept] for name in names},
+            **{name: getattr(self, name)[chosen] for name in names},
             rows=self.rows.where(rows),
             row_item=place[self.row_item[rows]],
             fitted=self.fitted,
@@ -171,8 +171,8 @@ def mean_by_item(values: Floats, key: NDArray[np.int64], keys: NDArray[np.int64]
     place = np.searchsorted(keys, key[there])
     n = np.bincount(place, minlength=len(keys))
     with np.errstate(invalid="ignore"):
-        found: Floats = np.bincount(place, weights=values[there], minlength=len(keys)) / n
-    return found
+        means: Floats = np.bincount(place, weights=values[there], minlength=len(keys)) / n
+    return means
 
 
 def cross_fitted(rating: Floats, prompt: NDArray[np.int64], win: Floats, row_item: NDArray[np.int64]) -> Floats:
@@ -181,13 +181,13 @@ def cross_fitted(rating: Floats, prompt: NDArray[np.int64], win: Floats, row_ite
     known, place = np.unique(prompt, return_inverse=True)
     fold = np.random.default_rng(0).permutation(len(known))[place.reshape(-1)] % FOLDS
     columns = np.stack([np.ones_like(rating), rating], axis=1)
-    found = np.full(len(rating), 0.5)
-    for one in range(FOLDS):
-        own, others = fold == one, (fold != one)[row_item]
+    chances = np.full(len(rating), 0.5)
+    for number in range(FOLDS):
+        own, others = fold == number, (fold != number)[row_item]
         if own.any() and others.any():
             beta = _regression(columns[row_item[others]], win[others])
-            found[own] = predict_logistic(columns[own], beta)
-    return found
+            chances[own] = predict_logistic(columns[own], beta)
+    return chances
 
 
 def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
@@ -215,9 +215,9 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
 def _log_score(one: Compared) -> Figure:
     """Without an interval where chances are fitted and items weigh unequally: what the fit adds is not known there, and
     an interval without it holds too seldom (benchmarks/preference_laws.py)."""
-    found = _mean(one, log_scores(one.chance[one.row_item], one.rows.win))
+    score = _mean(one, log_scores(one.chance[one.row_item], one.rows.win))
     unequal = float(np.ptp(one.weight)) > 1e-9
-    return Figure(found.value) if one.fitted and unequal else found
+    return Figure(score.value) if one.fitted and unequal else score
 
 
 def log_scores(chance: Floats, share: Floats) -> Floats:
@@ -226,24 +226,24 @@ def log_scores(chance: Floats, share: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         won = np.where(share > 0, -share * np.log2(chance), 0.0)
         lost = np.where(share < 1, -(1 - share) * np.log2(1 - chance), 0.0)
-    found: Floats = won + lost
-    return found
+    scores: Floats = won + lost
+    return scores
 
 
 def reliability(compared: Compared) -> list[ChanceBin]:
     """Eight parts of equal numbers of items by the judge's chance."""
     order = np.argsort(compared.chance, kind="stable")
-    found = []
+    bins = []
     for part in np.array_split(order, min(BINS, max(1, compared.m // 10))):
         if len(part):
-            kept = np.zeros(compared.m, dtype=bool)
-            kept[part] = True
-            own = compared.where(kept)
+            in_part = np.zeros(compared.m, dtype=bool)
+            in_part[part] = True
+            own = compared.where(in_part)
             share = _share(own, own.rows.win)
-            found.append(
+            bins.append(
                 ChanceBin(len(part), float(compared.chance[part].mean()), share.value or 0.0, share.low, share.high)
             )
-    return found
+    return bins
 
 
 def uncentred_of(sums: Floats) -> float:
@@ -257,13 +257,13 @@ def rated(judged: Judgements) -> bool:
     return bool((~np.isin(judged.value, (-1.0, 0.0, 1.0))).any())
 
 
-def _of_rows(one: Compared) -> Floats | None:
+def _of_rows(compared: Compared) -> Floats | None:
     """How far each answer lies from its item's mean, a share of the item each; None where majorities count."""
-    if not np.array_equal(one.human, one.mean):
+    if not np.array_equal(compared.human, compared.mean):
         return None
-    n = np.bincount(one.row_item, minlength=one.m)
-    found: Floats = (one.rows.value - one.mean[one.row_item]) / n[one.row_item]
-    return found
+    n = np.bincount(compared.row_item, minlength=compared.m)
+    deviation: Floats = (compared.rows.value - compared.mean[compared.row_item]) / n[compared.row_item]
+    return deviation
 
 
 def _of_moments(one: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any], deviation: Floats | None) -> Figure:
@@ -287,8 +287,8 @@ def _of_moments(one: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any]
     return _by_answers(one, value, influence, scale="correlation")
 
 
-def _by_answers(one: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> Figure:
-    person, prompt = one.rows.person, one.rows.prompt
+def _by_answers(compared: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> Figure:
+    person, prompt = compared.rows.person, compared.rows.prompt
     variance = bandit.clustered_variance(influence, person, prompt)
     return figure(value, variance, freedom(person=person, prompt=prompt), scale=scale)
 
@@ -330,22 +330,22 @@ def _ceiling(one: Compared) -> tuple[Figure, Figure]:
     n = np.bincount(one.row_item, minlength=one.m)[one.row_item]
     with np.errstate(invalid="ignore", divide="ignore"):
         others = (one.mean[one.row_item] * n - one.rows.value) / (n - 1)
-    kept = n >= 2
-    if kept.sum() < FEWEST_ITEMS:
+    several = n >= 2
+    if several.sum() < FEWEST_ITEMS:
         return NOTHING, NOTHING
-    weight, person, prompt = one.weight[one.row_item][kept], one.rows.person[kept], one.rows.prompt[kept]
-    found = []
+    weight, person, prompt = one.weight[one.row_item][several], one.rows.person[several], one.rows.prompt[several]
+    correlations = []
     for values in (one.rows.value, one.judge[one.row_item]):
-        rows = moments(values[kept], others[kept], weight)
+        rows = moments(values[several], others[several], weight)
         total = rows.sum(axis=0)
         value = float(correlation_of_sums(total))
         if not math.isfinite(value):
-            found.append(NOTHING)
+            correlations.append(NOTHING)
             continue
         influence = rows @ slope(correlation_of_sums, total, size=np.abs(rows).sum(axis=0))
         variance = bandit.clustered_variance(influence, person, prompt)
-        found.append(figure(value, variance, freedom(person=person, prompt=prompt), scale="correlation"))
-    return found[0], found[1]
+        correlations.append(figure(value, variance, freedom(person=person, prompt=prompt), scale="correlation"))
+    return correlations[0], correlations[1]
 
 
 def _orders(judge: Judgements) -> dict[str, Any]:
@@ -358,13 +358,13 @@ def _orders(judge: Judgements) -> dict[str, Any]:
     ):
         sign.setdefault(key, {})[first] = value
         prompts[key] = prompt
-    both = [key for key, given in sign.items() if len(given) == 2]
+    both = [key for key, signs in sign.items() if len(signs) == 2]
     if not both:
         return {"orders": NOTHING, "both_orders": 0}
     same = np.array([float(sign[key][1] == sign[key][-1]) for key in both])
     prompt = np.array([prompts[key] for key in both])
-    found = share_figure(same, np.ones(len(same)), person=np.arange(len(same)), prompt=prompt)
-    return {"orders": found, "both_orders": len(both)}
+    share = share_figure(same, np.ones(len(same)), person=np.arange(len(same)), prompt=prompt)
+    return {"orders": share, "both_orders": len(both)}
 
 
 def _side(judge: Judgements) -> Figure:
@@ -413,7 +413,7 @@ def _regression(columns: Floats, win: Floats) -> Floats:
 
 
 def of_these_items(
-    found: Estimate, values: Floats, weight: Floats, item: NDArray[np.int64], known: Floats, *, items: int
+    estimate: Estimate, values: Floats, weight: Floats, item: NDArray[np.int64], known: Floats, *, items: int
 ) -> Estimate:
     """A mean over items such as these as one over these alone: its variance less what drawing all of them from many
     would add, the variance between items over their number.
@@ -426,8 +426,8 @@ def of_these_items(
         found: the estimate. values, weight, item, known: of each answer (n,), the last one the judge's chance. items:
             how many there are.
     """
-    if not found.has_interval or not found.standard_error > 0:
-        return found
+    if not estimate.has_interval or not estimate.standard_error > 0:
+        return estimate
     off = values - np.average(values, weights=weight)
     whole = float(np.average(off**2, weights=weight))
     answers = np.bincount(item)
@@ -445,10 +445,10 @@ def of_these_items(
     between = min(max(between, 0.0), whole)
     # What single answers add stays, however many of the items were asked.
     least = (whole - between) * float((weight**2).sum() / weight.sum() ** 2)
-    variance = max(found.standard_error**2 - between / items, min(least, found.standard_error**2))
-    ratio = math.sqrt(variance) / found.standard_error
-    low, high = (found.value + (end - found.value) * ratio for end in found.interval)
-    return replace(found, standard_error=found.standard_error * ratio, interval=(low, high))
+    variance = max(estimate.standard_error**2 - between / items, min(least, estimate.standard_error**2))
+    ratio = math.sqrt(variance) / estimate.standard_error
+    low, high = (estimate.value + (end - estimate.value) * ratio for end in estimate.interval)
+    return replace(estimate, standard_error=estimate.standard_error * ratio, interval=(low, high))
 
 
 def assisted(
@@ -463,7 +463,7 @@ def assisted(
         predictions: the judge's chance of A by the item's key.
         universe: of each pair (a, b), the judge's chances over all its items.
     """
-    found = []
+    pairs = []
     for (a, b), chances in sorted(universe.items()):
         own = (people.a == a) & (people.b == b) & np.isin(people.key, np.fromiter(predictions, dtype=np.int64))
         rows = people.where(own)
@@ -487,5 +487,5 @@ def assisted(
         saved = None
         if helped.standard_error > 0 and alone.standard_error > 0:
             saved = rows.n * ((alone.standard_error / helped.standard_error) ** 2 - 1)
-        found.append(Assisted(people.models[a], people.models[b], rows.n, len(chances), alone, helped, saved))
-    return found
+        pairs.append(Assisted(people.models[a], people.models[b], rows.n, len(chances), alone, helped, saved))
+    return pairs

@@ -30,13 +30,13 @@ def one_study(
     except NoRanking:
         return (math.nan, math.nan, 0.0, math.nan, math.nan, math.nan)
     errors, widths, covered = [], [], []
-    for one in range(len(world.theta) - 1):
-        gap = ranking.difference(one, one + 1)
+    for model in range(len(world.theta) - 1):
+        gap = ranking.difference(model, model + 1)
         if gap.low is None or gap.high is None or gap.standard_error is None:
             continue
         errors.append(gap.standard_error)
         widths.append(gap.high - gap.low)
-        covered.append(float(gap.low <= truth[one] - truth[one + 1] <= gap.high))
+        covered.append(float(gap.low <= truth[model] - truth[model + 1] <= gap.high))
     if not errors:
         return (math.nan, math.nan, float(ranking.order[0] == int(np.argmax(world.theta))), *[math.nan] * 3)
     return (

@@ -28,7 +28,7 @@ def tokens_of(text: str) -> int:
 def style_of(a: str, b: str) -> tuple[float, float, float]:
     """The differences of `STYLES` between two replies."""
     ratio = math.log(max(tokens_of(a), 1) / max(tokens_of(b), 1))
-    marked, listed = (bool(one.search(a)) - bool(one.search(b)) for one in (MARKUP, LIST))
+    marked, listed = (bool(pattern.search(a)) - bool(pattern.search(b)) for pattern in (MARKUP, LIST))
     return ratio, float(marked), float(listed)
 
 
@@ -49,7 +49,7 @@ def lengths(what: str, texts: Sequence[str]) -> Lengths | None:
     """Count, mean, standard deviation (n - 1) and quartiles; None of no text."""
     if not texts:
         return None
-    found = np.array([tokens_of(text) for text in texts], dtype=np.float64)
-    lower, median, upper = np.quantile(found, [0.25, 0.5, 0.75]).tolist()
-    deviation = float(found.std(ddof=1)) if len(found) > 1 else None
-    return Lengths(what, len(found), float(found.mean()), deviation, lower, median, upper)
+    counts = np.array([tokens_of(text) for text in texts], dtype=np.float64)
+    lower, median, upper = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
+    deviation = float(counts.std(ddof=1)) if len(counts) > 1 else None
+    return Lengths(what, len(counts), float(counts.mean()), deviation, lower, median, upper)

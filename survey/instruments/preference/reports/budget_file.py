@@ -67,12 +67,12 @@ class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
 
     def _ways(self) -> list[tuple[str, PolicyConfig, bool]]:
         """Each policy by the design's weights, and an adaptive one also with each answer once."""
-        found = []
+        ways = []
         for policy in self.config.policies:
-            found.append((policy.name, policy, True))
+            ways.append((policy.name, policy, True))
             if policy.kind != "uniform" and len(self.config.study.sittings) > 1:
-                found.append((f"{policy.name}, each answer once", policy, False))
-        return found
+                ways.append((f"{policy.name}, each answer once", policy, False))
+        return ways
 
     def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
         config, truth = self.config, self.config.truth
@@ -86,7 +86,7 @@ class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
         rows = []
         for name, policy, weighted in self._ways():
             with self.policy(policy.name):
-                found = outlook(
+                outlooks = outlook(
                     world,
                     self._plans(policy),
                     studies=config.studies,
@@ -95,7 +95,7 @@ class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
                     jobs=jobs,
                     progress=progress,
                 )
-            rows.append((name, *found))
+            rows.append((name, *outlooks))
         costs = self.costs
         pairs = config.bank.models * (config.bank.models - 1) // 2
         lines = [

@@ -59,19 +59,19 @@ class PreferencesBudgetReport(Report):
                 return f"{study.slug}: stage {index} has one sitting, too few to simulate"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         instrument, config = preference_of(study), study.config
         prompts = len(instrument.usable(filtered_questions(study)))
         models = len(instrument.options.models)
-        studies = given.whole("studies", lowest=2, highest=MOST_STUDIES)
+        studies = arguments.whole("studies", lowest=2, highest=MOST_STUDIES)
         world = PreferenceWorld(
-            theta=spaced(models, given.number("span", lowest=0, highest=20)),
-            gamma=given.number("gamma", lowest=-5, highest=5),
+            theta=spaced(models, arguments.number("span", lowest=0, highest=20)),
+            gamma=arguments.number("gamma", lowest=-5, highest=5),
             prompts=prompts,
-            person_sd=given.number("people_differ", lowest=0, highest=5),
-            prompt_sd=given.number("prompts_differ", lowest=0, highest=5),
+            person_sd=arguments.number("people_differ", lowest=0, highest=5),
+            prompt_sd=arguments.number("prompts_differ", lowest=0, highest=5),
         )
-        fee = given.number("fee", lowest=0, highest=5)
+        fee = arguments.number("fee", lowest=0, highest=5)
         planned = [
             StagePlan(
                 stage.design.build(),
@@ -173,15 +173,15 @@ def advice(rows: Sequence[tuple[Any, ...]]) -> list[str]:
     if len(rows) < 3:
         return []
     by_design, alone, uniform = (row[3] for row in rows)
-    found = []
+    sentences = []
     for what, value in (("By the design's weights", by_design), ("With each answer once", alone)):
         saved = 1 - value / uniform
         if saved > GAIN:
-            found.append(f"{what} the adaptive design lowers the widest error by {percent(saved, 0)}.")
+            sentences.append(f"{what} the adaptive design lowers the widest error by {percent(saved, 0)}.")
         elif saved < -GAIN:
-            found.append(
+            sentences.append(
                 f"{what} the adaptive design raises the widest error by {percent(-saved, 0)}: uniform is better."
             )
         else:
-            found.append(f"{what} the adaptive design gains nothing over a uniform one.")
-    return found
+            sentences.append(f"{what} the adaptive design gains nothing over a uniform one.")
+    return sentences

@@ -43,7 +43,7 @@ FACTS = (
 class PreferencesLiveReport(Report):
     """How the ranking stands, and how people use the scale."""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         models = preference_of(study).options.models
         rows = list(counting(study.main_stages()).order_by().values_list(*FACTS).iterator(5000))
         judged = [row for row in rows if row[4] is not None]
@@ -81,15 +81,15 @@ def _judgements(rows: list[tuple[object, ...]], models: tuple[str, ...]) -> Judg
     columns = list(zip(*rows, strict=True))
     prompts, prompt = np.unique(np.array(columns[0], dtype=np.int64), return_inverse=True)
     a_first = np.array(columns[5], dtype=bool)
-    given = np.array(columns[4], dtype=np.float64)
-    rating = np.where(a_first, MIDDLE - given, given - MIDDLE)
+    places = np.array(columns[4], dtype=np.float64)
+    rating = np.where(a_first, MIDDLE - places, places - MIDDLE)
     chance = np.array(columns[7], dtype=np.float64) * np.array(columns[8], dtype=np.float64)
     return Judgements(
         models=models,
         prompts=tuple(map(str, prompts)),
         prompt=prompt.reshape(-1).astype(np.int64),
-        a=np.array([place[str(one)] for one in columns[1]], dtype=np.int64),
-        b=np.array([place[str(one)] for one in columns[2]], dtype=np.int64),
+        a=np.array([place[str(column)] for column in columns[1]], dtype=np.int64),
+        b=np.array([place[str(column)] for column in columns[2]], dtype=np.int64),
         category=np.full(len(rows), "", dtype=str),
         person=np.array(columns[3], dtype=np.int64),
         outcome=np.where(rating > 0, A, B).astype(np.int64),

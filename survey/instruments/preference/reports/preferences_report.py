@@ -57,38 +57,38 @@ class PreferencesReport(Report):
             return f"{study.slug}: no judgement counts yet; open a stage and wait for people"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
-        found = analysis_of(study, given)
-        question = given.one("question") or questions_of(study)[0]
-        return findings(found, title=f"Preferences: {study.title}", lines=[f"Which reply is more {question}?"])
+    def make(self, study: Study, arguments: Given) -> Findings:
+        analysis = analysis_of(study, arguments)
+        question = arguments.one("question") or questions_of(study)[0]
+        return findings(analysis, title=f"Preferences: {study.title}", lines=[f"Which reply is more {question}?"])
 
 
-def analysis_of(study: Study, given: Given) -> Analysis:
+def analysis_of(study: Study, arguments: Given) -> Analysis:
     """
     Raises:
         HunchError: an argument cannot be used, or there is nothing to rank.
     """
     instrument = preference_of(study)
     options = instrument.options
-    question = given.one("question") or options.questions[0]
+    question = arguments.one("question") or options.questions[0]
     if question not in options.questions:
         raise HunchError(f"question: {question!r} is none of {', '.join(options.questions)}")
-    tie, side = given.one("tie") or options.tie, given.one("side")
+    tie, side = arguments.one("tie") or options.tie, arguments.one("side")
     if tie not in TIES:
         raise HunchError(f'tie: {tie!r} is neither "none" nor "4-5"')
     if side not in SIDE:
         raise HunchError(f'side: {side!r} is neither "yes" nor "no"')
-    weights = given.one("weights")
+    weights = arguments.one("weights")
     if weights not in WEIGHTS:
         raise HunchError(f'weights: {weights!r} is neither "design" nor "none"')
     settings = AnalysisSettings(
         weighted=weights == "design",
         each_answer=True,
-        ridge=given.number("ridge", lowest=0, highest=1000),
+        ridge=arguments.number("ridge", lowest=0, highest=1000),
         side=side == "yes",
         tie=tie,
     )
-    material = material_of(study, question=question, levels=read_condition(study, given["condition"]))
+    material = material_of(study, question=question, levels=read_condition(study, arguments["condition"]))
     if not material.people.n:
         raise StateRefused(f"{study.slug}: no judgement counts yet; open a stage and wait for people")
     try:

@@ -106,7 +106,7 @@ def _material(people: Sequence[ComparisonRow], verdicts: Sequence[JudgementRow])
         )
         place = {model: index for index, model in enumerate(models)}
         prompt_of = {prompt: index for index, prompt in enumerate(prompts)}
-        ends = [row.models if one > 0 else row.models[::-1] for row, one in zip(rows, turn.tolist(), strict=True)]
+        ends = [row.models if sign > 0 else row.models[::-1] for row, sign in zip(rows, turn.tolist(), strict=True)]
         outcome = np.array([row.code for row in rows], dtype=np.int64)
         chance = np.array([row.chance_a for row in rows], dtype=np.float64)
         return Judgements(
@@ -147,7 +147,10 @@ def _material(people: Sequence[ComparisonRow], verdicts: Sequence[JudgementRow])
         )
     longs = [lengths("prompts", prompt_texts)] if texts and prompt_texts is not None else []
     longs += (
-        [lengths(f"replies of {one}", [text for (_p, model), text in texts.items() if model == one]) for one in models]
+        [
+            lengths(f"replies of {name}", [text for (_p, model), text in texts.items() if model == name])
+            for name in models
+        ]
         if texts
         else []
     )
@@ -156,7 +159,7 @@ def _material(people: Sequence[ComparisonRow], verdicts: Sequence[JudgementRow])
         judges=judges,
         names=tuple(named),
         styles=styles,
-        lengths=[one for one in longs if one is not None],
+        lengths=[long for long in longs if long is not None],
         notes=notes,
     )
 
@@ -166,5 +169,5 @@ def _prompt_texts(rows: Sequence[ComparisonRow]) -> list[str] | None:
     named = {row.prompt: row.prompt_text for row in rows if row.prompt_text}
     prompts = sorted({row.prompt for row in rows})
     if named:
-        return [named[one] for one in prompts if one in named]
-    return prompts if any(len(one.split()) > 1 for one in prompts) else None
+        return [named[prompt] for prompt in prompts if prompt in named]
+    return prompts if any(len(prompt.split()) > 1 for prompt in prompts) else None

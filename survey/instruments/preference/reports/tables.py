@@ -140,87 +140,90 @@ FIGURES = {
 BY_CATEGORY = ("uncentred", "pearson", "spearman", "accuracy", "kappa")
 
 
-def findings(found: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> Findings:
+def findings(analysis: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> Findings:
     """Everything that is printed of an analysis. `data` has all of it under the names of the specification."""
-    data = as_json(found)
+    data = as_json(analysis)
     return Findings(
         title=title,
-        lines=[*lines, *_lines(found)],
-        tables=[table for table in _tables(found) if table.rows],
-        pictures=list(_pictures(found)),
-        notes=[*notes, *found.notes, *_notes(found)],
+        lines=[*lines, *_lines(analysis)],
+        tables=[table for table in _tables(analysis) if table.rows],
+        pictures=list(_pictures(analysis)),
+        notes=[*notes, *analysis.notes, *_notes(analysis)],
         data=data,
     )
 
 
-def as_json(found: Analysis) -> dict[str, Any]:
+def as_json(analysis: Analysis) -> dict[str, Any]:
     """Every printed figure; null where there is none."""
-    models = found.models
+    models = analysis.models
     intervals: dict[str, Any] = {
         "bradley_terry": {
             name: {model: ranking.of(place).as_json() for place, model in enumerate(models)}
-            for name, ranking in found.rankings.items()
+            for name, ranking in analysis.rankings.items()
         },
         "judges": {
             table.judge: {figure: getattr(table.by_category[EVERYTHING], figure).as_json() for figure in FIGURES}
-            for table in found.judges
+            for table in analysis.judges
             if table.by_category
         },
     }
-    alpha = found.agreement.alpha
+    alpha = analysis.agreement.alpha
     return {
-        "judgements": found.material.people.n,
-        "items": len(set(found.material.people.key.tolist())),
-        "prompts": len(set(found.material.people.prompt.tolist())),
-        "people": len(set(found.material.people.person.tolist())),
+        "judgements": analysis.material.people.n,
+        "items": len(set(analysis.material.people.key.tolist())),
+        "prompts": len(set(analysis.material.people.prompt.tolist())),
+        "people": len(set(analysis.material.people.person.tolist())),
         "models": list(models),
-        "ridge": found.settings.ridge,
-        "ranked_by": "answers" if found.settings.each_answer else "majorities",
-        "majority": dict(found.majority),
-        "ties": dict(found.ties),
+        "ridge": analysis.settings.ridge,
+        "ranked_by": "answers" if analysis.settings.each_answer else "majorities",
+        "majority": dict(analysis.majority),
+        "ties": dict(analysis.ties),
         "bradley_terry": {
             name: {model: finite(ranking.theta[place]) for place, model in enumerate(models)}
-            for name, ranking in found.rankings.items()
+            for name, ranking in analysis.rankings.items()
         },
         "bradley_terry_by_category": {
             name: {model: finite(ranking.theta[place]) for place, model in enumerate(models)}
-            for name, ranking in found.by_category.items()
+            for name, ranking in analysis.by_category.items()
         },
-        "bradley_terry_of_" + ("majorities" if found.settings.each_answer else "answers"): None
-        if found.other_ranking is None
-        else {model: finite(found.other_ranking.theta[place]) for place, model in enumerate(models)},
-        "side": {name: ranking.side.as_json() for name, ranking in found.rankings.items()},
-        "unbeaten": [] if found.ranking is None else list(found.ranking.unbeaten),
-        "fragility": _fragility(found, found.fragile),
+        "bradley_terry_of_" + ("majorities" if analysis.settings.each_answer else "answers"): None
+        if analysis.other_ranking is None
+        else {model: finite(analysis.other_ranking.theta[place]) for place, model in enumerate(models)},
+        "side": {name: ranking.side.as_json() for name, ranking in analysis.rankings.items()},
+        "unbeaten": [] if analysis.ranking is None else list(analysis.ranking.unbeaten),
+        "fragility": _fragility(analysis, analysis.fragile),
         "fragility_of_others": [
-            {"by": one.by, "category": one.category, **_fragility(found, one)} for one in found.fragile_others
+            {"by": fragile_other.by, "category": fragile_other.category, **_fragility(analysis, fragile_other)}
+            for fragile_other in analysis.fragile_others
         ],
-        "elo": {model: finite(found.elo.rating[place]) for place, model in enumerate(models)},
-        "elo_deviation": {model: finite(found.elo.deviation[place]) for place, model in enumerate(models)},
-        "elo_orders": found.elo.orders,
+        "elo": {model: finite(analysis.elo.rating[place]) for place, model in enumerate(models)},
+        "elo_deviation": {model: finite(analysis.elo.deviation[place]) for place, model in enumerate(models)},
+        "elo_orders": analysis.elo.orders,
         "wins": [
             {
-                "model": models[one.model],
-                "other": models[one.other],
-                "judgements": one.n,
-                "wins": one.wins,
-                "ties": one.ties,
-                **one.share.as_json(),
+                "model": models[win.model],
+                "other": models[win.other],
+                "judgements": win.n,
+                "wins": win.wins,
+                "ties": win.ties,
+                **win.share.as_json(),
             }
-            for one in found.wins
+            for win in analysis.wins
         ],
         "agreement": {
-            "kappas": [finite(one.kappa.value) for one in found.agreement.kappas],
+            "kappas": [finite(one.kappa.value) for one in analysis.agreement.kappas],
             "alpha": finite(alpha.value),
             "alpha_interval": alpha.interval,
-            "pairs": [one.pair for one in found.agreement.kappas],
-            "pooled": found.agreement.pooled,
-            "kappa_intervals": [one.kappa.as_json() for one in found.agreement.kappas],
+            "pairs": [kappa.pair for kappa in analysis.agreement.kappas],
+            "pooled": analysis.agreement.pooled,
+            "kappa_intervals": [one.kappa.as_json() for one in analysis.agreement.kappas],
         },
         "judges": {
             table.judge: {
                 **_judge_json(table.by_category[EVERYTHING]),
-                "by_category": {category: _judge_json(one) for category, one in table.by_category.items() if category},
+                "by_category": {
+                    category: _judge_json(figures) for category, figures in table.by_category.items() if category
+                },
                 "reliability": [
                     {
                         "items": part.items,
@@ -233,60 +236,64 @@ def as_json(found: Analysis) -> dict[str, Any]:
                 ],
                 "assisted": [
                     {
-                        "model": one.model,
-                        "other": one.other,
-                        "answers": one.answers,
-                        "items": one.items,
-                        "people": _of(one.people).as_json(),
-                        "assisted": _of(one.assisted).as_json(),
-                        "saved": finite(one.saved),
+                        "model": row.model,
+                        "other": row.other,
+                        "answers": row.answers,
+                        "items": row.items,
+                        "people": _of(row.people).as_json(),
+                        "assisted": _of(row.assisted).as_json(),
+                        "saved": finite(row.saved),
                     }
-                    for one in table.assisted
+                    for row in table.assisted
                 ],
             }
-            for table in found.judges
+            for table in analysis.judges
             if table.by_category
         },
         "style": {
-            one.judge: {name: effect.as_json() for name, effect in zip(STYLES, one.effects, strict=True)}
-            for one in found.styles
+            style.judge: {name: effect.as_json() for name, effect in zip(STYLES, style.effects, strict=True)}
+            for style in analysis.styles
         },
-        "lengths": [vars(one) for one in found.material.lengths],
+        "lengths": [vars(length) for length in analysis.material.lengths],
         "automated_beside_human": [
-            {key: finite(value) if key != "model" else value for key, value in row.items()} for row in found.beside
+            {key: finite(value) if key != "model" else value for key, value in row.items()} for row in analysis.beside
         ],
-        "rank_correlations": {name: finite(value) for name, value in found.beside_ranks.items()},
+        "rank_correlations": {name: finite(value) for name, value in analysis.beside_ranks.items()},
         "intervals": intervals,
     }
 
 
-def _judge_json(one: JudgeFigures) -> dict[str, Any]:
+def _judge_json(figures: JudgeFigures) -> dict[str, Any]:
     return {
-        "items": one.items,
-        "verdicts": one.verdicts,
-        "unreadable": one.unreadable,
-        "both_orders": one.both_orders,
-        **{name: finite(getattr(one, name).value) for name in FIGURES},
+        "items": figures.items,
+        "verdicts": figures.verdicts,
+        "unreadable": figures.unreadable,
+        "both_orders": figures.both_orders,
+        **{name: finite(getattr(figures, name).value) for name in FIGURES},
     }
 
 
-def _fragility(found: Analysis, ranking: FragileRanking) -> dict[str, Any]:
+def _fragility(analysis: Analysis, ranking: FragileRanking) -> dict[str, Any]:
     first, neighbours = ranking.fragility.first, ranking.fragility.neighbours
     return {
-        "first": None if first is None else _fragile(found, ranking, first),
-        "neighbours": [_fragile(found, ranking, one) for one in neighbours],
+        "first": None if first is None else _fragile(analysis, ranking, first),
+        "neighbours": [_fragile(analysis, ranking, neighbour) for neighbour in neighbours],
     }
 
 
-def _fragile(found: Analysis, ranking: FragileRanking, one: Fragile) -> dict[str, Any]:
-    rows = None if one.rows is None else [_label(found, ranking.counted, ranking.by, int(row)) for row in one.rows]
+def _fragile(analysis: Analysis, ranking: FragileRanking, fragile: Fragile) -> dict[str, Any]:
+    rows = (
+        None
+        if fragile.rows is None
+        else [_label(analysis, ranking.counted, ranking.by, int(row)) for row in fragile.rows]
+    )
     return {
-        "ahead": found.models[one.ahead],
-        "behind": found.models[one.behind],
-        "margin": finite(one.margin),
-        "lost": one.count,
-        "share": finite(one.share),
-        "margin_without": finite(one.margin_after),
+        "ahead": analysis.models[fragile.ahead],
+        "behind": analysis.models[fragile.behind],
+        "margin": finite(fragile.margin),
+        "lost": fragile.count,
+        "share": finite(fragile.share),
+        "margin_without": finite(fragile.margin_after),
         "rows": rows,
     }
 
@@ -295,53 +302,55 @@ def _of(estimate: Estimate) -> Figure:
     return Figure.between(estimate.value, estimate.interval)
 
 
-def _lines(found: Analysis) -> Iterator[str]:
-    people = found.material.people
+def _lines(analysis: Analysis) -> Iterator[str]:
+    people = analysis.material.people
     items = len(set(people.key.tolist()))
     yield (
         f"{integer(people.n)} judgements of {integer(items)} items ({integer(len(set(people.prompt.tolist())))} "
-        f"prompts, {len(found.models)} models) by {integer(len(set(people.person.tolist())))} people."
+        f"prompts, {len(analysis.models)} models) by {integer(len(set(people.person.tolist())))} people."
     )
-    majority = found.majority
+    majority = analysis.majority
     yield (
         f"Majorities: A {integer(majority['a'])}, B {integer(majority['b'])}, tie {integer(majority['tie'])}. Single "
-        f"judgements that are ties: {integer(found.ties[PEOPLE])}."
+        f"judgements that are ties: {integer(analysis.ties[PEOPLE])}."
     )
-    if found.ranking is not None:
-        best = found.ranking.order
-        side = found.ranking.side
-        if len(found.ranking.first) > 1:
-            yield f"Nobody is first: {', '.join(found.models[one] for one in found.ranking.first)} are equally strong."
+    if analysis.ranking is not None:
+        best = analysis.ranking.order
+        side = analysis.ranking.side
+        if len(analysis.ranking.first) > 1:
+            equals = ", ".join(analysis.models[model] for model in analysis.ranking.first)
+            yield f"Nobody is first: {equals} are equally strong."
         elif len(best) > 1:
-            gap = found.ranking.difference(best[0], best[1])
-            yield (f"First is {found.models[best[0]]}, {gap.in_words(3)} logits before {found.models[best[1]]}.")
+            gap = analysis.ranking.difference(best[0], best[1])
+            yield (f"First is {analysis.models[best[0]]}, {gap.in_words(3)} logits before {analysis.models[best[1]]}.")
         if side.value is not None:
             yield f"Side bias: being shown first adds {side.in_words(3)} logits."
-    agreement = found.agreement
+    agreement = analysis.agreement
     if agreement.kappas:
         said = "; ".join(f"{one.pair}: {one.kappa.in_words(3)}" for one in agreement.kappas)
         yield f"Kappa of people: {said}."
     if agreement.alpha.value is not None:
         yield f"Krippendorff's alpha, ordinal: {agreement.alpha.in_words(3)}."
-    for table in found.judges:
+    for table in analysis.judges:
         if EVERYTHING in table.by_category:
-            one = table.by_category[EVERYTHING]
+            figures = table.by_category[EVERYTHING]
             yield (
-                f"{table.judge}: accuracy {one.accuracy.in_words(3)}, kappa {one.kappa.in_words(3)}, uncentred "
-                f"correlation {one.uncentred.in_words(3)}; {integer(one.unreadable)} of {integer(one.verdicts)} "
+                f"{table.judge}: accuracy {figures.accuracy.in_words(3)}, kappa {figures.kappa.in_words(3)}, uncentred "
+                f"correlation {figures.uncentred.in_words(3)}; {integer(figures.unreadable)} of "
+                f"{integer(figures.verdicts)} "
                 "verdicts could not be read."
             )
 
 
-def _notes(found: Analysis) -> Iterator[str]:
-    yield from fragile_words(found.fragile.fragility, found.models)
-    if not found.settings.each_answer and found.other_ranking is not None:
+def _notes(analysis: Analysis) -> Iterator[str]:
+    yield from fragile_words(analysis.fragile.fragility, analysis.models)
+    if not analysis.settings.each_answer and analysis.other_ranking is not None:
         yield "The ranking counts the majority of each item once, ties half."
-    ridge = found.settings.ridge
+    ridge = analysis.settings.ridge
     fit = f"Strengths rest on a ridge of {short(ridge)}" if ridge else "Strengths are fitted without a ridge"
-    vary = "people and prompts vary, both at once" if found.settings.each_answer else "prompts vary"
+    vary = "people and prompts vary, both at once" if analysis.settings.each_answer else "prompts vary"
     yield f"{fit}; intervals count how {vary}."
-    for table in found.judges:
+    for table in analysis.judges:
         if not table.by_category:
             yield f"{table.judge}: too few items that people judged as well, so nothing is compared."
         scores = [figures.log_score for figures in table.by_category.values()]
@@ -350,43 +359,55 @@ def _notes(found: Analysis) -> Iterator[str]:
                 f"{table.judge} states no chances, and items weigh unequally: its log score has no interval, since "
                 "nobody knows what the chances fitted to people's answers add to it."
             )
-    if found.judges:
+    if analysis.judges:
         yield (
             "Pearson's r depends on which model of a pair is called A; the uncentred correlation does not. "
             "Read both beside the ceiling: what a left-out person reaches against the mean of the others."
         )
 
 
-def _tables(found: Analysis) -> Iterator[Table]:
-    models = found.models
-    yield _ranking_table(found)
-    all_fragile = [found.fragile, *found.fragile_others]
-    titles = [f"{one.by}, {one.category}" if one.category else one.by for one in all_fragile]
+def _tables(analysis: Analysis) -> Iterator[Table]:
+    models = analysis.models
+    yield _ranking_table(analysis)
+    all_fragile = [analysis.fragile, *analysis.fragile_others]
+    titles = [f"{fragile.by}, {fragile.category}" if fragile.category else fragile.by for fragile in all_fragile]
     yield fragile_table(
-        [(title if len(titles) > 1 else "", one.fragility) for title, one in zip(titles, all_fragile, strict=True)],
+        [
+            (title if len(titles) > 1 else "", fragile.fragility)
+            for title, fragile in zip(titles, all_fragile, strict=True)
+        ],
         models,
-        labels=[partial(_label, found, one.counted, one.by) for one in all_fragile],
+        labels=[partial(_label, analysis, fragile.counted, fragile.by) for fragile in all_fragile],
     )
     sides = [
         (name, category, ranking.side, ranking.sides)
-        for name, category, ranking in _rankings(found)
+        for name, category, ranking in _rankings(analysis)
         if ranking.side.value is not None
     ]
     yield Table("sides", "Side bias", SIDES, sides)
-    yield _wins_table(found)
-    kappas = [(one.pair, one.n, one.agree, one.kappa) for one in found.agreement.kappas]
+    yield _wins_table(analysis)
+    kappas = [(one.pair, one.n, one.agree, one.kappa) for one in analysis.agreement.kappas]
     yield Table("kappas", "Agreement of people", KAPPAS, kappas)
-    yield _judges_table(found)
+    yield _judges_table(analysis)
     bins = [
-        (table.judge, one.items, one.chance, Figure(one.share, one.low, one.high))
-        for table in found.judges
-        for one in table.bins
+        (table.judge, chance_bin.items, chance_bin.chance, Figure(chance_bin.share, chance_bin.low, chance_bin.high))
+        for table in analysis.judges
+        for chance_bin in table.bins
     ]
     yield Table("reliability", "Reliability of judges' chances", RELIABILITY, bins)
     assisted = [
-        (table.judge, one.model, one.other, one.answers, one.items, _of(one.people), _of(one.assisted), one.saved)
-        for table in found.judges
-        for one in table.assisted
+        (
+            table.judge,
+            assisted_row.model,
+            assisted_row.other,
+            assisted_row.answers,
+            assisted_row.items,
+            _of(assisted_row.people),
+            _of(assisted_row.assisted),
+            assisted_row.saved,
+        )
+        for table in analysis.judges
+        for assisted_row in table.assisted
     ]
     yield Table(
         "assisted",
@@ -396,16 +417,16 @@ def _tables(found: Analysis) -> Iterator[Table]:
         note="Right on average however bad the judge is; a bad judge saves nothing.",
     )
     styles = [
-        (one.judge, name, effect) for one in found.styles for name, effect in zip(STYLES, one.effects, strict=True)
+        (one.judge, name, effect) for one in analysis.styles for name, effect in zip(STYLES, one.effects, strict=True)
     ]
     yield Table(
         "style", "Style", STYLE, styles, note="Strengths held equal: towards longer, marked up, listed replies."
     )
-    longs = [tuple(vars(one).values()) for one in found.material.lengths]
+    longs = [tuple(vars(length).values()) for length in analysis.material.lengths]
     yield Table("lengths", "Lengths", LENGTHS, longs, note="In words and marks, the same count for every model.")
     beside = [
         (row["model"], name, value)
-        for row in found.beside
+        for row in analysis.beside
         for name, value in row.items()
         if name != "model" and value is not None
     ]
@@ -416,38 +437,38 @@ def _tables(found: Analysis) -> Iterator[Table]:
         BESIDE,
         beside,
         views=[TableView(["model"], rows=read, across="by", cells="value")],
-        note="; ".join(f"rank correlation of {name}: {number(value)}" for name, value in found.beside_ranks.items())
-        + (". The models are no sample of models, so that there is no interval." if found.beside_ranks else ""),
+        note="; ".join(f"rank correlation of {name}: {number(value)}" for name, value in analysis.beside_ranks.items())
+        + (". The models are no sample of models, so that there is no interval." if analysis.beside_ranks else ""),
     )
 
 
-def _label(found: Analysis, counted: Judgements, by: str, place: int) -> str:
+def _label(analysis: Analysis, counted: Judgements, by: str, place: int) -> str:
     """A judgement by its prompt, its models and who gave it, or of a judge by which reply it saw first."""
-    a, b = (found.models[int(models[place])] for models in (counted.a, counted.b))
+    a, b = (analysis.models[int(models[place])] for models in (counted.a, counted.b))
     who, first = "", int(counted.first[place])
     if by not in (PEOPLE, UNWEIGHTED):
         who = f", {a if first > 0 else b} first" if first else ""
-    elif found.settings.each_answer and int(counted.person[place]) < len(found.material.names):
-        who = f" by {found.material.names[int(counted.person[place])]}"
+    elif analysis.settings.each_answer and int(counted.person[place]) < len(analysis.material.names):
+        who = f" by {analysis.material.names[int(counted.person[place])]}"
     return f"{counted.prompts[int(counted.prompt[place])]}, {a} : {b}{who}"
 
 
-def _rankings(found: Analysis) -> Iterator[tuple[str, str, Any]]:
-    for name, ranking in found.rankings.items():
+def _rankings(analysis: Analysis) -> Iterator[tuple[str, str, Any]]:
+    for name, ranking in analysis.rankings.items():
         yield name, EVERYTHING, ranking
         if name == PEOPLE:
-            for category, one in found.by_category.items():
-                yield name, category, one
+            for category, category_ranking in analysis.by_category.items():
+                yield name, category, category_ranking
 
 
-def _ranking_table(found: Analysis) -> Table:
+def _ranking_table(analysis: Analysis) -> Table:
     rows: list[tuple[Any, ...]] = []
     views = []
-    for name, category, ranking in _rankings(found):
+    for name, category, ranking in _rankings(analysis):
         has_elo = name == PEOPLE and not category
         for model, place in ranking.places.items():
-            elo = (found.elo.rating[model], found.elo.deviation[model]) if has_elo else (None, None)
-            rows.append((name, category, place, found.models[model], ranking.of(model), *map(finite, elo)))
+            elo = (analysis.elo.rating[model], analysis.elo.deviation[model]) if has_elo else (None, None)
+            rows.append((name, category, place, analysis.models[model], ranking.of(model), *map(finite, elo)))
         views.append(
             TableView(
                 ["place", "model", "theta", "elo", "elo_deviation"],
@@ -504,8 +525,8 @@ def _judges_table(found: Analysis) -> Table:
     return Table("judges", "Judges against people", JUDGES, rows, views=views)
 
 
-def _judge_rows(found: Analysis) -> Iterator[tuple[Any, ...]]:
-    for table in found.judges:
+def _judge_rows(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
+    for table in analysis.judges:
         for category, one in table.by_category.items():
             for name, words in FIGURES.items():
                 figure: Figure = getattr(one, name)
@@ -514,13 +535,13 @@ def _judge_rows(found: Analysis) -> Iterator[tuple[Any, ...]]:
             yield table.judge, category, "unreadable", "could not be read", one.unreadable, one.items
 
 
-def _pictures(found: Analysis) -> Iterator[Picture]:
-    models = found.models
-    if found.ranking is not None:
-        series = list(found.rankings)
+def _pictures(analysis: Analysis) -> Iterator[Picture]:
+    models = analysis.models
+    if analysis.ranking is not None:
+        series = list(analysis.rankings)
         rows = [
-            ForestRow(models[model], [ranking.of(model) for ranking in found.rankings.values()])
-            for model in found.ranking.order
+            ForestRow(models[model], [ranking.of(model) for ranking in analysis.rankings.values()])
+            for model in analysis.ranking.order
         ]
         chart = ForestChart(
             title="Strength by people and judges",
@@ -529,11 +550,11 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             series=series,
             mark_at=0.0,
         )
-        said = ", ".join(models[model] for model in found.ranking.order)
+        said = ", ".join(models[model] for model in analysis.ranking.order)
         text = f"Strengths with 95 % intervals, the strongest first: {said}."
         yield Picture.of("ranking", "Ranking", text, chart)
-        shares = {(one.model, one.other): one for one in found.wins}
-        order = found.ranking.order
+        shares = {(win.model, win.other): win for win in analysis.wins}
+        order = analysis.ranking.order
         cells = [
             [
                 None
@@ -546,7 +567,7 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
         title, names = "How often the row's model was preferred", [models[one] for one in order]
         wins = MatrixChart(title=title, names=names, cells=cells)
         yield Picture.of("wins", "Win matrix", "The share of wins of each model against each other.", wins)
-    judges = [table for table in found.judges if table.by_category]
+    judges = [table for table in analysis.judges if table.by_category]
     if judges:
         categories = list(dict.fromkeys(category for table in judges for category in table.by_category))
         rows = [
@@ -559,7 +580,7 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             )
             for category in categories
         ]
-        if any(one.value is not None for row in rows for one in row.figures):
+        if any(figure.value is not None for row in rows for figure in row.figures):
             chart = ForestChart(
                 title="Judges against people, by category",
                 x=Axis("uncentred correlation of ratings"),
@@ -571,10 +592,13 @@ def _pictures(found: Analysis) -> Iterator[Picture]:
             yield Picture.of("correlation", "Correlation by category", text, chart)
         lines = [Line("perfect", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)]
         for table in judges:
-            points = [(one.chance, one.share) for one in table.bins]
+            points = [(chance_bin.chance, chance_bin.share) for chance_bin in table.bins]
             band = [
-                (one.low if one.low is not None else one.share, one.high if one.high is not None else one.share)
-                for one in table.bins
+                (
+                    chance_bin.low if chance_bin.low is not None else chance_bin.share,
+                    chance_bin.high if chance_bin.high is not None else chance_bin.share,
+                )
+                for chance_bin in table.bins
             ]
             if points:
                 lines.append(Line(table.judge, points, band))

@@ -78,10 +78,10 @@ def cleaned(times: ReadTimes, rules: CleaningRules) -> Cleaned:
         keep[which] = False
 
     if not rules.keeps_marked:
-        pairs = {(int(one), int(other)) for one, other in zip(times.person, times.passage, strict=True)}
+        pairs = {(int(person), int(other)) for person, other in zip(times.person, times.passage, strict=True)}
         unmarked = {
-            (int(one), int(other))
-            for one, other in zip(times.person[~times.marked], times.passage[~times.marked], strict=True)
+            (int(person), int(other))
+            for person, other in zip(times.person[~times.marked], times.passage[~times.marked], strict=True)
         }
         leave_out("marked passages", times.marked, len(pairs - unmarked), "passages read")
     share = share_right(times)

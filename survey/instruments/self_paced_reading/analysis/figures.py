@@ -128,7 +128,10 @@ def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Figu
         pairs = person * (int(passage.max()) + 1) + passage
         both = np.diag(bandit.clustered_covariance(found.added @ summed.T, pairs))
         variance = bandit.crossed_variance(by_person, by_passage, both)
-        each = [interval(float(value), float(one), degrees) for value, one in zip(values, variance, strict=True)]
+        each = [
+            interval(float(value), float(own_variance), degrees)
+            for value, own_variance in zip(values, variance, strict=True)
+        ]
     return each[:-1], each[-1]
 
 

@@ -15,8 +15,8 @@ FIGURES = ("mean time", "slope of this word", "slope of all together")
 def one_study(name: str, world: ReadingWorld, plan: ReadingPlan, seed: int, number: int) -> list[float]:
     """For each of FIGURES its value, half the width of its interval and its standard error, one after the other; NaN
     where there is none."""
-    found = study(world, plan, rng=generator(seed, "reading budget", name, number))
-    return [part for figure in FIGURES for part in _parts(found[figure])]
+    figures = study(world, plan, rng=generator(seed, "reading budget", name, number))
+    return [part for figure in FIGURES for part in _parts(figures[figure])]
 
 
 def _parts(figure: Figure) -> tuple[float, float, float]:

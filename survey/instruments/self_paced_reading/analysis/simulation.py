@@ -94,8 +94,8 @@ def read(world: ReadingWorld, plan: ReadingPlan, drawn: DrawnPassages, rng: np.r
     chance = np.where(guesses[reader], 0.5, 1 / (1 + np.exp(-(apt[reader] + hard[passage]))))
     right = (rng.random(len(reader)) < chance).astype(np.float64)
     word = (passage[:, None] * plan.words + np.arange(plan.words)).reshape(-1)
-    person, of, correct = (np.repeat(one, plan.words) for one in (reader, passage, right))
-    length = np.array([len(one) for one in drawn.words.word], dtype=np.float64)
+    person, of, correct = (np.repeat(column, plan.words) for column in (reader, passage, right))
+    length = np.array([len(word) for word in drawn.words.word], dtype=np.float64)
     cost = sum(slope * _earlier(drawn.surprisal, back, plan.words) for back, slope in enumerate(world.slopes))
     time = (
         world.level
@@ -112,11 +112,11 @@ def read(world: ReadingWorld, plan: ReadingPlan, drawn: DrawnPassages, rng: np.r
 
 def _different(order: np.ndarray, begin: int, count: int, passages: int, rng: np.random.Generator) -> np.ndarray:
     """The next passages of a shuffled order; one that comes twice is replaced by another one."""
-    found = list(dict.fromkeys(order[begin : begin + count].tolist()))
-    if len(found) < count:
-        rest = np.setdiff1d(np.arange(passages), found)
-        found += rng.choice(rest, size=count - len(found), replace=False).tolist()
-    return np.array(found, dtype=np.int64)
+    chosen = list(dict.fromkeys(order[begin : begin + count].tolist()))
+    if len(chosen) < count:
+        rest = np.setdiff1d(np.arange(passages), chosen)
+        chosen += rng.choice(rest, size=count - len(chosen), replace=False).tolist()
+    return np.array(chosen, dtype=np.int64)
 
 
 def _earlier(surprisal: np.ndarray, back: int, words: int) -> np.ndarray:
@@ -132,7 +132,7 @@ def study(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator) -
     drawn = draw_passages(plan, rng)
     times = read(world, plan, drawn, rng)
     keep = cleaned(times, CleaningRules()).keep
-    kept = ReadTimes(
+    kept_times = ReadTimes(
         times.word[keep],
         times.passage[keep],
         times.person[keep],
@@ -141,12 +141,14 @@ def study(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator) -
         times.marked[keep],
     )
     columns = columns_of_times(
-        prepared(drawn.words, previous=2), SingleTimes(kept.word, kept.person, kept.passage, kept.time), drawn.surprisal
+        prepared(drawn.words, previous=2),
+        SingleTimes(kept_times.word, kept_times.person, kept_times.passage, kept_times.time),
+        drawn.surprisal,
     )
-    slopes, total = figures.slopes(columns, kept.person[columns.row], kept.passage[columns.row])
+    slopes, total = figures.slopes(columns, kept_times.person[columns.row], kept_times.passage[columns.row])
     names = ("slope of this word", "slope of the word before", "slope two words before")
     return {
-        "mean time": figures.mean_time(kept),
+        "mean time": figures.mean_time(kept_times),
         "share right": figures.right_share(times),
         **dict(zip(names, slopes, strict=True)),
         "slope of all together": total,
@@ -156,5 +158,5 @@ def study(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator) -
 def truth(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator, parts: int = 40) -> dict[str, float]:
     """What such a study aims at: the mean over studies of very many people and passages."""
     large = ReadingPlan(people=1000, passages=1000, each=plan.each, words=plan.words)
-    found = [study(world, large, rng=rng) for _ in range(parts)]
-    return {name: float(np.mean([one[name].number for one in found])) for name in found[0]}
+    studies = [study(world, large, rng=rng) for _ in range(parts)]
+    return {name: float(np.mean([one[name].number for one in studies])) for name in studies[0]}

@@ -75,16 +75,17 @@ class ReadingBudgetConfig(BudgetFileConfig):
     def fits_the_bank(self) -> "ReadingBudgetConfig":
         if len({one.name for one in self.policies}) != len(self.policies):
             raise ValueError("policies: two have the same name: make them differ")
-        for one in self.policies:
-            if one.passages > self.bank.passages:
+        for policy in self.policies:
+            if policy.passages > self.bank.passages:
                 raise ValueError(
-                    f"policies.{one.name}.passages: {integer(one.passages)} are more than the bank's "
+                    f"policies.{policy.name}.passages: {integer(policy.passages)} are more than the bank's "
                     f"{integer(self.bank.passages)}"
                 )
-            if one.passages < self.study.items:
+            if policy.passages < self.study.items:
                 raise ValueError(
-                    f"policies.{one.name}.passages: each person reads {self.study.items} different ones (study.items), "
-                    f"and there are {one.passages}: raise it, or lower study.items"
+                    f"policies.{policy.name}.passages: each person reads {self.study.items} different ones "
+                    "(study.items), "
+                    f"and there are {policy.passages}: raise it, or lower study.items"
                 )
         if (times := self.study.complete * self.study.items * self.bank.words) > MOST_TIMES:
             raise ValueError(
@@ -144,12 +145,14 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
         config = self.config
         plan = ReadingPlan(config.study.complete, policy.passages, config.study.items, config.bank.words)
         work = partial(one_study, policy.name, config.world, plan, config.seed)
-        found = np.array(each_study(work, config.studies, jobs=jobs, progress=progress)).reshape(-1, len(FIGURES), 3)
-        whole = np.isfinite(found).all(axis=2)
+        estimates = np.array(each_study(work, config.studies, jobs=jobs, progress=progress)).reshape(
+            -1, len(FIGURES), 3
+        )
+        whole = np.isfinite(estimates).all(axis=2)
         value, half, error = (
             np.array(
                 [
-                    found[whole[:, place], place, part].mean() if whole[:, place].any() else math.nan
+                    estimates[whole[:, place], place, part].mean() if whole[:, place].any() else math.nan
                     for place in range(3)
                 ]
             )
@@ -158,5 +161,5 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
         detectable = half + EIGHTY * error
         readers = config.study.complete * config.study.items / policy.passages
         figures = (2 * half[0], value[1], 2 * half[1], detectable[1], 2 * half[2], detectable[2])
-        known = [float(one) if math.isfinite(one) else None for one in figures]
+        known = [float(figure) if math.isfinite(figure) else None for figure in figures]
         return [policy.name, policy.passages, config.study.complete, readers, *known, config.studies]

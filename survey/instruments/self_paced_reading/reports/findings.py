@@ -63,8 +63,8 @@ WORDS = (
 
 def make(material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str], notes: Sequence[str]) -> Findings:
     """Tables, pictures and files; with the fit `gamm` also the script for R and its data."""
-    kept = material.kept
-    time, right = figures.mean_time(kept), figures.right_share(material.times)
+    kept_times = material.kept
+    time, right = figures.mean_time(kept_times), figures.right_share(material.times)
     models = _models(material)
     tables = [_cleaning_table(material)]
     if models:
@@ -209,7 +209,7 @@ def _words_table(material: ReadingMaterial) -> Table:
 
 def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Sequence[Picture]:
     made = []
-    drawn = [one for one in models if any(slope.is_defined for slope in one.slopes)]
+    drawn = [model for model in models if any(slope.is_defined for slope in model.slopes)]
     if drawn:
         series = [_of(place) for place in range(material.previous + 1)]
         slopes = ForestChart(
@@ -225,7 +225,7 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
         )
         made.append(Picture.of("slopes", "Milliseconds a nat of surprisal", text, slopes))
     tenths = {name: _tenths(material, surprisal) for name, surprisal in material.models.items()}
-    usable = {name: found for name, found in tenths.items() if found}
+    usable = {name: points for name, points in tenths.items() if points}
     if usable:
         by_tenth = LineChart(
             title="Mean time by surprisal",
@@ -257,10 +257,10 @@ def _data(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Fig
     return {
         "times": len(material.times),
         "counted": len(material.kept),
-        "left_out": {one.rule: one.times for one in material.cleaning.left_out},
+        "left_out": {left_out.rule: left_out.times for left_out in material.cleaning.left_out},
         "mean_time": _as_json(time),
         "right": _as_json(right),
-        "models": {one.name: _of_model(one) for one in models},
+        "models": {model.name: _of_model(model) for model in models},
     }
 
 

@@ -39,8 +39,8 @@ def data(material: ReadingMaterial) -> bytes:
         ]
         if material.fixated is not None:
             cells.append(int(material.kept_fixated[row]))
-        for one in group:
-            cells += [int(length[one]), f"{material.words.log_frequency[one]:.10g}"]
+        for index in group:
+            cells += [int(length[index]), f"{material.words.log_frequency[index]:.10g}"]
         for surprisal in material.models.values():
             cells += ["NA" if not np.isfinite(surprisal[one]) else f"{surprisal[one]:.10g}" for one in group]
         table.writerow(cells)

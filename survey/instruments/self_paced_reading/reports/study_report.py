@@ -58,19 +58,21 @@ class ReadingReport(Report):
             return ""
         return f"nobody has read a passage of {study.slug} yet"
 
-    def make(self, study: "Study", given: Given) -> Findings:
-        fit, marked = given.one("model"), given.one("marked")
+    def make(self, study: "Study", arguments: Given) -> Findings:
+        fit, marked = arguments.one("model"), arguments.one("marked")
         if fit not in findings.FITS:
             raise HunchError(f"model: {fit!r} is none of: {', '.join(findings.FITS)}")
         if marked not in MARKED:
             raise HunchError(f"marked: {marked!r} is none of: {', '.join(MARKED)}")
         answers = [
-            one for one in study_answers(study, levels=read_condition(study, given["condition"])) if times_of(one)
+            study_answer
+            for study_answer in study_answers(study, levels=read_condition(study, arguments["condition"]))
+            if times_of(study_answer)
         ]
         if not answers:
             raise StateRefused(self.obstacle(study) or "nobody has read a passage under this condition")
         material, notes = _material(study, answers, keeps_marked=marked == "keep")
-        people = len({one.sitting.respondent_id for one in answers})
+        people = len({answer.sitting.respondent_id for answer in answers})
         return findings.make(
             material,
             fit=fit,
@@ -85,14 +87,14 @@ def _material(
 ) -> tuple[ReadingMaterial, list[str]]:
     options = instruments.of_study(study).options
     passages: dict[int, Question] = {}
-    for one in answers:
-        question = one.slot.item.read_passage.question
+    for answer in answers:
+        question = answer.slot.item.read_passage.question
         passages.setdefault(question.pk, question)
-    questions = sorted(passages.values(), key=lambda one: one.position)
-    texts = [one.plain.split() for one in questions]
+    questions = sorted(passages.values(), key=lambda question: question.position)
+    texts = [question.plain.split() for question in questions]
     words = [word for text in texts for word in text]
-    first = dict(zip((one.pk for one in questions), np.cumsum([0, *map(len, texts)]).tolist(), strict=False))
-    number = {one.pk: place for place, one in enumerate(questions)}
+    first = dict(zip((question.pk for question in questions), np.cumsum([0, *map(len, texts)]).tolist(), strict=False))
+    number = {question.pk: place for place, question in enumerate(questions)}
     notes = []
     frequency = np.full(len(words), math.nan)
     if options.frequencies:
@@ -103,9 +105,9 @@ def _material(
     place = np.concatenate([np.arange(len(text)) for text in texts]).astype(np.int64)
     last = np.concatenate([np.arange(len(text)) == len(text) - 1 for text in texts])
     models = {}
-    for name, found in surprisals(study, questions).items():
+    for name, by_question in surprisals(study, questions).items():
         column = np.full(len(words), math.nan)
-        for key, values in found.items():
+        for key, values in by_question.items():
             if len(values) == len(texts[number[key]]):
                 column[first[key] : first[key] + len(values)] = values
         if np.isfinite(column).sum() < 3:
@@ -114,7 +116,7 @@ def _material(
         models[name] = column
     return (
         ReadingMaterial(
-            tuple(one.external_id for one in questions),
+            tuple(question.external_id for question in questions),
             TimedWords(words, stretch, place, frequency, last),
             _times(answers, first, number),
             has_people=True,
@@ -130,14 +132,14 @@ def _material(
 def _times(answers: "Sequence[Assignment]", first: dict[int, int], number: dict[int, int]) -> ReadTimes:
     word, passage, person, time, right, marked = [], [], [], [], [], []
     people: dict[int, int] = {}
-    for one in answers:
-        read, answer = times_of(one), answer_of(one)
+    for assignment in answers:
+        read, answer = times_of(assignment), answer_of(assignment)
         if read is None:
             continue
-        key, count = one.slot.item.read_passage.question_id, len(read.times)
+        key, count = assignment.slot.item.read_passage.question_id, len(read.times)
         word.append(first[key] + np.arange(count))
         passage.append(np.full(count, number[key]))
-        person.append(np.full(count, people.setdefault(one.sitting.respondent_id, len(people))))
+        person.append(np.full(count, people.setdefault(assignment.sitting.respondent_id, len(people))))
         time.append(np.array(read.times, dtype=np.float64))
         right.append(np.full(count, math.nan if answer is None else float(answer.right)))
         marked.append(np.full(count, bool(read.marks)))

@@ -73,8 +73,8 @@ class Comparisons:
     @cached_property
     def log_ratio(self) -> Floats:
         """(I,): ln g(y) - ln g(x)."""
-        found: Floats = self.log_g_true[self.context] - self.log_g_other
-        return found
+        log_ratio: Floats = self.log_g_true[self.context] - self.log_g_other
+        return log_ratio
 
     def __len__(self) -> int:
         return len(self.context)
@@ -131,8 +131,8 @@ class Loss:
 
 def log_odds_of_percent(percent_true: NDArray[np.float64]) -> Floats:
     """ln h(x) - ln h(y) of answers that gave y these chances in percent (n,)."""
-    found: Floats = np.log(100 - percent_true) - np.log(percent_true)
-    return found
+    log_odds: Floats = np.log(100 - percent_true) - np.log(percent_true)
+    return log_odds
 
 
 def terms(comparisons: Comparisons, answers: ComparisonAnswers, *, ddof: int = 1) -> ContextTerms:
@@ -201,15 +201,15 @@ def estimate(
         rng: resamples texts and people for 95 % intervals; without it there are none.
     """
     c = comparisons
-    found = terms(c, answers, ddof=ddof)
-    used = found.used
+    loss_terms = terms(c, answers, ddof=ddof)
+    used = loss_terms.used
     if not used.any():
         return None
     weight = np.where(used, c.weight, 0.0)
-    log_e = np.where(used, found.log_e, 0.0)
+    log_e = np.where(used, loss_terms.log_e, 0.0)
     difference, error = _mean_and_error(log_e, weight, ddof)
     loss, of_loss = _mean_and_error(np.where(used, log_e - c.log_g_true, 0.0), weight, ddof)
-    relative = np.where(used, found.relative_error, 0.0)
+    relative = np.where(used, loss_terms.relative_error, 0.0)
     within = float(np.sqrt(((weight * relative) ** 2).sum()) / weight.sum())
     made = Loss(
         contexts=int(used.sum()),

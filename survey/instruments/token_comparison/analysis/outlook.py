@@ -16,8 +16,14 @@ def one_study(name: str, world: TokenWorld, plan: TokenPlan, seed: int, number: 
     """Contexts with a figure, answers, L - L_G, its truth, the ends of its 95 % interval; NaN where not known."""
     rng = generator(seed, "token comparison budget", name, number)
     made = study(world, plan, rng=rng)
-    found = estimate(made.comparisons, made.answers, rng=rng, samples=SAMPLES)
+    study_estimate = estimate(made.comparisons, made.answers, rng=rng, samples=SAMPLES)
     true = float(made.true.mean())
-    if found is None or found.interval is None:
+    if study_estimate is None or study_estimate.interval is None:
         return [0.0, float(len(made.answers)), math.nan, true, math.nan, math.nan]
-    return [float(found.contexts), float(len(made.answers)), found.difference, true, *found.interval]
+    return [
+        float(study_estimate.contexts),
+        float(len(made.answers)),
+        study_estimate.difference,
+        true,
+        *study_estimate.interval,
+    ]

@@ -74,7 +74,7 @@ def expected_reward(
 def nearest(chances: ArrayLike, ratios: Sequence[int] = RATIOS) -> NDArray[np.float64]:
     """Chances (n,), fractions, as they would be stated: the nearest of the percentages in `ratios`, as fractions. Of
     two that are equally near the smaller one."""
-    given = np.asarray(chances, dtype=np.float64)
+    wanted = np.asarray(chances, dtype=np.float64)
     allowed = np.sort(np.asarray(ratios, dtype=np.float64)) / 100
-    found: NDArray[np.float64] = allowed[np.abs(given[..., None] - allowed).argmin(axis=-1)]
-    return found
+    nearest_ratios: NDArray[np.float64] = allowed[np.abs(wanted[..., None] - allowed).argmin(axis=-1)]
+    return nearest_ratios

@@ -127,16 +127,16 @@ def _chance_of_any(size: int, count: int, own: Ints) -> Floats:
 
 def _log_softmax(logits: Floats) -> Floats:
     shifted = logits - logits.max(axis=1, keepdims=True)
-    found: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return found
+    log_chances: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_chances
 
 
 def _drawn(chances: Floats, count: int, rng: np.random.Generator) -> Ints:
     """(n, count) columns drawn from each row of chances (n, k)."""
     edges = np.cumsum(chances, axis=1)
     edges /= edges[:, -1:]
-    found = [np.searchsorted(edge, rng.random(count), side="right") for edge in edges]
-    return np.minimum(np.array(found), chances.shape[1] - 1)
+    columns = [np.searchsorted(edge, rng.random(count), side="right") for edge in edges]
+    return np.minimum(np.array(columns), chances.shape[1] - 1)
 
 
 def _dealt(context: Ints, size: int, people: int, rng: np.random.Generator) -> tuple[Ints, Ints]:

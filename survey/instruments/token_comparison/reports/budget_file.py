@@ -117,17 +117,17 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
             rounded=truth.rounded,
         )
         rows = []
-        for one in config.plans:
+        for plan_config in config.plans:
             plan = TokenPlan(
                 texts=config.bank.texts,
-                contexts=one.contexts_per_text,
-                draws=one.draws,
+                contexts=plan_config.contexts_per_text,
+                draws=plan_config.draws,
                 people=config.study.complete,
                 asked=config.asked,
                 responses=config.study.responses_per_item,
             )
-            work = partial(one_study, one.name, world, plan, config.seed)
-            rows.append(_row(one.name, each_study(work, config.studies, jobs=jobs, progress=progress)))
+            work = partial(one_study, plan_config.name, world, plan, config.seed)
+            rows.append(_row(plan_config.name, each_study(work, config.studies, jobs=jobs, progress=progress)))
         table = Table(
             "plans",
             "What the study would find",
@@ -153,7 +153,7 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
 
 def _row(name: str, studies: list[list[float]]) -> list[Any]:
     table = np.array(studies, dtype=np.float64)
-    contexts, answers, found, true, low, high = table.T
+    contexts, answers, estimates, true, low, high = table.T
     known, mean_true = np.isfinite(low), float(true.mean())
     if not known.any():
         return [name, float(contexts.mean()), float(answers.mean()), mean_true, None, None, None, len(table), None]
@@ -163,7 +163,7 @@ def _row(name: str, studies: list[list[float]]) -> list[Any]:
         float(contexts.mean()),
         float(answers.mean()),
         mean_true,
-        float(found[known].mean()),
+        float(estimates[known].mean()),
         width,
         float(((low <= mean_true) & (mean_true <= high))[known].mean()),
         len(table),

@@ -174,16 +174,16 @@ class Figures:
             "why_no_perplexity": self.why_no_perplexity,
             "checks": [
                 {
-                    "model": one.name,
-                    "true_difference": finite(one.true),
-                    "true_error": finite(one.true_error),
-                    "true_loss": finite(one.true_loss),
-                    "true_perplexity": finite(math.exp(one.true_loss)),
-                    EXACT: _loss_json(one.exact),
-                    ROUNDED: _loss_json(one.rounded),
-                    UNROUNDED: _loss_json(one.unrounded),
+                    "model": model_check.name,
+                    "true_difference": finite(model_check.true),
+                    "true_error": finite(model_check.true_error),
+                    "true_loss": finite(model_check.true_loss),
+                    "true_perplexity": finite(math.exp(model_check.true_loss)),
+                    EXACT: _loss_json(model_check.exact),
+                    ROUNDED: _loss_json(model_check.rounded),
+                    UNROUNDED: _loss_json(model_check.unrounded),
                 }
-                for one in (*self.checks, self.generator)
+                for model_check in (*self.checks, self.generator)
             ],
             "persons": [
                 {
@@ -191,8 +191,8 @@ class Figures:
                     "answers": count,
                     **_loss_json(loss, whole=bool(checks)),
                     "checks": [
-                        {"model": one.name, "true_difference": finite(one.true), ROUNDED: _loss_json(one.rounded)}
-                        for one in checks
+                        {"model": check.name, "true_difference": finite(check.true), ROUNDED: _loss_json(check.rounded)}
+                        for check in checks
                     ],
                 }
                 for name, count, loss, checks in self.persons
@@ -241,18 +241,18 @@ def work_out(material: StudyComparisons, *, rng: np.random.Generator) -> Figures
     values = values_of(c, answers)
     of_people = list(by_draws(c, values, rng=rng))
     curves.append((PEOPLE, of_people, None))
-    for model, one in zip(material.models, checks, strict=True):
+    for model, model_check in zip(material.models, checks, strict=True):
         own_values = np.where(np.isfinite(values), np.exp(c.log_ratio + log_odds_of_model(c, model)), np.nan)
-        curves.append((model.name, list(by_draws(c, own_values, rng=rng)), one.true))
+        curves.append((model.name, list(by_draws(c, own_values, rng=rng)), model_check.true))
     persons = []
-    for name, (of_person, given, models) in (material.persons or {}).items():
-        loss = estimate(of_person, given, ddof=ddof)
-        if loss is not None and len(given) >= FEWEST_OF_PERSON:
+    for name, (of_person, person_answers, models) in (material.persons or {}).items():
+        loss = estimate(of_person, person_answers, ddof=ddof)
+        if loss is not None and len(person_answers) >= FEWEST_OF_PERSON:
             own_checks = [
-                check(of_person, given, model, ratios=material.ratios, ddof=ddof, without_rounding=False)
+                check(of_person, person_answers, model, ratios=material.ratios, ddof=ddof, without_rounding=False)
                 for model in models
             ]
-            persons.append((name, len(given), loss, own_checks))
+            persons.append((name, len(person_answers), loss, own_checks))
     return Figures(stated, people, is_rounded, rise(of_people), checks, generator, persons, curves)
 
 
@@ -297,12 +297,12 @@ def _lines(figures: Figures) -> Iterator[str]:
     if not figures.why_no_perplexity and people.interval_of_loss is not None:
         perplexity = Figure.between(people.perplexity, map(math.exp, people.interval_of_loss))
         yield f"Perplexity of people: {perplexity.in_words(0)} (95 % in brackets), beside the checks:"
-    for one in figures.checks:
-        if one.rounded is not None and one.exact is not None and one.unrounded is not None:
+    for own_check in figures.checks:
+        if own_check.rounded is not None and own_check.exact is not None and own_check.unrounded is not None:
             yield (
-                f"- check {one.name}: the same estimator says {number(one.unrounded.difference, 3)} "
-                f"({number(one.rounded.difference, 3)} from rounded chances as they are, "
-                f"{number(one.exact.difference, 3)} from exact ones), and {number(one.true, 3)} is true"
+                f"- check {own_check.name}: the same estimator says {number(own_check.unrounded.difference, 3)} "
+                f"({number(own_check.rounded.difference, 3)} from rounded chances as they are, "
+                f"{number(own_check.exact.difference, 3)} from exact ones), and {number(own_check.true, 3)} is true"
             )
 
 
@@ -319,10 +319,14 @@ def _losses_table(material: StudyComparisons, figures: Figures) -> Table:
         rows.append(_loss_row(PEOPLE, UNROUNDED, figures.people, comparisons, whole=holds, holds=holds))
     stated_holds = holds and not figures.is_rounded
     rows.append(_loss_row(PEOPLE, STATED, figures.stated, comparisons, whole=whole, holds=stated_holds))
-    for one in (*figures.checks, figures.generator):
-        for answers, loss in ((UNROUNDED, one.unrounded), (ROUNDED, one.rounded), (EXACT, one.exact)):
+    for model_check in (*figures.checks, figures.generator):
+        for answers, loss in (
+            (UNROUNDED, model_check.unrounded),
+            (ROUNDED, model_check.rounded),
+            (EXACT, model_check.exact),
+        ):
             if loss is not None:
-                rows.append(_loss_row(one.name, answers, loss, comparisons, true=one))
+                rows.append(_loss_row(model_check.name, answers, loss, comparisons, true=model_check))
     note = (
         "Rounded: the model answers with the chance that is nearest among those that people choose from. Unrounded: "
         "with the odds that are to be expected behind it."
@@ -413,7 +417,7 @@ def _draws_table(figures: Figures) -> Table:
 
 def _contexts_table(material: StudyComparisons) -> Table:
     c, answers = material.comparisons, material.answers
-    found = terms(c, answers, ddof=material.ddof)
+    loss_terms = terms(c, answers, ddof=material.ddof)
     asked = np.bincount(answers.item, minlength=len(c))
     per_context = np.bincount(c.context, minlength=c.contexts)
     answered = np.bincount(c.context[asked > 0], minlength=c.contexts)
@@ -428,8 +432,8 @@ def _contexts_table(material: StudyComparisons) -> Table:
             int(answered[place]),
             int(count[place]),
             finite(float(c.log_g_true[place])),
-            finite(float(found.log_e[place])),
-            finite(float(found.relative_error[place])),
+            finite(float(loss_terms.log_e[place])),
+            finite(float(loss_terms.relative_error[place])),
             finite(float(c.weight[place])),
         ]
         for place in range(c.contexts)
@@ -447,13 +451,13 @@ def _contexts_table(material: StudyComparisons) -> Table:
 def _pictures(figures: Figures) -> Iterator[Picture]:
     people = figures.people
     rows = [ForestRow(PEOPLE, [Figure.between(people.difference, people.within())])]
-    for one in (*figures.checks, figures.generator):
-        answered = one.unrounded if figures.is_rounded else one.exact
+    for model_check in (*figures.checks, figures.generator):
+        answered = model_check.unrounded if figures.is_rounded else model_check.exact
         if answered is not None:
             rows.append(
                 ForestRow(
-                    one.name,
-                    [Figure(), Figure.between(answered.difference, answered.within()), Figure(one.true)],
+                    model_check.name,
+                    [Figure(), Figure.between(answered.difference, answered.within()), Figure(model_check.true)],
                 )
             )
     yield Picture.of(

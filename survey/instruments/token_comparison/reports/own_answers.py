@@ -128,7 +128,7 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
     c = built.comparisons
     people = len({row.person for row in rows if row.person})
     asked = sum(row.percent_true is not None for row in rows)
-    found = findings(
+    report = findings(
         material,
         figures,
         title="Comparisons of next tokens",
@@ -138,7 +138,7 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
             "itself"
         ],
     )
-    return replace(found, files=[ReportFile.of_json("token_comparison.json", found.data)])
+    return replace(report, files=[ReportFile.of_json("token_comparison.json", report.data)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +189,8 @@ def built_from(rows: Sequence[TokenComparisonRow], models: Sequence[str] = ()) -
             answers.append((items[key], people.setdefault(row.person, len(people)), row.percent_true))
     place = {name: number for number, name in enumerate(contexts)}
     texts: dict[str, int] = {}
-    for name, one in contexts.items():
-        texts.setdefault(one.text or name, len(texts))
+    for name, context in contexts.items():
+        texts.setdefault(context.text or name, len(texts))
     all_of = list(contexts.items())
     item, person, percent = (list(column) for column in zip(*answers, strict=True)) if answers else ([], [], [])
     comparisons = Comparisons(

@@ -36,12 +36,12 @@ class TokenComparisonReport(Report):
             return ""
         return f"no comparison of {study.slug} is answered yet: open a stage"
 
-    def make(self, study: "Study", given: Given) -> Findings:
-        by = given.one("by")
+    def make(self, study: "Study", arguments: Given) -> Findings:
+        by = arguments.one("by")
         if by not in ("", "person"):
             raise HunchError(f"by: {by!r} is not person; leave it out or write person")
         options: ComparisonOptions = instruments.of_study(study).options
-        answers = study_answers(study, levels=read_condition(study, given["condition"]))
+        answers = study_answers(study, levels=read_condition(study, arguments["condition"]))
         table = StudyTable(study, options, answers)
         if not len(table.answered):
             raise StateRefused(self.obstacle(study) or f"nothing of {study.slug} is answered under this condition")
@@ -104,5 +104,5 @@ def floor_of(study: "Study", options: ComparisonOptions) -> tuple[int, int]:
         .annotate(sum=Sum("reward"), n=Count("pk"))
         .values_list("sum", flat=True)
     )
-    sums = [float(one) for one in rows]
-    return sum(one + options.endowment <= 0 for one in sums), len(sums)
+    sums = [float(row) for row in rows]
+    return sum(total + options.endowment <= 0 for total in sums), len(sums)

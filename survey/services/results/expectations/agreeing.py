@@ -65,20 +65,20 @@ class ReaderRows:
     kept: NDArray[np.bool_]
 
 
-def rows_of(found: Expectations, reader: ItemReader) -> ReaderRows:
+def rows_of(expectations: Expectations, reader: ItemReader) -> ReaderRows:
     """The answers that are about the reader, to items of which it says something."""
-    counts = np.ones(len(found.value)) if reader.counts is None else np.nan_to_num(reader.counts)
-    kept = (counts > 0) & np.isfinite(reader.chance[found.item])
-    places, item = np.unique(found.item[kept], return_inverse=True)
+    counts = np.ones(len(expectations.value)) if reader.counts is None else np.nan_to_num(reader.counts)
+    mask = (counts > 0) & np.isfinite(reader.chance[expectations.item])
+    places, item = np.unique(expectations.item[mask], return_inverse=True)
     return ReaderRows(
         item=item.reshape(-1).astype(np.int64),
-        person=found.person[kept].astype(np.int64),
-        weight=(found.weight * counts)[kept],
-        value=found.value[kept],
+        person=expectations.person[mask].astype(np.int64),
+        weight=(expectations.weight * counts)[mask],
+        value=expectations.value[mask],
         chance=reader.chance[places],
-        item_weight=None if found.item_weight is None else found.item_weight[places],
+        item_weight=None if expectations.item_weight is None else expectations.item_weight[places],
         places=places,
-        kept=kept,
+        kept=mask,
     )
 
 
@@ -134,14 +134,14 @@ def item_means(rows: ReaderRows) -> ItemMeans:
     )
 
 
-def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
+def agreement(expectations: Expectations, reader: ItemReader) -> ReaderAgreement:
     """Agreement of people with one reader, with 95 % intervals by person and item."""
-    rows = rows_of(found, reader)
+    rows = rows_of(expectations, reader)
     n, k = len(rows.value), len(rows.chance)
     people = len(np.unique(rows.person))
     several = int((np.bincount(rows.item, minlength=k) > 1).sum()) if n else 0
     start = ReaderAgreement(reader.name, reader.kind, n, k, people, several)
-    if not found.event.people_forecast and n:
+    if not expectations.event.people_forecast and n:
         start = replace(start, same=_same(rows), two_people=_two_people(rows))
 
     def result(
@@ -159,7 +159,7 @@ def agreement(found: Expectations, reader: ItemReader) -> ReaderAgreement:
     grown = 1 / (1 - float(np.square(share).sum()))  # Means are taken off, which makes sums of squares smaller.
     human, model = means.mean - share @ means.mean, rows.chance - share @ rows.chance
     between, across, both = (
-        grown * float(share @ (one * other)) for one, other in ((human, human), (model, model), (human, model))
+        grown * float(share @ (first * other)) for first, other in ((human, human), (model, model), (human, model))
     )
     if between <= 1e-12:
         return result("all items have the same mean of people’s answers: there is nothing to correlate")
@@ -215,8 +215,8 @@ def _two_people(rows: ReaderRows) -> Figure:
         return UNDEFINED
     like = np.zeros(len(rows.value))
     for value in np.unique(rows.value):
-        given = rows.value == value
-        like += given * (np.bincount(rows.item[given], minlength=k)[rows.item] - 1)
+        same_answer = rows.value == value
+        like += same_answer * (np.bincount(rows.item[same_answer], minlength=k)[rows.item] - 1)
     like = like[enough] / (n[rows.item[enough]] - 1)
     return _share(mean(like, rows.weight[enough], rows.person[enough], rows.item[enough]))
 
@@ -236,11 +236,11 @@ def _fisher(correlation: float, variance: float, degrees: float) -> Figure:
 
 def _ceiling(reliability: float, variance: float, degrees: float) -> Figure:
     """The square root of the reliability, and of the ends of its interval."""
-    found = interval(reliability, variance, degrees, within=(0.0, 1.0))
+    figure = interval(reliability, variance, degrees, within=(0.0, 1.0))
     value = math.sqrt(reliability)
-    if found.low is None or found.high is None:
+    if figure.low is None or figure.high is None:
         return Figure(value)
-    return Figure(value, math.sqrt(found.low), math.sqrt(found.high), math.sqrt(variance) / (2 * value))
+    return Figure(value, math.sqrt(figure.low), math.sqrt(figure.high), math.sqrt(variance) / (2 * value))
 
 
 def _ratio_to_root(
@@ -253,7 +253,7 @@ def _ratio_to_root(
     v_top, v_root, v_sum = (
         bandit.clustered_variance(one, rows.person, rows.item) for one in (d_top, d_root, d_top + d_root)
     )
-    if not all(math.isfinite(one) for one in (v_top, v_root, v_sum)) or v_sum <= 0:
+    if not all(math.isfinite(variance) for variance in (v_top, v_root, v_sum)) or v_sum <= 0:
         return None, None
     both = (v_sum - v_top - v_root) / 2
     q = bandit.student_t_quantile(0.975, degrees) ** 2

@@ -41,21 +41,33 @@ class AgreementReport(Report):
     arguments = ARGUMENTS
     exported = {"agreement": COLUMNS}
 
-    def make(self, study: Study, given: Given) -> Findings:
-        found = read(study, asked_of(given))
-        lines = [(one.event.name, agreement(one, reader)) for one in found.found for reader in one.readers]
-        missing = [f"{event}, {one.reader}: {one.why}" for event, one in lines if one.why]
+    def make(self, study: Study, arguments: Given) -> Findings:
+        reading = read(study, asked_of(arguments))
+        lines = [
+            (expectations.event.name, agreement(expectations, reader))
+            for expectations in reading.found
+            for reader in expectations.readers
+        ]
+        missing = [
+            f"{event}, {reader_agreement.reader}: {reader_agreement.why}"
+            for event, reader_agreement in lines
+            if reader_agreement.why
+        ]
         table = _table(lines)
         return Findings(
             title=f"Agreement of people and models: {study.title}",
-            lines=in_words([one.event for one in found.found]),
+            lines=in_words([expectations.event for expectations in reading.found]),
             tables=[table],
             pictures=[
                 made
-                for one in found.found
-                if (made := _picture(one.event.name, [line for event, line in lines if event == one.event.name]))
+                for expectations in reading.found
+                if (
+                    made := _picture(
+                        expectations.event.name, [line for event, line in lines if event == expectations.event.name]
+                    )
+                )
             ],
-            notes=[*found.notes, *missing],
+            notes=[*reading.notes, *missing],
             data={"agreement": table.records()},
         )
 
@@ -78,9 +90,9 @@ def _table(lines: list[tuple[str, ReaderAgreement]]) -> Table:
 
 
 def _picture(event: str, lines: list[ReaderAgreement]) -> Picture | None:
-    if not any(one.correlation.is_defined for one in lines):
+    if not any(line.correlation.is_defined for line in lines):
         return None
-    rows = [ForestRow(one.reader, (one.correlation, one.corrected, one.ceiling)) for one in lines]
+    rows = [ForestRow(line.reader, (line.correlation, line.corrected, line.ceiling)) for line in lines]
     title = f"Agreement with people: {event}"
     return Picture.of(
         f"agreement_{event}",

@@ -87,70 +87,74 @@ class Forecasts:
     given: Floats | None
 
 
-def calibrations(found: Expectations, *, floor: float, bins: int = 10) -> list[ForecasterCalibration]:
+def calibrations(expectations: Expectations, *, floor: float, bins: int = 10) -> list[ForecasterCalibration]:
     """Every forecaster of the event, people first."""
-    return [calibration(one, floor=floor, bins=bins) for one in forecasts_of(found)]
+    return [calibration(forecasts, floor=floor, bins=bins) for forecasts in forecasts_of(expectations)]
 
 
-def forecasts_of(found: Expectations) -> Iterator[Forecasts]:
+def forecasts_of(expectations: Expectations) -> Iterator[Forecasts]:
     """What people, the others and the readers gave to the event, in the order of tables."""
-    if not found.event.people_forecast:
-        yield from _of_next_person(found)
+    if not expectations.event.people_forecast:
+        yield from _of_next_person(expectations)
         return
-    stated = [(PEOPLE, found.value), *((one.name, one.chance) for one in found.forecasts)]
-    about = [_about(found, reader) for reader in found.readers]
+    stated = [(PEOPLE, expectations.value), *((forecast.name, forecast.chance) for forecast in expectations.forecasts)]
+    about = [_about(expectations, reader) for reader in expectations.readers]
     groups = [(ALL, about)] if len(about) > 1 else []
-    groups += [(reader.name, [rows]) for reader, rows in zip(found.readers, about, strict=True)]
+    groups += [(reader.name, [rows]) for reader, rows in zip(expectations.readers, about, strict=True)]
     for name, parts in groups:
         row = np.concatenate([part[0] for part in parts])
         happened = np.concatenate([part[1] for part in parts])
         counts = np.concatenate([part[2] for part in parts])
         # A belief about several models counts once: they share its weight.
-        shared = np.bincount(row, weights=counts, minlength=len(found.value))
-        weight = found.weight[row] * counts / np.where(shared[row] > 0, shared[row], 1.0)
+        shared = np.bincount(row, weights=counts, minlength=len(expectations.value))
+        weight = expectations.weight[row] * counts / np.where(shared[row] > 0, shared[row], 1.0)
         for forecaster, chance in stated:
             yield Forecasts(
-                *(forecaster, "people", name, found.item[row], found.person[row], weight, chance[row]),
+                *(forecaster, "people", name, expectations.item[row], expectations.person[row], weight, chance[row]),
                 happened=happened,
                 given=None,
             )
 
 
-def _about(found: Expectations, reader: ItemReader) -> tuple[Ints, Floats, Floats]:
+def _about(expectations: Expectations, reader: ItemReader) -> tuple[Ints, Floats, Floats]:
     """The answers about a reader: their places, what it did, and how far each is about it."""
-    counts = np.ones(len(found.value)) if reader.counts is None else np.nan_to_num(reader.counts)
-    row = np.flatnonzero((counts > 0) & np.isfinite(reader.chance[found.item]))
-    return row, reader.chance[found.item][row], counts[row]
+    counts = np.ones(len(expectations.value)) if reader.counts is None else np.nan_to_num(reader.counts)
+    row = np.flatnonzero((counts > 0) & np.isfinite(reader.chance[expectations.item]))
+    return row, reader.chance[expectations.item][row], counts[row]
 
 
-def _of_next_person(found: Expectations) -> Iterator[Forecasts]:
-    many = found.others is not None or any(reader.given is not None for reader in found.readers)
-    item = found.item
-    if found.others is None:
-        others = _others(found)
-        yield _kept(found, OTHERS, "people", chance=others, given=None)
+def _of_next_person(expectations: Expectations) -> Iterator[Forecasts]:
+    many = expectations.others is not None or any(reader.given is not None for reader in expectations.readers)
+    item = expectations.item
+    if expectations.others is None:
+        others = _others(expectations)
+        yield _kept(expectations, OTHERS, "people", chance=others, given=None)
     else:
-        yield _kept(found, OTHERS, "people", chance=None, given=found.others)
-    for reader in found.readers:
-        yield _kept(found, reader.name, reader.kind, chance=reader.chance[item], given=None, counts=reader.counts)
+        yield _kept(expectations, OTHERS, "people", chance=None, given=expectations.others)
+    for reader in expectations.readers:
+        yield _kept(
+            expectations, reader.name, reader.kind, chance=reader.chance[item], given=None, counts=reader.counts
+        )
         if many and reader.given is not None:
             name = f"{reader.name}, all answers"
-            yield _kept(found, name, reader.kind, chance=None, given=reader.given, counts=reader.counts)
+            yield _kept(expectations, name, reader.kind, chance=None, given=reader.given, counts=reader.counts)
 
 
-def _others(found: Expectations) -> Floats:
+def _others(expectations: Expectations) -> Floats:
     """The share of the other people's answers to the item in which the event happened, smoothed by one answer at the
     mean of all; NaN where nobody else answered."""
-    k = len(found.items)
-    n = np.bincount(found.item, minlength=k)[found.item]
-    total = np.bincount(found.item, weights=found.value, minlength=k)[found.item]
-    average = float(np.average(found.value, weights=found.weight)) if len(found.value) else math.nan
-    share = (total - found.value + PSEUDO * average) / (n - 1 + PSEUDO)
+    k = len(expectations.items)
+    n = np.bincount(expectations.item, minlength=k)[expectations.item]
+    total = np.bincount(expectations.item, weights=expectations.value, minlength=k)[expectations.item]
+    average = (
+        float(np.average(expectations.value, weights=expectations.weight)) if len(expectations.value) else math.nan
+    )
+    share = (total - expectations.value + PSEUDO * average) / (n - 1 + PSEUDO)
     return np.where(n > 1, share, np.nan)
 
 
 def _kept(
-    found: Expectations,
+    expectations: Expectations,
     forecaster: str,
     kind: str,
     *,
@@ -161,39 +165,41 @@ def _kept(
     values = chance if given is None else given
     assert values is not None  # noqa: S101 - one of the two is there
     counted = np.ones(len(values)) if counts is None else np.nan_to_num(counts)
-    kept = np.isfinite(values) & (counted > 0)
+    mask = np.isfinite(values) & (counted > 0)
     return Forecasts(
         forecaster=forecaster,
         kind=kind,
         about="",
-        item=found.item[kept],
-        person=found.person[kept],
-        weight=(found.weight * counted)[kept],
-        chance=None if chance is None else chance[kept],
-        happened=None if chance is None else found.value[kept],
-        given=None if given is None else given[kept],
+        item=expectations.item[mask],
+        person=expectations.person[mask],
+        weight=(expectations.weight * counted)[mask],
+        chance=None if chance is None else chance[mask],
+        happened=None if chance is None else expectations.value[mask],
+        given=None if given is None else given[mask],
     )
 
 
-def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> ForecasterCalibration:
+def calibration(forecasts: Forecasts, *, floor: float, bins: int = 10) -> ForecasterCalibration:
     """The log score, bias and reliability of one forecaster, with 95 % intervals by person and item.
 
     Args:
         floor: chances count as this much at least, and as 1 - floor at most.
     """
-    n, person, item, weight = len(one.weight), one.person, one.item, one.weight
+    n, person, item, weight = len(forecasts.weight), forecasts.person, forecasts.item, forecasts.weight
 
-    start = ForecasterCalibration(one.forecaster, one.kind, one.about, n, len(np.unique(item)), len(np.unique(person)))
+    start = ForecasterCalibration(
+        forecasts.forecaster, forecasts.kind, forecasts.about, n, len(np.unique(item)), len(np.unique(person))
+    )
     if not n:
         return replace(start, why="no answer has a forecast of it: nobody else answered these items")
     why = "" if len(np.unique(person)) > 1 else "one person answered: there is no interval"
-    if one.chance is None or one.happened is None:
-        given = one.given if one.given is not None else np.ones(n)
-        cost, exact = -np.log2(np.maximum(given, floor)), given
+    if forecasts.chance is None or forecasts.happened is None:
+        chance_given = forecasts.given if forecasts.given is not None else np.ones(n)
+        cost, exact = -np.log2(np.maximum(chance_given, floor)), chance_given
         infinite = float(np.average(exact <= 0, weights=weight))
         stated = math.inf if infinite else float(np.average(-np.log2(np.where(exact > 0, exact, 1.0)), weights=weight))
         return replace(start, why=why, bits=mean(cost, weight, person, item), stated=stated, infinite=infinite)
-    q, y = one.chance, one.happened
+    q, y = forecasts.chance, forecasts.happened
     cost = _bits(np.clip(q, floor, 1 - floor), y)
     impossible = np.where(q <= 0, y, 0.0) + np.where(q >= 1, 1 - y, 0.0)
     infinite = float(np.average(impossible, weights=weight))
@@ -210,26 +216,26 @@ def calibration(one: Forecasts, *, floor: float, bins: int = 10) -> ForecasterCa
         stated=stated,
         infinite=infinite,
         chance=_in_unit(mean(q, weight, person, item)),
-        happened=_of_share(y, weight, person, item, of_item=bool(one.about)),
+        happened=_of_share(y, weight, person, item, of_item=bool(forecasts.about)),
         bias=mean(q - y, weight, person, item),
-        bins=tuple(_bins(one, bins)),
+        bins=tuple(_bins(forecasts, bins)),
     )
 
 
 def _of_enough(parts: Iterable[Ints]) -> list[Ints]:
     """The same rows in the same order, in sets of `FEWEST_OF_BIN` answers or more, if there are so many."""
-    found: list[Ints] = []
+    sets: list[Ints] = []
     for rows in parts:
-        if found and min(len(rows), len(found[-1])) < FEWEST_OF_BIN:
-            found[-1] = np.concatenate([found[-1], rows])
+        if sets and min(len(rows), len(sets[-1])) < FEWEST_OF_BIN:
+            sets[-1] = np.concatenate([sets[-1], rows])
         else:
-            found.append(rows)
-    return found
+            sets.append(rows)
+    return sets
 
 
 def _bits(chance: Floats, happened: Floats) -> Floats:
-    found: Floats = -(happened * np.log2(chance) + (1 - happened) * np.log2(1 - chance))
-    return found
+    bits: Floats = -(happened * np.log2(chance) + (1 - happened) * np.log2(1 - chance))
+    return bits
 
 
 def _saved(cost: Floats, y: Floats, average: float, weight: Floats, person: Ints, item: Ints) -> Figure:
@@ -264,13 +270,13 @@ def _in_unit(found: Figure) -> Figure:
     return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
 
 
-def _bins(one: Forecasts, count: int) -> Iterator[ReliabilityBin]:
+def _bins(forecasts: Forecasts, count: int) -> Iterator[ReliabilityBin]:
     """At most `count` sets of answers of about equal weight, by rising chance; equal chances stay together, and what
     is left of a few answers goes to the set before it."""
-    if one.chance is None or one.happened is None:
+    if forecasts.chance is None or forecasts.happened is None:
         return
-    for rows in _of_enough(rows_by_rank(one.chance, one.weight, count)):
-        weight = one.weight[rows]
-        person, item = one.person[rows], one.item[rows]
-        happened = _of_share(one.happened[rows], weight, person, item, of_item=bool(one.about))
-        yield ReliabilityBin(len(rows), float(np.average(one.chance[rows], weights=weight)), happened)
+    for rows in _of_enough(rows_by_rank(forecasts.chance, forecasts.weight, count)):
+        weight = forecasts.weight[rows]
+        person, item = forecasts.person[rows], forecasts.item[rows]
+        happened = _of_share(forecasts.happened[rows], weight, person, item, of_item=bool(forecasts.about))
+        yield ReliabilityBin(len(rows), float(np.average(forecasts.chance[rows], weights=weight)), happened)

@@ -70,29 +70,34 @@ class ChancesReport(Report):
     )
     exported = {"calibration": COLUMNS, "reliability": BINS}
 
-    def make(self, study: Study, given: Given) -> Findings:
-        floor = given.number("floor", lowest=1e-6, highest=0.2)
-        bins = given.whole("bins", lowest=2, highest=100)
-        found = read(study, asked_of(given))
-        by_event = {one.event.name: calibrations(one, floor=floor, bins=bins) for one in found.found}
-        lines = [(event, one) for event, several in by_event.items() for one in several]
-        missing = [f"{event}, {_name(one)}: {one.why}" for event, one in lines if one.why]
+    def make(self, study: Study, arguments: Given) -> Findings:
+        floor = arguments.number("floor", lowest=1e-6, highest=0.2)
+        bins = arguments.whole("bins", lowest=2, highest=100)
+        reading = read(study, asked_of(arguments))
+        by_event = {
+            expectations.event.name: calibrations(expectations, floor=floor, bins=bins)
+            for expectations in reading.found
+        }
+        lines = [(event, calibration) for event, several in by_event.items() for calibration in several]
+        missing = [
+            f"{event}, {_name(calibration)}: {calibration.why}" for event, calibration in lines if calibration.why
+        ]
         table, reliability = _table(by_event), _reliability(by_event)
         return Findings(
             title=f"Calibration of people and models: {study.title}",
             lines=[
-                *in_words([one.event for one in found.found]),
+                *in_words([one.event for one in reading.found]),
                 f"Chances are kept from {short(floor)} to {short(1 - floor)}.",
             ],
             tables=[table, reliability],
             pictures=[made for event, several in by_event.items() for made in _pictures(event, several)],
-            notes=[*found.notes, *dict.fromkeys(missing)],
+            notes=[*reading.notes, *dict.fromkeys(missing)],
             data={"floor": floor, "calibration": table.records(), "reliability": reliability.records()},
         )
 
 
-def _name(one: ForecasterCalibration) -> str:
-    return f"{one.forecaster}, about {one.about}" if one.about else one.forecaster
+def _name(calibration: ForecasterCalibration) -> str:
+    return f"{calibration.forecaster}, about {calibration.about}" if calibration.about else calibration.forecaster
 
 
 def _table(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
@@ -117,8 +122,10 @@ def _table(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
 
 
 def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
-    lines = [(event, one) for event, several in by_event.items() for one in several if one.bins]
-    shown = [(event, one) for event, one in lines if one.about in ("", ALL)] or lines[:MOST_LINES]
+    lines = [(event, calibration) for event, several in by_event.items() for calibration in several if calibration.bins]
+    shown_lines = [(event, calibration) for event, calibration in lines if calibration.about in ("", ALL)] or lines[
+        :MOST_LINES
+    ]
     return Table(
         "reliability",
         "Reliability: how often it happened, by the chance that was given",
@@ -128,26 +135,26 @@ def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
             for event, line in lines
             for place, part in enumerate(line.bins, start=1)
         ],
-        note="" if len(shown) == len(lines) else "reliability.csv has the others too.",
+        note="" if len(shown_lines) == len(lines) else "reliability.csv has the others too.",
         views=[
             TableView(
                 ["chance", "happened", "answers"],
                 title=f"Reliability: {event}, {_name(line)}",
                 where={"event": event, "forecaster": line.forecaster, "about": line.about},
             )
-            for event, line in shown
+            for event, line in shown_lines
         ]
         or [TableView(rows=[])],
     )
 
 
 def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
-    scored = [one for one in lines if one.bits.is_defined]
-    binned = [one for one in lines if one.bins and one.about in ("", ALL)] or [one for one in lines if one.bins]
-    found = []
+    scored = [line for line in lines if line.bits.is_defined]
+    binned = [line for line in lines if line.bins and line.about in ("", ALL)] or [line for line in lines if line.bins]
+    pictures = []
     if scored:
         series, rows = _bits_rows(scored)
-        found.append(
+        pictures.append(
             Picture.of(
                 f"bits_{event}",
                 f"Log score: {event}",
@@ -167,14 +174,14 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
             Line("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True),
             *(
                 Line(
-                    _name(one),
-                    [(part.chance, part.happened.number) for part in one.bins],
-                    [part.happened.interval or (math.nan, math.nan) for part in one.bins],
+                    _name(calibration),
+                    [(part.chance, part.happened.number) for part in calibration.bins],
+                    [part.happened.interval or (math.nan, math.nan) for part in calibration.bins],
                 )
-                for one in binned[: MOST_LINES - 1]
+                for calibration in binned[: MOST_LINES - 1]
             ),
         ]
-        found.append(
+        pictures.append(
             Picture.of(
                 f"reliability_{event}",
                 f"Reliability: {event}",
@@ -188,15 +195,15 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
                 ),
             )
         )
-    return found
+    return pictures
 
 
 def _bits_rows(lines: list[ForecasterCalibration]) -> tuple[list[str], list[ForestRow]]:
     """A row a forecaster; where people forecast, a row for each model, with what they said first and later side by
     side."""
-    if not all(one.about for one in lines):
-        return ["bits"], [ForestRow(_name(one), (one.bits,)) for one in lines]
-    forecasters = list(dict.fromkeys(one.forecaster for one in lines))[:MOST_SERIES]
-    bits = {(one.about, one.forecaster): one.bits for one in lines}
-    abouts = list(dict.fromkeys(one.about for one in lines))
+    if not all(line.about for line in lines):
+        return ["bits"], [ForestRow(_name(line), (line.bits,)) for line in lines]
+    forecasters = list(dict.fromkeys(line.forecaster for line in lines))[:MOST_SERIES]
+    bits = {(line.about, line.forecaster): line.bits for line in lines}
+    abouts = list(dict.fromkeys(line.about for line in lines))
     return forecasters, [ForestRow(name, [bits.get((name, who), UNDEFINED) for who in forecasters]) for name in abouts]

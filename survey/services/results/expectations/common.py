@@ -27,22 +27,22 @@ ARGUMENTS = (
 )
 
 
-def asked_of(given: Given) -> Asked:
+def asked_of(arguments: Given) -> Asked:
     """
     Raises:
         HunchError: a day cannot be read.
     """
     trained = []
-    for text in given["trained"]:
+    for text in arguments["trained"]:
         name, equals, day = text.rpartition("=")
         if not equals or not name:
             raise HunchError(f"trained: {text!r} is not NAME=YYYY-MM-DD")
         trained.append((name, _day("trained", day)))
     return Asked(
-        event=given.one("event"),
-        readers=given["reader"],
-        condition=given["condition"],
-        written=_day("texts_from", given.one("texts_from")) if given["texts_from"] else None,
+        event=arguments.one("event"),
+        readers=arguments["reader"],
+        condition=arguments["condition"],
+        written=_day("texts_from", arguments.one("texts_from")) if arguments["texts_from"] else None,
         trained=trained,
     )
 

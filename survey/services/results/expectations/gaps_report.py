@@ -71,18 +71,22 @@ class GapsReport(Report):
     arguments = (*ARGUMENTS, Argument("items", "how many items are listed a reader", default="20", on_pages="20"))
     exported = {"gaps": COLUMNS}
 
-    def make(self, study: Study, given: Given) -> Findings:
-        shown = given.whole("items", lowest=0, highest=10_000)
-        found = read(study, asked_of(given))
-        parted = [(one, gaps(one, reader)) for one in found.found for reader in one.readers]
-        missing = [f"{one.event.name}, {of.reader}: {of.why}" for one, of in parted if of.why]
+    def make(self, study: Study, arguments: Given) -> Findings:
+        most_shown = arguments.whole("items", lowest=0, highest=10_000)
+        reading = read(study, asked_of(arguments))
+        parted = [
+            (expectations, gaps(expectations, reader))
+            for expectations in reading.found
+            for reader in expectations.readers
+        ]
+        missing = [f"{expectations.event.name}, {of.reader}: {of.why}" for expectations, of in parted if of.why]
         table = _table(parted)
         return Findings(
             title=f"Where people and models part: {study.title}",
-            lines=in_words([one.event for one in found.found]),
-            tables=[table, _items_table(parted, shown)],
+            lines=in_words([expectations.event for expectations in reading.found]),
+            tables=[table, _items_table(parted, most_shown)],
             pictures=_pictures(parted),
-            notes=[*found.notes, *missing],
+            notes=[*reading.notes, *missing],
             data={"gaps": table.records()},
         )
 
@@ -124,14 +128,14 @@ def _table(parted: Parted) -> Table:
 def _items_table(parted: Parted, most: int) -> Table:
     rows: list[dict[str, Any]] = []
     views = []
-    for one, of in parted:
-        said = _said(one)
-        texts = one.items.texts or [""] * len(one.items)
+    for expectations, of in parted:
+        said = _said(expectations)
+        texts = expectations.items.texts or [""] * len(expectations.items)
         rows += [
             {
-                "event": one.event.name,
+                "event": expectations.event.name,
                 "reader": of.reader,
-                "item": one.items.labels[item.item],
+                "item": expectations.items.labels[item.item],
                 "text": texts[item.item],
                 "answers": item.answers,
                 "people_mean": item.people,
@@ -145,8 +149,8 @@ def _items_table(parted: Parted, most: int) -> Table:
         if most and of.items:
             view = TableView(
                 ["item", "text", "people_mean", "reader_number", "gap", "shrunk", "answers", "said"],
-                title=f"{one.event.name}: people and {of.reader}, the items with the largest gaps",
-                where={"event": one.event.name, "reader": of.reader},
+                title=f"{expectations.event.name}: people and {of.reader}, the items with the largest gaps",
+                where={"event": expectations.event.name, "reader": of.reader},
                 most=most,
             )
             views.append(view)
@@ -161,14 +165,14 @@ def _items_table(parted: Parted, most: int) -> Table:
     )
 
 
-def _said(one: Expectations) -> dict[int, str]:
+def _said(expectations: Expectations) -> dict[int, str]:
     """The commonest answers of each item with their counts."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for item, words in zip(one.item.tolist(), one.said, strict=False):
+    for item, words in zip(expectations.item.tolist(), expectations.said, strict=False):
         counts[item][words] += 1
     return {
-        item: ", ".join(f"{words} ({count})" for words, count in sorted(found.items(), key=_by_count)[:MOST_SAID])
-        for item, found in counts.items()
+        item: ", ".join(f"{words} ({count})" for words, count in sorted(item_counts.items(), key=_by_count)[:MOST_SAID])
+        for item, item_counts in counts.items()
     }
 
 
@@ -177,14 +181,14 @@ def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
 
 
 def _pictures(parted: Parted) -> list[Picture]:
-    found = []
-    for place, (one, of) in enumerate(parted[:MOST_PICTURES], start=1):
+    pictures = []
+    for place, (expectations, of) in enumerate(parted[:MOST_PICTURES], start=1):
         parts = _drawn_parts(of)
         if not any(part.gap.is_defined for part in parts):
             continue
         rows = [ForestRow(part.part or "all items", (part.gap.times(100),)) for part in parts]
-        found.append(_picture(place, f"{one.event.name}: people less {of.reader}", rows))
-    return found
+        pictures.append(_picture(place, f"{expectations.event.name}: people less {of.reader}", rows))
+    return pictures
 
 
 def _drawn_parts(of: Gaps) -> list[Any]:
@@ -192,8 +196,8 @@ def _drawn_parts(of: Gaps) -> list[Any]:
     first = next((part.division for part in of.parts if part.division), "")
     parts = [part for part in of.parts if part.division and part.division == first]
     parts.sort(key=lambda part: -abs(part.gap.number))
-    kept = sorted(parts[:MOST_PARTS], key=lambda part: -part.gap.number)
-    return [*(part for part in of.parts if not part.division), *kept]
+    largest = sorted(parts[:MOST_PARTS], key=lambda part: -part.gap.number)
+    return [*(part for part in of.parts if not part.division), *largest]
 
 
 def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:

@@ -62,15 +62,15 @@ class Gaps:
     why: str
 
 
-def gaps(found: Expectations, reader: ItemReader) -> Gaps:
+def gaps(expectations: Expectations, reader: ItemReader) -> Gaps:
     """Where people and one reader part, with 95 % intervals by person and item."""
-    rows = rows_of(found, reader)
+    rows = rows_of(expectations, reader)
     if not len(rows.value):
         return Gaps(reader.name, reader.kind, (), UNDEFINED, (), f"no answer is about an item that {reader.name} reads")
     means = item_means(rows)
     every = np.ones(len(rows.chance), dtype=bool)
     parts = [_part("", "", every, rows, means)]
-    for division, labels in found.items.groups.items():
+    for division, labels in expectations.items.groups.items():
         own = labels[rows.places]
         parts += [_part(division, str(part), own == part, rows, means) for part in np.unique(own)]
     why = ""
@@ -129,19 +129,24 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
     count = np.bincount(rows.item, minlength=len(rows.chance))
     gap = means.mean - rows.chance
     towards, spread, noise, effective = _expected(rows, means)
-    found = []
+    item_gaps = []
     for place in range(len(rows.chance)):
         shrunk = UNDEFINED
         if math.isfinite(spread):
-            kept = spread / (spread + noise[place]) if spread + noise[place] > 0 else 0.0
-            people = towards[place] + kept * (means.mean[place] - towards[place])
+            kept_share = spread / (spread + noise[place]) if spread + noise[place] > 0 else 0.0
+            people = towards[place] + kept_share * (means.mean[place] - towards[place])
             # What is expected, and how far items spread around it, are estimated too (Morris, JASA 78, 1983).
-            lost = (1 - kept) ** 2 * (spread + noise[place] + (means.mean[place] - towards[place]) ** 2) * 2 / effective
-            ends = bandit.student_interval(float(people), math.sqrt(kept * noise[place] + lost))
+            lost = (
+                (1 - kept_share) ** 2
+                * (spread + noise[place] + (means.mean[place] - towards[place]) ** 2)
+                * 2
+                / effective
+            )
+            ends = bandit.student_interval(float(people), math.sqrt(kept_share * noise[place] + lost))
             own = float(rows.chance[place])
             middle, *around = (min(1.0, max(0.0, float(end))) - own for end in (people, *(ends or ())))
             shrunk = Figure.between(middle, around or None)
-        found.append(
+        item_gaps.append(
             ItemGap(
                 item=int(rows.places[place]),
                 answers=int(count[place]),
@@ -151,8 +156,8 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
                 shrunk=shrunk,
             )
         )
-    largest = [abs(one.shrunk.number if one.shrunk.is_defined else one.gap) for one in found]
-    return [found[place] for place in sorted(range(len(found)), key=lambda place: (-largest[place], place))]
+    largest = [abs(one.shrunk.number if one.shrunk.is_defined else one.gap) for one in item_gaps]
+    return [item_gaps[place] for place in sorted(range(len(item_gaps)), key=lambda place: (-largest[place], place))]
 
 
 def _expected(rows: ReaderRows, means: ItemMeans) -> tuple[Floats, float, Floats, float]:

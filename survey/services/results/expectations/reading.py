@@ -44,8 +44,8 @@ def expecting_of(study: Study) -> Expecting | None:
 
 
 def events_of(study: Study) -> Sequence[ComparedEvent]:
-    found = expecting_of(study)
-    return () if found is None else found.events
+    expecting = expecting_of(study)
+    return () if expecting is None else expecting.events
 
 
 def read(study: Study, asked: Asked) -> Read:
@@ -65,24 +65,26 @@ def read(study: Study, asked: Asked) -> Read:
     if all(reasons.values()):
         raise StateRefused("; ".join(dict.fromkeys(reasons.values())))
     answers, weights = _answers(study, asked.condition)
-    found: list[Expectations] = []
+    all_expectations: list[Expectations] = []
     missing: list[str] = []
     for name in wanted:
         try:
             if reasons[name]:
                 raise StateRefused(reasons[name])
-            found.append(expecting.of(answers, weights, event=name))
+            all_expectations.append(expecting.of(answers, weights, event=name))
         except StateRefused as exc:
             missing.append(f"nothing is said about the event {name}: {exc.message}")
-    if not found:
+    if not all_expectations:
         raise StateRefused("; ".join(missing))
-    found = _chosen(found, asked)
-    notes = [*missing, *(note for one in found for note in one.notes)]
-    notes += [note for one in found for note in learnt(one, asked)]
+    all_expectations = _chosen(all_expectations, asked)
+    notes = [*missing, *(note for expectations in all_expectations for note in expectations.notes)]
+    notes += [note for expectations in all_expectations for note in learnt(expectations, asked)]
     chosen = read_condition(study, asked.condition)
-    if others := [one.factor for one in shown_conditions(study) if one.factor not in chosen]:
+    if others := [
+        shown_condition.factor for shown_condition in shown_conditions(study) if shown_condition.factor not in chosen
+    ]:
         notes.append(f"answers under all levels of {', '.join(others)} together; condition=FACTOR=LEVEL takes one")
-    return Read(tuple(found), tuple(dict.fromkeys(notes)))
+    return Read(tuple(all_expectations), tuple(dict.fromkeys(notes)))
 
 
 def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], np.ndarray]:
@@ -92,7 +94,7 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
     stages: list[Stage] = list(study.main_stages())
     rows = counting(stages).select_related("sitting", "slot__item").prefetch_related(*relations_of(study))
     rows = rows.order_by("slot__stage__index", "slot__number")
-    answers = [one for one in rows.iterator(AT_ONCE) if one.pk in weight_of and has_levels(one, levels)]
+    answers = [row for row in rows.iterator(AT_ONCE) if row.pk in weight_of and has_levels(row, levels)]
     if not answers:
         under = " under this condition" if condition else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet in a stage that stands for all items")
@@ -103,23 +105,24 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
     return answers, np.array([weight_of[answer.pk] for answer in answers])
 
 
-def _chosen(found: Sequence[Expectations], asked: Asked) -> list[Expectations]:
+def _chosen(all_expectations: Sequence[Expectations], asked: Asked) -> list[Expectations]:
     if not asked.readers:
-        return list(found)
-    known = list(dict.fromkeys(reader.name for one in found for reader in one.readers))
+        return list(all_expectations)
+    known = list(dict.fromkeys(reader.name for expectations in all_expectations for reader in expectations.readers))
     if strangers := [name for name in asked.readers if name not in known]:
         raise HunchError(f"reader: there is no {', '.join(strangers)}; there are: {', '.join(known)}")
-    kept = [
-        replace(one, readers=tuple(reader for reader in one.readers if reader.name in asked.readers)) for one in found
+    narrowed = [
+        replace(expectations, readers=tuple(reader for reader in expectations.readers if reader.name in asked.readers))
+        for expectations in all_expectations
     ]
-    return [one for one in kept if one.readers]
+    return [expectations for expectations in narrowed if expectations.readers]
 
 
-def learnt(found: Expectations, asked: Asked) -> Iterator[str]:
+def learnt(expectations: Expectations, asked: Asked) -> Iterator[str]:
     """Notes on texts that a model may have learnt, since they are older than it is, or since that is not known."""
     trained = dict(asked.trained)
-    written = asked.written or found.written
-    readers = [reader for reader in found.readers if reader.kind != "predictor"]
+    written = asked.written or expectations.written
+    readers = [reader for reader in expectations.readers if reader.kind != "predictor"]
     unknown: list[ItemReader] = []
     for reader in readers:
         until = trained.get(reader.name, reader.trained)

@@ -45,7 +45,7 @@ def json_rows(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Itera
     in_json = [column.name for column in columns if column.type == "json"]
     for row in rows:
         values: dict[str, Any] = dict(
-            zip(names, [int(one) if one is True or one is False else one for one in row], strict=True)
+            zip(names, [int(cell) if cell is True or cell is False else cell for cell in row], strict=True)
         )
         for name in in_json:
             if isinstance(values[name], str):

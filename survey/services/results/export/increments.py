@@ -18,18 +18,18 @@ def read_since(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        found = parse_datetime(text)
-        day = None if found is not None else parse_date(text)
+        moment = parse_datetime(text)
+        day = None if moment is not None else parse_date(text)
     except ValueError:
-        found = day = None
+        moment = day = None
     if day is not None:
-        found = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    if found is None:
+        moment = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    if moment is None:
         raise HunchError(f"since: {text!r} is no time; write it as 2030-01-31 or 2030-01-31T09:00:00Z", code="invalid")
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    if found > timezone.now():
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment > timezone.now():
         raise HunchError(f"since: {text} lies in the future; give the time of your last export", code="invalid")
-    return found
+    return moment
 
 
 def changed_since(since: datetime | None, path: str = "") -> Q:
@@ -41,7 +41,7 @@ def changed_since(since: datetime | None, path: str = "") -> Q:
     if since is None:
         return Q()
     times = ("last_seen_at", "expired_at", "ended_at", "withdrawn_at", "exclusion__decided_at")
-    found = Q()
+    q = Q()
     for name in times:
-        found |= Q(**{f"{path}{name}__gte": since})
-    return found
+        q |= Q(**{f"{path}{name}__gte": since})
+    return q

@@ -51,9 +51,9 @@ def table_names(study: Study) -> list[str]:
     return [files.stem_of(name) for name in (files.ANSWERS, *(file.name for file in file_heads(study)))]
 
 
-def _check(study: Study, given: Given) -> None:
-    read_condition(study, given["condition"])
-    read_since(given.one("since"))
+def _check(study: Study, arguments: Given) -> None:
+    read_condition(study, arguments["condition"])
+    read_since(arguments.one("since"))
 
 
 def make(work: Work) -> Mapping[str, Any]:
@@ -74,7 +74,7 @@ def make(work: Work) -> Mapping[str, Any]:
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         pack = Pack(
-            archive, Path(scratch), work.given["format"], work.progress, total=sum(one() for one in counts.values())
+            archive, Path(scratch), work.given["format"], work.progress, total=sum(count() for count in counts.values())
         )
         for file in _files(answers, further):
             stem = files.stem_of(file.name)
@@ -138,14 +138,14 @@ class Pack:
     def _pack(self, path: Path) -> None:
         entry = zipfile.ZipInfo(path.name, MOMENT)
         entry.compress_type = zipfile.ZIP_STORED if path.suffix == ".parquet" else zipfile.ZIP_DEFLATED
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         # A file whose size is not known beforehand may be larger than 2 GiB.
         with path.open("rb") as source, self.archive.open(entry, "w", force_zip64=True) as target:
             while chunk := source.read(CHUNK):
-                found.update(chunk)
+                digest.update(chunk)
                 target.write(chunk)
                 self.progress(min(self.done, self.total), self.total, f"packing {path.name}")
-        self.hashes[path.name] = found.hexdigest()
+        self.hashes[path.name] = digest.hexdigest()
         path.unlink()
 
     def add_text(self, name: str, text: str) -> None:
@@ -182,8 +182,8 @@ def counts_of(study: Study) -> dict[str, Callable[[], int]]:
         return Assignment.objects.filter(planned).count() + untaken
 
     def forms() -> int:
-        given = FormAnswer.objects.filter(**of_sittings).order_by().values_list("answers", flat=True)
-        return sum(map(len, given.iterator())) + DataChoice.objects.filter(**of_sittings).count()
+        form_answers = FormAnswer.objects.filter(**of_sittings).order_by().values_list("answers", flat=True)
+        return sum(map(len, form_answers.iterator())) + DataChoice.objects.filter(**of_sittings).count()
 
     return {
         "answers": answers,

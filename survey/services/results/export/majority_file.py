@@ -30,8 +30,8 @@ def _rows(study: Study, wanted: int | None) -> Iterator[Sequence[Any]]:
     stages = study.main_stages().filter(state=Stage.State.FROZEN).order_by("index")
     for stage in stages if wanted is None else stages.filter(index=wanted):
         stage.study = study
-        for one in majorities_of(stage):
+        for majority in majorities_of(stage):
             yield [
-                *(study.slug, stage.index, one.item.key, one.stratum or None),
-                *(one.answered, one.ones, int(one.tied), ties_of(stage), one.label),
+                *(study.slug, stage.index, majority.item.key, majority.stratum or None),
+                *(majority.answered, majority.ones, int(majority.tied), ties_of(stage), majority.label),
             ]

@@ -108,10 +108,10 @@ def _candidates(study: Study) -> Iterator[Sequence[Any]]:
 
 
 def _looks(study: Study) -> Iterator[Sequence[Any]]:
-    for one in Look.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "number"):
+    for look in Look.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "number"):
         yield [
-            *(study.slug, one.stage.index, one.number, one.at.isoformat(), one.answers_until.isoformat()),
-            *(one.people, one.answers, one.value, one.standard_error, one.low, one.high, int(one.reached)),
+            *(study.slug, look.stage.index, look.number, look.at.isoformat(), look.answers_until.isoformat()),
+            *(look.people, look.answers, look.value, look.standard_error, look.low, look.high, int(look.reached)),
         ]
 
 

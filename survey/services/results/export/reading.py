@@ -98,7 +98,7 @@ def chunks(
     stages = list(study.stages.exclude(state=Stage.State.DRAFT).order_by("index").annotate(most=Subquery(most)))
     for current in stages:
         current.study = study
-    weights = weighing(study, levels, [one for one in stages if not one.is_pilot])
+    weights = weighing(study, levels, [stage for stage in stages if not stage.is_pilot])
     for current in stages:
         if current.index < after[0] or stage not in (None, current.index):
             continue
@@ -167,16 +167,16 @@ class _Reader:
 
     def rows(self, after: int, last: int) -> list[list[Any]]:
         """The rows of slots with numbers above `after`, up to `last`."""
-        found = self._slots(after, last)
-        taken = {row[-6]: row[-5] for row in found if row[-6] is not None}
+        rows = self._slots(after, last)
+        taken = {row[-6]: row[-5] for row in rows if row[-6] is not None}
         self.read_sittings(set(taken.values()))
         of_item = self._levels_of_items(after, last) if taken else {}
         if self.levels:
-            found = [row for row in found if row[-6] in taken and self._is_wanted(row[-5], of_item.get(row[-6]))]
-        self.read_items({row[0] for row in found})
+            rows = [row for row in rows if row[-6] in taken and self._is_wanted(row[-5], of_item.get(row[-6]))]
+        self.read_items({row[0] for row in rows})
         responses = self._responses(after, last, taken)
-        known: Mapping[int, Sequence[Any]] = {} if self.quick else self._by_objects([row[-6] for row in found])
-        return [self._row(row, of_item, responses, known) for row in found]
+        known: Mapping[int, Sequence[Any]] = {} if self.quick else self._by_objects([row[-6] for row in rows])
+        return [self._row(row, of_item, responses, known) for row in rows]
 
     def _row(
         self,
@@ -192,7 +192,7 @@ class _Reader:
             nobody = (None, None, None, None, None, None, booklet, kind, place)
             return [*self.head, *nobody, *of_slot, None, None, UNTAKEN, *[None] * (self.width + 6), *self.end]
         who = self.sittings[sitting]
-        given = responses.get(key, NOTHING)
+        own_responses = responses.get(key, NOTHING)
         levels, condition, probability = who.levels, who.condition, who.condition_probability
         if key in of_item:
             levels = {**levels, **{factor: level for factor, level, _chance in of_item[key]}}
@@ -200,7 +200,7 @@ class _Reader:
             condition, probability = self._in_order(levels), self._in_order(chances)
         if self.quick is not None:
             own = self.quick.values(
-                self.items.get(item), [one[OWN:] for one in given], self.place(who, position, levels)
+                self.items.get(item), [response[OWN:] for response in own_responses], self.place(who, position, levels)
             )
         else:
             own = known[key]
@@ -212,7 +212,7 @@ class _Reader:
             own = [None if index in self.hidden else value for index, value in enumerate(own)]
         return [
             *(*self.head, *who.cells, position, *of_slot, condition, probability, state, *own, *who.marks),
-            *(assigned_at, completed_at, _in_json(given), self.weights.get(key), *self.end),
+            *(assigned_at, completed_at, _in_json(own_responses), self.weights.get(key), *self.end),
         ]
 
     def place(self, who: _OfSitting, position: int, levels: Mapping[str, str]) -> QuickPlace:
@@ -222,17 +222,17 @@ class _Reader:
         """The answers of these slots that count, in the order of the plan."""
         assert self.quick is not None  # noqa: S101 - who asks has looked
         rows = counting([self.stage]).filter(**self._between("slot__", after, last)).order_by("slot__number")
-        found = list(rows.values_list("pk", "slot__item", "sitting", "position"))
-        self.read_sittings({sitting for _key, _item, sitting, _position in found})
-        self.read_items({item for _key, item, _sitting, _position in found})
-        of_item = self._levels_of_items(after, last) if found else {}
+        answers = list(rows.values_list("pk", "slot__item", "sitting", "position"))
+        self.read_sittings({sitting for _key, _item, sitting, _position in answers})
+        self.read_items({item for _key, item, _sitting, _position in answers})
+        of_item = self._levels_of_items(after, last) if answers else {}
         responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
-        given = Response.objects.filter(**self._between("assignment__slot__", after, last))
-        for key, *facts in given.order_by("assignment", "number").values_list(
+        stored_responses = Response.objects.filter(**self._between("assignment__slot__", after, last))
+        for key, *facts in stored_responses.order_by("assignment", "number").values_list(
             "assignment", "screen", *self.quick.response_facts
         ):
             responses[key].append(tuple(facts))
-        for key, item, sitting, position in found:
+        for key, item, sitting, position in answers:
             if not self.levels or self._is_wanted(sitting, of_item.get(key)):
                 who = self.sittings[sitting]
                 levels = {**who.levels, **{factor: level for factor, level, _chance in of_item.get(key, ())}}
@@ -247,15 +247,15 @@ class _Reader:
 
     def _responses(self, after: int, last: int, taken: Mapping[int, int]) -> Mapping[int, Sequence[Sequence[Any]]]:
         """By assignment, in their order."""
-        found: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         if taken:
             facts = self.quick.response_facts if self.quick else ()
             rows = Response.objects.filter(**self._between("assignment__slot__", after, last))
             if self.since is not None:
                 rows = Response.objects.filter(assignment__in=list(taken))
             for row in rows.order_by("assignment", "number").values_list(*RESPONSE, *facts):
-                found[row[0]].append(row)
-        return found
+                responses[row[0]].append(row)
+        return responses
 
     def _between(self, path: str, after: int, last: int) -> dict[str, Any]:
         return {f"{path}stage": self.stage, f"{path}number__gt": after, f"{path}number__lte": last}
@@ -276,8 +276,8 @@ class _Reader:
         return all(had.get(factor) == level for factor, level in self.levels.items())
 
     def _in_order(self, by_factor: Mapping[str, Any]) -> str | None:
-        shown = shown_levels(self.study, by_factor) if by_factor else None
-        return in_order(shown) if shown else None
+        visible_levels = shown_levels(self.study, by_factor) if by_factor else None
+        return in_order(visible_levels) if visible_levels else None
 
     # What many rows share
 
@@ -317,11 +317,11 @@ class _Reader:
     def _by_objects(self, wanted: Sequence[int | None]) -> Mapping[int, Sequence[Any]]:
         """The instrument's values of each of these assignments."""
         keys = [key for key in wanted if key is not None]
-        found: dict[int, Sequence[Any]] = {}
+        values_by_key: dict[int, Sequence[Any]] = {}
         for start in range(0, len(keys), OBJECTS):
             for assignment in self._assignments(keys[start : start + OBJECTS]):
-                found[assignment.pk] = self.instrument.export_values(assignment)
-        return found
+                values_by_key[assignment.pk] = self.instrument.export_values(assignment)
+        return values_by_key
 
     def _assignments(self, keys: Sequence[int]) -> list[Assignment]:
         assignments = list(
@@ -332,7 +332,7 @@ class _Reader:
         attach(assignments, ["responses__score", *self._relations(of_slot=False)])
         hand_levels(assignments)
         slots = Slot.objects.select_related("stratum", "item", "booklet", "repeat_of")
-        by_key = self._with_items(slots).in_bulk({one.slot_id for one in assignments})
+        by_key = self._with_items(slots).in_bulk({assignment.slot_id for assignment in assignments})
         for slot in by_key.values():
             slot.stage = self.stage
         for assignment in assignments:
@@ -350,12 +350,12 @@ class _Reader:
         return [path for path in self.instrument.prefetch() if path.startswith(OF_SLOT) == of_slot]
 
 
-def _make_room(kept: dict[int, Any], wanted: Collection[int]) -> list[int]:
+def _make_room(cache: dict[int, Any], wanted: Collection[int]) -> list[int]:
     """The keys that are not there yet. Where too much is kept, all of it goes but what is wanted now."""
-    missing = [key for key in wanted if key not in kept]
-    if missing and len(kept) + len(missing) > KEPT:
-        for key in [key for key in kept if key not in wanted]:
-            del kept[key]
+    missing = [key for key in wanted if key not in cache]
+    if missing and len(cache) + len(missing) > KEPT:
+        for key in [key for key in cache if key not in wanted]:
+            del cache[key]
     return sorted(missing)
 
 
@@ -363,16 +363,16 @@ def _in_json(responses: Sequence[Sequence[Any]]) -> str | None:
     """The stored responses as the column `responses` has them: objects with their keys in order."""
     if not responses:
         return None
-    found = []
+    parts = []
     for _key, at, client, number, server_ms, points, rule, version, screen, *_own in responses:
         measured = "{}" if client == "{}" else in_order(json.loads(client))
         scored = "" if points is None else f'"rule": {quoted(rule)}, "score": {quoted(str(points))}, '
         by = "" if points is None else f', "version": {quoted(version)}'
-        found.append(
+        parts.append(
             f'{{"answered_at": "{at}", "client": {measured}, "number": {number}, {scored}"screen": {quoted(screen)}, '
             f'"server_ms": {server_ms}{by}}}'
         )
-    return f"[{', '.join(found)}]"
+    return f"[{', '.join(parts)}]"
 
 
 @dataclass(frozen=True)
@@ -394,8 +394,8 @@ class CountedAnswers:
         """The instrument's further files about these answers, from tuples where it can."""
         instrument = instruments.of_study(self.study)
         quick = instrument.quick_export
-        found = None if quick is None else quick.extra_files(QuickAnswers(self))
-        return instrument.extra_files(self) if found is None else found
+        extra_files = None if quick is None else quick.extra_files(QuickAnswers(self))
+        return instrument.extra_files(self) if extra_files is None else extra_files
 
     def _stages(self) -> Iterator[Stage]:
         for stage in self.study.main_stages():

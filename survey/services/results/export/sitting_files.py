@@ -102,11 +102,11 @@ def sitting_files(study: Study, *, stage: int | None = None, since: datetime | N
 
 
 def _rows(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None, *related: str) -> Iterator[Any]:
-    found = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study)
+    selected = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study)
     if stage is not None:
-        found = found.filter(sitting__stage__index=stage)
-    found = found.select_related("sitting__respondent", "sitting__stage", *related)
-    return found.order_by("sitting__stage__index", "sitting", "at", "pk").iterator(CHUNK)
+        selected = selected.filter(sitting__stage__index=stage)
+    selected = selected.select_related("sitting__respondent", "sitting__stage", *related)
+    return selected.order_by("sitting__stage__index", "sitting", "at", "pk").iterator(CHUNK)
 
 
 def _who(sitting: Sitting, study: Study) -> list[Any]:
@@ -129,11 +129,11 @@ def _checks(study: Study, stage: int | None, since: datetime | None) -> Iterator
         file = study.as_of(row.sitting.study_sha256)
         comprehension = {check.name: check for block in file.blocks for check in block.checks}
         for name, answer in sorted(row.answers.items()):
-            shown = row.shown.get(name)
+            order = row.shown.get(name)
             yield [
                 *_who(row.sitting, study),
                 *("comprehension", name, row.attempt, None),
-                *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(shown), in_utc(row.at)),
+                *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(order), in_utc(row.at)),
             ]
     for row in _rows(AttentionAnswer.objects.all(), study, stage, since):
         file = study.as_of(row.sitting.study_sha256)
@@ -178,5 +178,5 @@ def _words(
     return str(check.options[answer]) if check is not None and answer < len(check.options) else None
 
 
-def _places(shown: Sequence[int] | None) -> str | None:
-    return json.dumps([index + 1 for index in shown]) if shown else None
+def _places(order: Sequence[int] | None) -> str | None:
+    return json.dumps([index + 1 for index in order]) if order else None

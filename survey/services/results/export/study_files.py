@@ -126,12 +126,12 @@ def _sittings(study: Study, stage: int | None, since: datetime | None, *, with_p
         current.study = study
         excluded = excluded_sittings(current)
         rows = Sitting.objects.filter(changed_since(since), stage=current).order_by("pk")
-        found = rows.select_related("respondent", "booklet", "consent").prefetch_related("conditions")
-        rest = found.iterator(CHUNK)
+        sittings = rows.select_related("respondent", "booklet", "consent").prefetch_related("conditions")
+        rest = sittings.iterator(CHUNK)
         while part := list(islice(rest, CHUNK)):
             facts = _Facts(study, [one.pk for one in part], [one.respondent_id for one in part], with_pay=with_pay)
-            for one in part:
-                yield _sitting(one, study, current.index, current.is_pilot, facts, excluded.get(one.pk, ()))
+            for sitting in part:
+                yield _sitting(sitting, study, current.index, current.is_pilot, facts, excluded.get(sitting.pk, ()))
 
 
 class _Facts:
@@ -165,7 +165,7 @@ def _pay(people: Collection[int]) -> dict[tuple[int, int], list[Any]]:
         submission__respondent__in=people, is_void=False, batch__state=PaymentBatch.State.PAID
     ).order_by()
     bonus = dict(paid.values_list("submission").annotate(sum=Sum("amount")))
-    found = {}
+    payments = {}
     facts = (
         "respondent",
         "posting__wave",
@@ -177,28 +177,41 @@ def _pay(people: Collection[int]) -> dict[tuple[int, int], list[Any]]:
         "approved_at",
     )
     for person, wave, key, *known, approved in rows.values_list(*facts):
-        found[person, wave] = [*known, in_utc(approved), bonus.get(key, 0)]
-    return found
+        payments[person, wave] = [*known, in_utc(approved), bonus.get(key, 0)]
+    return payments
 
 
 def _sitting(
-    one: Sitting, study: Study, stage: int, is_pilot: bool, facts: _Facts, excluded: Sequence[str]
+    sitting: Sitting, study: Study, stage: int, is_pilot: bool, facts: _Facts, excluded: Sequence[str]
 ) -> list[Any]:
-    items, attempts = facts.items[one.pk], facts.attempts.get(one.pk, [])
-    drawn = list(one.conditions.all())
+    items, attempts = facts.items[sitting.pk], facts.attempts.get(sitting.pk, [])
+    drawn = list(sitting.conditions.all())
     return [
-        *(study.slug, stage, one.respondent.pseudonym, one.respondent.is_simulated, is_pilot, one.wave, one.state),
-        *(one.language, one.study_sha256 or None, one.booklet.number if one.booklet else None),
-        *(in_utc(one.started_at), in_utc(one.consent.given_at) if hasattr(one, "consent") else None),
-        *(in_utc(one.last_seen_at), in_utc(one.expired_at), in_utc(one.ended_at), in_utc(one.withdrawn_at)),
-        round(((one.ended_at or one.last_seen_at) - one.started_at).total_seconds()),
+        *(
+            study.slug,
+            stage,
+            sitting.respondent.pseudonym,
+            sitting.respondent.is_simulated,
+            is_pilot,
+            sitting.wave,
+            sitting.state,
+        ),
+        *(sitting.language, sitting.study_sha256 or None, sitting.booklet.number if sitting.booklet else None),
+        *(in_utc(sitting.started_at), in_utc(sitting.consent.given_at) if hasattr(sitting, "consent") else None),
+        *(
+            in_utc(sitting.last_seen_at),
+            in_utc(sitting.expired_at),
+            in_utc(sitting.ended_at),
+            in_utc(sitting.withdrawn_at),
+        ),
+        round(((sitting.ended_at or sitting.last_seen_at) - sitting.started_at).total_seconds()),
         *(items["given"], items[Assignment.State.COUNTED], items[Assignment.State.LATE]),
-        *(len(attempts), any(attempts) if attempts else None, facts.failed[one.pk], facts.remarks[one.pk]),
-        *(" ".join(facts.flags.get(one.pk, ())) or None, " ".join(excluded) or None),
+        *(len(attempts), any(attempts) if attempts else None, facts.failed[sitting.pk], facts.remarks[sitting.pk]),
+        *(" ".join(facts.flags.get(sitting.pk, ())) or None, " ".join(excluded) or None),
         _json(shown_levels(study, {condition.factor: condition.level for condition in drawn})),
         _json(shown_levels(study, {condition.factor: condition.probability for condition in drawn})),
-        *(_json(facts.forms.get(one.pk)), facts.choices.get(one.pk)),
-        *facts.pay.get((one.respondent_id, one.wave), [None] * 6),
+        *(_json(facts.forms.get(sitting.pk)), facts.choices.get(sitting.pk)),
+        *facts.pay.get((sitting.respondent_id, sitting.wave), [None] * 6),
     ]
 
 

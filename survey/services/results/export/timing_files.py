@@ -65,12 +65,12 @@ def _unfinished(study: Study, stage: int | None, since: datetime | None) -> Iter
 
 
 def _of_study(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None) -> Iterator[Any]:
-    found = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study).select_related(
+    selected = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study).select_related(
         "sitting__respondent", "sitting__stage"
     )
     if stage is not None:
-        found = found.filter(sitting__stage__index=stage)
-    return found.order_by("sitting__stage__index", "sitting", "step", "pk").iterator(CHUNK)
+        selected = selected.filter(sitting__stage__index=stage)
+    return selected.order_by("sitting__stage__index", "sitting", "step", "pk").iterator(CHUNK)
 
 
 def _step(row: ScreenTiming | UnfinishedScreen, study: Study) -> list[Any]:

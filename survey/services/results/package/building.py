@@ -86,36 +86,36 @@ CROISSANT_CONTEXT: dict[str, Any] = {
 }
 
 
-def _check(study: Study, given: Given) -> None:
-    if study.is_test and given.one("audience") == PUBLIC:
+def _check(study: Study, arguments: Given) -> None:
+    if study.is_test and arguments.one("audience") == PUBLIC:
         raise HunchError(
             f"audience: {study.slug} is a test copy, in which nothing was measured: take internal, or the study itself",
             code="invalid",
         )
-    if (doi := given.one("doi")) and not DOI.fullmatch(doi):
+    if (doi := arguments.one("doi")) and not DOI.fullmatch(doi):
         raise HunchError(f"doi: {doi!r} is no DOI; write it as 10.5281/zenodo.1234567", code="invalid")
-    if not re.fullmatch(r"\d+\.\d+\.\d+", given.one("version"), re.ASCII):
-        raise HunchError(f"version: {given.one('version')!r} is no version; write it as 1.0.0", code="invalid")
+    if not re.fullmatch(r"\d+\.\d+\.\d+", arguments.one("version"), re.ASCII):
+        raise HunchError(f"version: {arguments.one('version')!r} is no version; write it as 1.0.0", code="invalid")
 
 
 def make(work: Work) -> Mapping[str, Any]:
-    study, given = work.study, work.given
-    is_public = given.one("audience") == PUBLIC
-    is_hub = given.one("layout") == HUGGING_FACE
-    name = f"{study.slug}-{given.one('audience')}-{given.one('version')}" + ("-hugging-face" if is_hub else "")
+    study, arguments = work.study, work.given
+    is_public = arguments.one("audience") == PUBLIC
+    is_hub = arguments.one("layout") == HUGGING_FACE
+    name = f"{study.slug}-{arguments.one('audience')}-{arguments.one('version')}" + ("-hugging-face" if is_hub else "")
     with (
         TemporaryDirectory(dir=work.folder) as scratch,
         replace_file(work.folder / f"{name}.zip") as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         writer = _Writer(archive, name, Path(scratch), format=PARQUET if is_hub else CSV)
-        tables = list(_tables(work, reviewed=given.one("texts") == REVIEWED) if is_public else _all_tables(work))
+        tables = list(_tables(work, reviewed=arguments.one("texts") == REVIEWED) if is_public else _all_tables(work))
         for number, table in enumerate(tables):
             work.progress(number, len(tables), f"writing {table.name}")
             writer.add_table(study, table)
-        facts = _facts(study, given, is_public=is_public)
+        facts = _facts(study, arguments, is_public=is_public)
         texts = _hub_texts if is_hub else _texts
-        for path, text in texts(study, given, facts, writer.tables, is_public=is_public).items():
+        for path, text in texts(study, arguments, facts, writer.tables, is_public=is_public).items():
             writer.add(path, text.encode())
         writer.add(ro_crate.FILE, _as_text(_crate(study, facts, writer)).encode())
         writer.add_checksums()
@@ -180,12 +180,12 @@ class _Writer:
             return
         entry = zipfile.ZipInfo(f"{self.folder}/{table.path}", MOMENT)
         entry.compress_type = zipfile.ZIP_DEFLATED
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         with path.open("rb") as source, self.archive.open(entry, "w", force_zip64=True) as target_entry:
             while chunk := source.read(1 << 20):
-                found.update(chunk)
+                digest.update(chunk)
                 target_entry.write(chunk)
-        table.sha256 = self.hashes[table.path] = found.hexdigest()
+        table.sha256 = self.hashes[table.path] = digest.hexdigest()
         self.sizes[table.path] = path.stat().st_size
 
     def add(self, path: str, content: bytes) -> None:
@@ -206,11 +206,11 @@ def _plain(text: str) -> str:
 
 
 def _texts(
-    study: Study, given: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
+    study: Study, arguments: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
 ) -> dict[str, str]:
     return {
         "README.md": _readme(study, facts, tables, is_public=is_public),
-        "CHANGES.md": _changes(study, given, is_public=is_public),
+        "CHANGES.md": _changes(study, arguments, is_public=is_public),
         "codebook.md": _codebook(study, tables),
         "dataset_description.json": _as_text({**facts, "variableMeasured": _variables(tables)}),
         "croissant.json": _as_text(_croissant(facts, tables)),
@@ -220,11 +220,11 @@ def _texts(
 
 
 def _hub_texts(
-    study: Study, given: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
+    study: Study, arguments: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
 ) -> dict[str, str]:
     """What a folder for the Hugging Face Hub has beside its tables. Croissant is made by the Hub itself."""
-    shown = [table for table in tables if table.rows]
-    named = {table.stem: (table.path, table.rows) for table in shown}
+    filled_tables = [table for table in tables if table.rows]
+    named = {table.stem: (table.path, table.rows) for table in filled_tables}
     head = hugging_face.card_head(facts, named, study.config.languages)
     empty = [table.stem for table in tables if not table.rows]
     lines = [
@@ -234,51 +234,51 @@ def _hub_texts(
         "```\n",
         "Every table is a configuration of its own, and has one split. `codebook.md` says what each column means.",
         "`weight` is the answer's weight in the figures of all stages: a mean with it is the study's plain figure.\n",
-        *_rows_of(shown),
+        *_rows_of(filled_tables),
     ]
     if empty:
         lines.append(f"\nThese tables have no rows, and so no file: {', '.join(empty)}.")
     return {
         "README.md": head + "\n".join(lines) + "\n",
-        "CHANGES.md": _changes(study, given, is_public=is_public),
-        "codebook.md": _codebook(study, shown),
+        "CHANGES.md": _changes(study, arguments, is_public=is_public),
+        "codebook.md": _codebook(study, filled_tables),
     }
 
 
 def _crate(study: Study, facts: Mapping[str, Any], writer: _Writer) -> dict[str, Any]:
     tables = {table.path: f"The table {table.stem}: {table.rows} rows." for table in writer.tables}
-    found = {path: (sha256, tables.get(path) or WORDS[path]) for path, sha256 in writer.hashes.items()}
+    crate_files = {path: (sha256, tables.get(path) or WORDS[path]) for path, sha256 in writer.hashes.items()}
     published = facts.get("datePublished", study.created_at.date().isoformat())
-    return ro_crate.crate_of(facts, found, sizes=writer.sizes, published=published)
+    return ro_crate.crate_of(facts, crate_files, sizes=writer.sizes, published=published)
 
 
 def _as_text(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _facts(study: Study, given: Given, *, is_public: bool) -> dict[str, Any]:
+def _facts(study: Study, arguments: Given, *, is_public: bool) -> dict[str, Any]:
     """What Psych-DS and Croissant both say, in the words of schema.org."""
     last = Sitting.objects.filter(stage__study=study).order_by("-last_seen_at").values_list("last_seen_at", flat=True)
     newest = last.first()
     kind = "public" if is_public else "internal"
     people = study.respondents.filter(is_simulated=True).exists()
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "@context": "https://schema.org/",
         "@type": "Dataset",
         "name": f"{study.title} ({kind})",
         "description": f"Answers, people and plans of the study {study.slug}, collected with Hunch; the {kind} package."
         + (" Some of its people were simulated." if people else ""),
-        "version": given.one("version"),
+        "version": arguments.one("version"),
         "schemaVersion": "Psych-DS 1.5.0",
-        "license": given.one("licence"),
+        "license": arguments.one("licence"),
         "keywords": ["Hunch", study.instrument],
-        "creator": [{"@type": "Person", "name": name} for name in given["author"]],
+        "creator": [{"@type": "Person", "name": name} for name in arguments["author"]],
     }
-    if doi := given.one("doi"):
-        found |= {"identifier": f"https://doi.org/{doi}", "sameAs": f"https://doi.org/{doi}"}
+    if doi := arguments.one("doi"):
+        facts |= {"identifier": f"https://doi.org/{doi}", "sameAs": f"https://doi.org/{doi}"}
     if newest is not None:
-        found["datePublished"] = newest.date().isoformat()  # The last day of the data: it says nothing of the building.
-    return {name: value for name, value in found.items() if value}
+        facts["datePublished"] = newest.date().isoformat()  # The last day of the data: it says nothing of the building.
+    return {name: value for name, value in facts.items() if value}
 
 
 def _variables(tables: Iterable[DataFile]) -> list[dict[str, Any]]:
@@ -291,9 +291,11 @@ def _variables(tables: Iterable[DataFile]) -> list[dict[str, Any]]:
         {
             "@type": "PropertyValue",
             "name": name,
-            "description": " / ".join(text if len(found) == 1 else f"{stem}: {text}" for text, stem in found.items()),
+            "description": " / ".join(
+                text if len(meaning) == 1 else f"{stem}: {text}" for text, stem in meaning.items()
+            ),
         }
-        for name, found in sorted(meanings.items())
+        for name, meaning in sorted(meanings.items())
     ]
 
 
@@ -347,9 +349,9 @@ def _codebook(study: Study, tables: Sequence[DataFile]) -> str:
     return "\n".join(lines)
 
 
-def _changes(study: Study, given: Given, *, is_public: bool) -> str:
-    lines = [f"# Changes\n\n## {given.one('version')}\n"]
-    lines += [f"- {text}" for text in given["changes"]] or ["- The package was built."]
+def _changes(study: Study, arguments: Given, *, is_public: bool) -> str:
+    lines = [f"# Changes\n\n## {arguments.one('version')}\n"]
+    lines += [f"- {text}" for text in arguments["changes"]] or ["- The package was built."]
     lines.append(f"\n## Changes of the study file\n\nIts hash is {study.source_sha256}.\n")
     for made in study.amendments.order_by("pk"):
         day = made.at.date().isoformat()

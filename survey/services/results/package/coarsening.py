@@ -109,9 +109,9 @@ class Coarse:
     def _forms(self, text: str | None) -> str | None:
         if text is None:
             return None
-        given: dict[str, dict[str, Any]] = json.loads(text)
+        answers_by_block: dict[str, dict[str, Any]] = json.loads(text)
         forms: dict[str, dict[str, Any]] = defaultdict(dict)
-        for block, answers in given.items():
+        for block, answers in answers_by_block.items():
             for name, answer in answers.items():
                 if (coarse := self._answer(block, name, answer)) is not None:
                     forms[block][name] = coarse

@@ -56,16 +56,16 @@ def card_head(facts: Mapping[str, Any], tables: Mapping[str, tuple[str, int]], l
     return "\n".join(["---", *lines, "---", "", ""])
 
 
-def _licence(given: str) -> dict[str, str]:
-    if not given:
+def _licence(licence: str) -> dict[str, str]:
+    if not licence:
         return {"license": "unknown"}
-    address = given.removeprefix("https://").removeprefix("http://").removeprefix("www.").rstrip("/")
+    address = licence.removeprefix("https://").removeprefix("http://").removeprefix("www.").rstrip("/")
     for start, name in LICENCES.items():
         if address == start or address.startswith(f"{start}/"):
             return {"license": name}
-    if "/" in given:
-        return {"license": "other", "license_name": "see-link", "license_link": given}
-    return {"license": "other", "license_name": given}
+    if "/" in licence:
+        return {"license": "other", "license_name": "see-link", "license_link": licence}
+    return {"license": "other", "license_name": licence}
 
 
 def _size(rows: int) -> str:

@@ -76,8 +76,8 @@ def _parts(study: Study) -> Iterator[tuple[Stage, list[Any], Mapping[str, Measur
         rows = read_stage(stage, instrument, {})
         answers = [answer for answer in rows.answers if answer.slot.role in ESTIMATED]
         if answers:
-            found = estimates.estimands(answers, thresholds=tuple(estimates.default_thresholds()))
-            yield stage, answers, {measure.name: measure for measure in found.measures}
+            estimands = estimates.estimands(answers, thresholds=tuple(estimates.default_thresholds()))
+            yield stage, answers, {measure.name: measure for measure in estimands.measures}
 
 
 def _ratios(study: Study) -> frozenset[str]:

@@ -33,7 +33,7 @@ def crate_of(
     """
     licence = facts.get("license", "")
     is_address = licence.startswith(("http://", "https://"))
-    people = [{"@id": f"#person-{number}", **one} for number, one in enumerate(facts.get("creator", ()), start=1)]
+    people = [{"@id": f"#person-{number}", **person} for number, person in enumerate(facts.get("creator", ()), start=1)]
     root: dict[str, Any] = {
         "@id": "./",
         "@type": "Dataset",
@@ -43,7 +43,7 @@ def crate_of(
         "hasPart": [{"@id": path} for path in sorted(files)],
     }
     if people:
-        root["author"] = [{"@id": one["@id"]} for one in people]
+        root["author"] = [{"@id": person["@id"]} for person in people]
     about = {
         "@id": FILE,
         "@type": "CreativeWork",

@@ -50,8 +50,8 @@ def alphas_of(texts: Sequence[str]) -> list[float]:
     Raises:
         HunchError: one is not a number of 0 or more.
     """
-    given = Given(alpha=tuple(texts))
-    return given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
+    arguments = Given(alpha=tuple(texts))
+    return arguments.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
 
 
 class Command(ReportCommand):
@@ -108,25 +108,25 @@ class Command(ReportCommand):
         if answers is None or (questions is None and bank is None):
             raise HunchError("--sample: needs --answers FILE and, for the ids, --questions FILE or --bank NAME")
         defaults = {"samples": (str(FILE_SAMPLES),), "threshold": ("0.5",)}
-        given = Given({**defaults, **{name: tuple(texts) for name, texts in asked.items()}})
+        arguments = Given({**defaults, **{name: tuple(texts) for name, texts in asked.items()}})
         source = read_questions(questions) if questions else self._of_bank(str(bank))
         try:
             page = _from_files(
                 str(sample),
                 answers,
                 source,
-                alphas=alphas_of(given.get("alpha", ())),
+                alphas=alphas_of(arguments.get("alpha", ())),
                 beliefs={name: value for name, value in beliefs.items() if value is not None},
-                samples=given.whole("samples", lowest=100, highest=MOST_SAMPLES),
-                threshold=given.number("threshold", lowest=0, highest=0.999),
+                samples=arguments.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                threshold=arguments.number("threshold", lowest=0, highest=0.999),
                 seed=seed or 0,
             )
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
         self.show_findings(page, out=out)
 
-    def _refuse(self, why: str, **given: Any) -> None:
-        for name, value in given.items():
+    def _refuse(self, why: str, **options: Any) -> None:
+        for name, value in options.items():
             if value is not None:
                 raise HunchError(f"--{name.replace('_', '-')}: {why}")
 
@@ -149,8 +149,8 @@ def _from_files(
     threshold: float,
 ) -> Findings:
     pairs = read_sample(sample)
-    given = read_answers(answers)
-    matched = match(pairs, questions, given)
+    model_answers = read_answers(answers)
+    matched = match(pairs, questions, model_answers)
     comparison = AlignmentComparison(
         matched.trials,
         change_if_correct=pairs.change_if_correct,
@@ -199,7 +199,9 @@ def _gaps(
     both = []
     for pair in pairs_of_models:
         if pair.better in by_name and pair.worse in by_name:
-            one, other = by_name[pair.better], by_name[pair.worse]
-            both.append((model_rows(one, beliefs, other.answered), model_rows(other, beliefs, one.answered)))
+            better_model, other = by_name[pair.better], by_name[pair.worse]
+            both.append(
+                (model_rows(better_model, beliefs, other.answered), model_rows(other, beliefs, better_model.answered))
+            )
     counts = resampled_pairs(len(trials[0].answered), samples=samples, rng=np.random.default_rng([seed, 1]))
     return [gap for rule in rules_of(threshold) for gap in deployment_gaps(both, rule, "mixture", counts=counts)]

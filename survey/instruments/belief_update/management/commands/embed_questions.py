@@ -25,8 +25,8 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, bank: str, model: str, **options: Any) -> None:
-        found = question_banks.find_bank(bank)
-        questions = list(found.questions.order_by("position"))
+        question_bank = question_banks.find_bank(bank)
+        questions = list(question_bank.questions.order_by("position"))
         try:
             source = source_of(model)
             vectors = embed([question.plain for question in questions], model=model)
@@ -39,5 +39,6 @@ class Command(HunchCommand):
             raise HunchError(f"model: {exc}") from exc
         store_vectors(questions, vectors, model=f"{model} {source.fingerprint}"[:200])
         self.stdout.write(
-            f"stored the embeddings of {len(questions)} questions of {found}: {vectors.shape[1]} numbers each, {model}"
+            f"stored the embeddings of {len(questions)} questions of {question_bank}: {vectors.shape[1]} "
+            f"numbers each, {model}"
         )

@@ -110,13 +110,13 @@ def contenders(text: str) -> list[Contender]:
     Raises:
         PredictorError: one cannot be read, a predictor is not known, or a name is there twice.
     """
-    found = [_contender(part.strip()) for part in text.split(",") if part.strip()]
-    names = [one.name for one in found]
+    listed = [_contender(part.strip()) for part in text.split(",") if part.strip()]
+    names = [contender.name for contender in listed]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise PredictorError(
             f"--predictors: {twice}: a name is there twice; give each once, as in other={twice}:SETTING=VALUE."
         )
-    return found
+    return listed
 
 
 def _contender(text: str) -> Contender:
@@ -132,8 +132,8 @@ def _contender(text: str) -> Contender:
     if own != predictor and own in registry.DECLARATIONS:
         raise PredictorError(f"--predictors: {own}={predictor}: {own} is another predictor; choose another name.")
     params = {}
-    for one in settings:
-        chosen, _equals, value = one.partition("=")
+    for setting in settings:
+        chosen, _equals, value = setting.partition("=")
         if chosen in params:
             raise PredictorError(f"--predictors: {own}: {chosen} is there twice; keep one.")
         params[chosen] = _value(value)
@@ -254,7 +254,7 @@ class Command(HunchCommand):
             _make_folder(out)
         outcome = self._run_all(rows, measurement)
         if outcome.made:
-            found = comparison.compare(
+            compared = comparison.compare(
                 measurement.rows,
                 outcome.made,
                 train=measurement.train,
@@ -262,9 +262,9 @@ class Command(HunchCommand):
                 samples=samples,
                 apart=[row.name for row in rows if row.columns],
             )
-            seconds = {one.name: round(one.seconds, 3) for one in outcome.made}
+            seconds = {run.name: round(run.seconds, 3) for run in outcome.made}
             for section in predictor_report.sections(
-                found, seconds, outcome.failures, [row.name for row in rows if row.columns]
+                compared, seconds, outcome.failures, [row.name for row in rows if row.columns]
             ):
                 self.stdout.write(section)
             if out is not None:
@@ -275,15 +275,15 @@ class Command(HunchCommand):
                     "folds": folds if test is None and study is None else None,
                     "seed": seed,
                     "samples": samples,
-                    "settings": {one.name: dict(one.params) for one in rows},
-                    "predictors": {one.name: one.predictor for one in rows},
-                    "columns": {one.name: list(one.columns) for one in rows if one.columns},
+                    "settings": {row.name: dict(row.params) for row in rows},
+                    "predictors": {row.name: row.predictor for row in rows},
+                    "columns": {row.name: list(row.columns) for row in rows if row.columns},
                     "seconds": seconds,
                     "failures": outcome.failures,
                 }
-                predicted = {one.name: one.probabilities for one in outcome.made}
+                predicted = {run.name: run.probabilities for run in outcome.made}
                 self.stdout.write("")
-                writers = predictor_report.writers_of(found, measurement.rows, predicted, facts)
+                writers = predictor_report.writers_of(compared, measurement.rows, predicted, facts)
                 for path in reports.write_files(with_png(writers) if options["png"] else writers, out):
                     self.stdout.write(f"wrote {path}")
         # Nobody named the rows of the paper's table: that one has no key or weights here is a part of the answer.
@@ -302,10 +302,11 @@ class Command(HunchCommand):
         study = finding.find_study(slug)
         if study.instrument != "belief_update":
             raise HunchError(f"--study {slug}: is of the kind {study.instrument}; only belief studies have such rows")
-        found = releasing.release_of(study, columns)
-        if not found.test:
+        release = releasing.release_of(study, columns)
+        if not release.test:
             raise HunchError(
-                f"--study {slug}: there are no labels to test on: {found.without_test}. `release` writes its training "
+                f"--study {slug}: there are no labels to test on: {release.without_test}. `release` writes "
+                "its training "
                 "answers; --train cross-validates them"
             )
         reports.record_reading(study, "release", {}, by=None, via="command")
@@ -313,30 +314,30 @@ class Command(HunchCommand):
             tables = []
             for name in (releasing.TRAIN, releasing.TEST):
                 path = Path(folder) / name
-                path.write_bytes(found.files[name])
+                path.write_bytes(release.files[name])
                 tables.append(replace(read_pairs(path), source=f"{slug} {name}"))
         return tables[0], tables[1]
 
     def _by_test_file(self, tables: Sequence[PairTable], test: PairTable, seed: int) -> Measurement:
         train = join(tables)
         test.require_both_classes()
-        kept = comparison.without_test_pairs(train, test)
-        if dropped := len(train) - len(kept):
+        remaining = comparison.without_test_pairs(train, test)
+        if dropped := len(train) - len(remaining):
             self.stdout.write(
                 f"{dropped} training rows are left out: each is a test pair, its reverse or other outcome"
             )
-        if not len(kept):
+        if not len(remaining):
             raise PredictorError(f"{train.source}: no row is left to train on; give rows that are not test pairs.")
-        kept.require_both_classes()
-        self.stdout.write(f"{len(kept)} training rows, {len(test)} test rows\n")
+        remaining.require_both_classes()
+        self.stdout.write(f"{len(remaining)} training rows, {len(test)} test rows\n")
 
         def run(row: Contender, progress: Progress) -> Predictions:
             made = comparison.train_and_predict(
-                row.predictor, row.params, seed=seed, train=kept, test=test, progress=progress
+                row.predictor, row.params, seed=seed, train=remaining, test=test, progress=progress
             )
             return replace(made, name=row.name)
 
-        return Measurement(test, run, kept, kept)
+        return Measurement(test, run, remaining, remaining)
 
     def _by_folds(self, tables: Sequence[PairTable], count: int, seed: int, *, question_disjoint: bool) -> Measurement:
         own, extra = tables[0], join(tables[1:]) if tables[1:] else None
@@ -366,23 +367,25 @@ class Command(HunchCommand):
 
     def _run_all(self, rows: Sequence[Contender], measurement: Measurement) -> Outcome:
         """Measure each predictor in turn. A failure is reported, and the others are still measured."""
-        found = Outcome()
+        outcome = Outcome()
         for row in rows:
-            with ProgressBar(row.name) as shown:
+            with ProgressBar(row.name) as bar:
                 try:
-                    found.made.append(measurement.run(row, shown))
+                    outcome.made.append(measurement.run(row, bar))
                     continue
                 except PredictorError as exc:
-                    found.failures[row.name] = f"{row.name}: {exc}"
+                    outcome.failures[row.name] = f"{row.name}: {exc}"
                 except ImportError as exc:
-                    found.failures[row.name] = f"{row.name}: {exc.name} is not installed; install requirements/ml.lock"
+                    outcome.failures[row.name] = (
+                        f"{row.name}: {exc.name} is not installed; install requirements/ml.lock"
+                    )
                 except Exception as exc:
                     # A bug in our code. It must not cost an hour of the other predictors' work.
-                    found.failures[row.name] = f"{row.name}: failed unexpectedly ({type(exc).__name__}: {exc})"
-                    found.unexpected = True
+                    outcome.failures[row.name] = f"{row.name}: failed unexpectedly ({type(exc).__name__}: {exc})"
+                    outcome.unexpected = True
                     self.stderr.write(traceback.format_exc())
-            self.stderr.write(found.failures[row.name])
-        return found
+            self.stderr.write(outcome.failures[row.name])
+        return outcome
 
 
 class ProgressBar:
@@ -434,16 +437,16 @@ def chosen_rows(
         rows = list(comparison.PAPER_ROWS)
     else:
         rows = [Contender(name, name, {}) for name in comparison.local_predictors()]
-    given: dict[str, dict[str, Any]] = {row.name: {} for row in rows}
+    settings: dict[str, dict[str, Any]] = {row.name: {} for row in rows}
     for name, setting_name, value in overrides:
-        if name not in given:
+        if name not in settings:
             raise PredictorError(
-                f"--set {name}.{setting_name}: {name!r} is not among the predictors: {', '.join(given)}."
+                f"--set {name}.{setting_name}: {name!r} is not among the predictors: {', '.join(settings)}."
             )
-        given[name][setting_name] = value
-    found = []
+        settings[name][setting_name] = value
+    chosen = []
     for row in rows:
-        params = {**row.params, **given[row.name]}
+        params = {**row.params, **settings[row.name]}
         if row.predictor == "bert" and seeds is not None:
             params["members"] = seeds
         made = replace(row, params=params)
@@ -452,8 +455,8 @@ def chosen_rows(
         settings_of(made.predictor, made.params)
         if made.predictor == "bert":
             made = made if "members" in made.params else made.with_params(members=comparison.default_seeds())
-        found.append(made)
-    return comparison.with_columns(found, columns) if columns else found
+        chosen.append(made)
+    return comparison.with_columns(chosen, columns) if columns else chosen
 
 
 def _make_folder(folder: Path) -> None:

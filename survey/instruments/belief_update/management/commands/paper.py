@@ -57,17 +57,17 @@ class Command(ReportCommand):
 
     def handle(self, *args: Any, slug: str | None, out: Path, **options: Any) -> None:
         files = ("train", "test", "sample", "answers", "questions", "bank", "predictors")
-        given = [f"--{name}" for name in files if options[name]]
+        flags = [f"--{name}" for name in files if options[name]]
         if slug is not None:
-            if given:
-                raise HunchError(f"{given[0]}: is for files: a study has its own; leave it out, or leave SLUG out")
+            if flags:
+                raise HunchError(f"{flags[0]}: is for files: a study has its own; leave it out, or leave SLUG out")
             self.require_database()
             study = finding.find_study(slug)
             self.show(study, "paper", {"people_study": _people_study(study, options["people_study"])}, out=out)
             return
         if options["people_study"] is not None:
             raise HunchError("--people-study: is for a study; files have no answers of people")
-        if given in ([], ["--predictors"]):
+        if flags in ([], ["--predictors"]):
             raise HunchError("name a study, or files: --train and --test, --sample and --answers")
         if bool(options["train"]) != (options["test"] is not None):
             raise HunchError("--train, --test: table 1 needs both; give both, or none")
@@ -119,25 +119,25 @@ class Command(ReportCommand):
         except PredictorError as exc:
             raise HunchError(str(exc)) from exc
         try:
-            kept = comparison.without_test_pairs(table, tested)
-            if not len(kept):
+            remaining = comparison.without_test_pairs(table, tested)
+            if not len(remaining):
                 raise PredictorError(f"{table.source}: no row is left to train on; give rows that are not test pairs.")
-            kept.require_both_classes()
+            remaining.require_both_classes()
         except PredictorError as exc:
             return None, str(exc)
         made: list[Predictions] = []
         failures: dict[str, str] = {}
         for row in rows:
-            with ProgressBar(row.name) as shown:
+            with ProgressBar(row.name) as bar:
                 try:
-                    made.append(_one(row, seed, kept, tested, shown))
+                    made.append(_one(row, seed, remaining, tested, bar))
                 except (PredictorError, ImportError) as exc:
                     failures[row.name] = f"{row.name}: {exc}".rstrip(".")
         if not made:
             return None, "; ".join(failures.values())
-        found = comparison.compare(tested, made, train=kept, seed=seed, samples=samples)
+        compared = comparison.compare(tested, made, train=remaining, seed=seed, samples=samples)
         return Measured(
-            tested, found, {one.name: one.probabilities for one in made}, failures, len(table) - len(kept)
+            tested, compared, {run.name: run.probabilities for run in made}, failures, len(table) - len(remaining)
         ), ""
 
 

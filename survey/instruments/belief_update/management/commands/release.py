@@ -32,13 +32,13 @@ class Command(ReportCommand):
 
     def handle(self, *args: Any, slug: str, out: Path, columns: str, **options: Any) -> None:
         study = finding.find_study(slug)
-        given = {"columns": [columns]} if columns else {}
-        found = reports.make(study, "release", given)
-        if TEST not in {file.name for file in found.files} and (out / TEST).exists():
+        arguments = {"columns": [columns]} if columns else {}
+        findings = reports.make(study, "release", arguments)
+        if TEST not in {file.name for file in findings.files} and (out / TEST).exists():
             raise HunchError(
                 f"--out {out}: holds a {TEST} of another release, and this one has none; choose another folder"
             )
-        reports.record_reading(study, "release", given, by=None, via="command")
-        self.print_page(found, out=True)
-        for path in reports.write(study, "release", found, out):
+        reports.record_reading(study, "release", arguments, by=None, via="command")
+        self.print_page(findings, out=True)
+        for path in reports.write(study, "release", findings, out):
             self.stdout.write(f"wrote {path}")

@@ -83,8 +83,8 @@ class StudyAlignment:
     def as_json(self) -> dict[str, Any]:
         row = {name: value for name, value in vars(self).items() if name not in ("comparison", "pair_labels")}
         plain: dict[str, Any] = _plain(row)
-        for one in plain["deployment"]:  # A table of its own, whose rows name the pairs.
-            del one["fragility"]
+        for table in plain["deployment"]:  # A table of its own, whose rows name the pairs.
+            del table["fragility"]
         return plain
 
 
@@ -143,33 +143,33 @@ def alignment_of(
     Raises:
         StateRefused: no scored pool yet, no answers of people or models, or another instrument; says what to do.
     """
-    found = _ready(study, condition, samples, answered)
-    comparison, trials, rng = found.comparison, found.trials, found.rng
+    ready = _ready(study, condition, samples, answered)
+    comparison, trials, rng = ready.comparison, ready.trials, ready.rng
     names = [trial.name for trial in trials]
-    unreadable = unreadable_of(study, names, found.questions)
+    unreadable = unreadable_of(study, names, ready.questions)
     differences = [
         comparison.difference(first, second, alphas, common=False)
         for place, first in enumerate(names)
         for second in names[place + 1 :]
     ]
-    compared, regression, note = _regression(found.answers, rng)
+    compared, regression, note = _regression(ready.answers, rng)
     return StudyAlignment(
         study=study.slug,
-        predictor=str(found.stored.predictor_run),
-        stage=found.stored.stage.index,
-        pairs=len(found.change),
+        predictor=str(ready.stored.predictor_run),
+        stage=ready.stored.stage.index,
+        pairs=len(ready.change),
         averages=comparison.averages,
         pair_labels=tuple(
-            f"{found.questions[evidence].external_id}:{outcome} > {found.questions[target].external_id}"
+            f"{ready.questions[evidence].external_id}:{outcome} > {ready.questions[target].external_id}"
             for evidence, outcome, target in zip(
-                found.pairs.evidence.tolist(), found.pairs.outcome.tolist(), found.pairs.target.tolist(), strict=True
+                ready.pairs.evidence.tolist(), ready.pairs.outcome.tolist(), ready.pairs.target.tolist(), strict=True
             )
         ),
         scores=tuple(comparison.score(name, alphas) for name in names),
         differences=tuple(differences),
         beliefs=compared,
-        deployment=tuple(_deployment(found, regression, threshold, samples)),
-        notes=(*found.notes, *notes_on_unreadable(unreadable), *([note] if note else [])),
+        deployment=tuple(_deployment(ready, regression, threshold, samples)),
+        notes=(*ready.notes, *notes_on_unreadable(unreadable), *([note] if note else [])),
         unreadable={name: unreadable[name].replies for name in names},
         comparison=comparison,
     )
@@ -234,10 +234,10 @@ def _ready(
 def dominations_of(study: Study) -> list[Domination]:
     """Every two language models on the study's questions that both have answered, the fewest exceptions first."""
     asked = {question.pk for question in eligible_questions(study)}
-    given: dict[str, dict[Hashable, float]] = {}
+    answered: dict[str, dict[Hashable, float]] = {}
     for model in models_of(study):
-        given[model.name] = {key: value for key, value in _answered_by(model, study).items() if key in asked}
-    return dominations(given)
+        answered[model.name] = {key: value for key, value in _answered_by(model, study).items() if key in asked}
+    return dominations(answered)
 
 
 def deployment_gaps_of(
@@ -248,18 +248,18 @@ def deployment_gaps_of(
     Raises:
         StateRefused: as `alignment_of`.
     """
-    found = _ready(study, condition, samples)
-    _compared, regression, note = _regression(found.answers, found.rng)
-    counts = resampled_pairs(len(found.change), samples=samples, rng=found.rng)
-    answered = {model.name: _known_questions(model, study, found.questions) for model in models_of(study)}
-    by_name = {trial.name: trial for trial in found.trials}
+    ready = _ready(study, condition, samples)
+    _compared, regression, note = _regression(ready.answers, ready.rng)
+    counts = resampled_pairs(len(ready.change), samples=samples, rng=ready.rng)
+    answered = {model.name: _known_questions(model, study, ready.questions) for model in models_of(study)}
+    by_name = {trial.name: trial for trial in ready.trials}
     gaps: list[DeploymentGap] = []
-    for source, beliefs in _beliefs_of(found, regression).items():
+    for source, beliefs in _beliefs_of(ready, regression).items():
         both = []
         for pair in wanted:
             if pair.better in by_name and pair.worse in by_name:
                 there = answered[pair.better] & answered[pair.worse]
-                of_both = there[found.pairs.evidence] & there[found.pairs.target]
+                of_both = there[ready.pairs.evidence] & there[ready.pairs.target]
                 both.append(
                     (
                         model_rows(by_name[pair.better], beliefs, of_both),
@@ -268,13 +268,13 @@ def deployment_gaps_of(
                 )
         for rule in rules_of(threshold):
             gaps += deployment_gaps(both, rule, source, counts=counts)
-    return gaps, [*found.notes, *([note] if note else [])]
+    return gaps, [*ready.notes, *([note] if note else [])]
 
 
 def _known_questions(model: LanguageModel, study: Study, questions: Sequence[Question]) -> np.ndarray:
     """(N,) whether the model has answered each of the questions."""
-    given = _answered_by(model, study)
-    return np.array([question.pk in given for question in questions], dtype=bool)
+    answered = _answered_by(model, study)
+    return np.array([question.pk in answered for question in questions], dtype=bool)
 
 
 def model_rows(trial: Trial, beliefs: Mapping[str, np.ndarray], rows: np.ndarray | bool = True) -> ModelRows:
@@ -309,51 +309,51 @@ def misleading(
     belief_update_of(study)
     answers = _answers(study, {}, answered)
     beliefs = answers.beliefs
-    found = []
+    right_evidence = []
     for model in models_of(study):
-        given = _answered_by(model, study)
-        right = np.array([given.get(key, 0.0) for key in beliefs.evidence.tolist()])
-        correct = np.array([given.get(key, np.nan) for key in beliefs.target.tolist()])
-        kept = (beliefs.outcome == 1) & (right > 0) & np.isfinite(correct)
-        found.append(
+        model_answers = _answered_by(model, study)
+        right = np.array([model_answers.get(key, 0.0) for key in beliefs.evidence.tolist()])
+        correct = np.array([model_answers.get(key, np.nan) for key in beliefs.target.tolist()])
+        chosen = (beliefs.outcome == 1) & (right > 0) & np.isfinite(correct)
+        right_evidence.append(
             RightEvidence(
                 llm=model.name,
-                change=(beliefs.posterior - beliefs.prior)[kept],
-                wrong=1 - correct[kept],
-                weight=answers.weight[kept] * right[kept],
-                respondent=answers.respondent[kept],
+                change=(beliefs.posterior - beliefs.prior)[chosen],
+                wrong=1 - correct[chosen],
+                weight=answers.weight[chosen] * right[chosen],
+                respondent=answers.respondent[chosen],
             )
         )
-    if not found:
+    if not right_evidence:
         raise StateRefused(_no_model(study))
-    return found, _failures(study, answers)
+    return right_evidence, _failures(study, answers)
 
 
 def _failures(study: Study, answers: "_Answered", *, llm: str = "", task: str = "") -> list[FailureLine]:
     beliefs = answers.beliefs
-    shown = beliefs.outcome == 1
-    keys = np.stack([beliefs.evidence[shown], beliefs.target[shown]], axis=1)
+    shown_right = beliefs.outcome == 1
+    keys = np.stack([beliefs.evidence[shown_right], beliefs.target[shown_right]], axis=1)
     pairs, place = np.unique(keys, axis=0, return_inverse=True)
     place = place.reshape(-1)
-    change = (beliefs.posterior - beliefs.prior)[shown]
+    change = (beliefs.posterior - beliefs.prior)[shown_right]
     count = np.bincount(place, minlength=len(pairs))
     gain = np.bincount(place, weights=change, minlength=len(pairs)) / count
     squares = np.bincount(place, weights=(change - gain[place]) ** 2, minlength=len(pairs))
     questions = Question.objects.select_related("task").in_bulk({*pairs[:, 0].tolist(), *pairs[:, 1].tolist()})
     lines = []
     for model in models_of(study, llm):
-        given = _answered_by(model, study)
-        known = np.asarray([first in given and second in given for first, second in pairs.tolist()], dtype=bool)
-        outcome = np.asarray([given.get(first, 0.0) for first, _second in pairs.tolist()], dtype=np.float64)
-        correct = np.asarray([given.get(second, 1.0) for _first, second in pairs.tolist()], dtype=np.float64)
-        found: list[Failure] = failures_of_generalization(
+        answered = _answered_by(model, study)
+        known = np.asarray([first in answered and second in answered for first, second in pairs.tolist()], dtype=bool)
+        outcome = np.asarray([answered.get(first, 0.0) for first, _second in pairs.tolist()], dtype=np.float64)
+        correct = np.asarray([answered.get(second, 1.0) for _first, second in pairs.tolist()], dtype=np.float64)
+        failures: list[Failure] = failures_of_generalization(
             outcome=outcome, correct=correct, gain=gain, answers=count, known=known
         )
-        for one in found:
-            evidence, target = (questions[key] for key in pairs[one.row].tolist())
+        for failure in failures:
+            evidence, target = (questions[key] for key in pairs[failure.row].tolist())
             if not task or task in (evidence.task.name, target.task.name):
-                ends = _interval_of_mean(one.gain, float(squares[one.row]), one.answers)
-                lines.append(FailureLine(model.name, evidence, target, one.gain, one.answers, *ends))
+                ends = _interval_of_mean(failure.gain, float(squares[failure.row]), failure.answers)
+                lines.append(FailureLine(model.name, evidence, target, failure.gain, failure.answers, *ends))
     return sorted(lines, key=lambda line: (-line.gain, -line.answers, line.llm))
 
 
@@ -413,20 +413,20 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
     in fractions, a pair counts by the chance that the model has the outcome that the pair shows."""
     place = {question.pk: index for index, question in enumerate(questions)}
     trials, notes = [], []
-    shown = belief_update_of(study).evidence_model
+    shown_model = belief_update_of(study).evidence_model
     for model in models_of(study):
-        if shown and model.name != shown:
+        if shown_model and model.name != shown_model:
             # Its pairs in the pool would be those where it did the same as the shown model: not a uniform sample.
-            notes.append(f"{model.name}: left out; the study shows real outcomes of {shown} alone")
+            notes.append(f"{model.name}: left out; the study shows real outcomes of {shown_model} alone")
             continue
-        given = np.full(len(questions), np.nan)
+        values = np.full(len(questions), np.nan)
         for question, correct in _answered_by(model, study).items():
             if question in place:
-                given[place[question]] = correct
-        right = given[pairs.evidence]
+                values[place[question]] = correct
+        right = values[pairs.evidence]
         chance = np.nan_to_num(np.where(pairs.outcome == 1, right, 1 - right))
-        answered = (chance > 0) & np.isfinite(given[pairs.target])
-        missing = int(np.isnan(given).sum())
+        answered = (chance > 0) & np.isfinite(values[pairs.target])
+        missing = int(np.isnan(values).sum())
         if missing:
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(questions)} questions")
         if answered.sum() < FEWEST_PAIRS:
@@ -436,7 +436,7 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
             Trial(
                 name=model.name,
                 outcome=pairs.outcome.astype(np.float64),
-                correct=np.where(answered, given[pairs.target], 0.0),
+                correct=np.where(answered, values[pairs.target], 0.0),
                 answered=answered,
                 weight=chance,
             )
@@ -464,12 +464,14 @@ class _Answered:
 
 
 def _answers(study: Study, levels: Mapping[str, str], answered: Sequence[Assignment] | None = None) -> _Answered:
-    found = study_answers(study, levels=levels) if answered is None else answered
+    answers = study_answers(study, levels=levels) if answered is None else answered
     return _Answered(
-        beliefs=belief_rows(found),
-        respondent=np.asarray([one.sitting.respondent_id for one in found], dtype=np.int64),
-        weight=design_weights(found),
-        score=np.asarray([np.nan if one.slot.score is None else one.slot.score for one in found], dtype=np.float64),
+        beliefs=belief_rows(answers),
+        respondent=np.asarray([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
+        weight=design_weights(answers),
+        score=np.asarray(
+            [np.nan if answer.slot.score is None else answer.slot.score for answer in answers], dtype=np.float64
+        ),
     )
 
 
@@ -495,12 +497,12 @@ def _averages(study: Study, condition: Sequence[str]) -> Averages:
     figures = {figure.name: figure.combined for figure in estimate(study, condition=condition).figures}
     values = {}
     for name in ("prior", "posterior_correct", "posterior_incorrect"):
-        found = figures.get(name)
-        if found is None:
+        own_figure = figures.get(name)
+        if own_figure is None:
             raise StateRefused(
                 f"{study.slug}: no estimate of the mean {name.replace('_', ' ')} yet; see hunch estimate"
             )
-        values[name] = float(np.clip(found.value / 100, 1e-6, 1 - 1e-6))
+        values[name] = float(np.clip(own_figure.value / 100, 1e-6, 1 - 1e-6))
     return Averages(**values)
 
 
@@ -518,26 +520,26 @@ def _regression(
         return None, None, f"no beliefs by regression: {exc}"
 
 
-def _beliefs_of(found: _Ready, regression: BeliefRegression | None) -> dict[str, dict[str, np.ndarray]]:
+def _beliefs_of(ready: _Ready, regression: BeliefRegression | None) -> dict[str, dict[str, np.ndarray]]:
     """The beliefs about every pair by where they come from and by model."""
-    comparison, pairs = found.comparison, found.pairs
-    beliefs = {"mixture": {trial.name: comparison.belief(trial.name) for trial in found.trials}}
+    comparison, pairs = ready.comparison, ready.pairs
+    beliefs = {"mixture": {trial.name: comparison.belief(trial.name) for trial in ready.trials}}
     if regression is not None:
-        target = np.asarray([question.pk for question in found.questions], dtype=np.int64)[pairs.target]
-        task = np.asarray([question.task_id for question in found.questions], dtype=np.int64)[pairs.target]
-        predicted = regression.predict(outcome=pairs.outcome, change=found.change, target=target, task=task)
-        beliefs["regression"] = {trial.name: predicted for trial in found.trials}
+        target = np.asarray([question.pk for question in ready.questions], dtype=np.int64)[pairs.target]
+        task = np.asarray([question.task_id for question in ready.questions], dtype=np.int64)[pairs.target]
+        predicted = regression.predict(outcome=pairs.outcome, change=ready.change, target=target, task=task)
+        beliefs["regression"] = {trial.name: predicted for trial in ready.trials}
     return beliefs
 
 
 def _deployment(
-    found: _Ready, regression: BeliefRegression | None, threshold: float, samples: int
+    ready: _Ready, regression: BeliefRegression | None, threshold: float, samples: int
 ) -> list[DeploymentTable]:
     tables = []
-    for source, by_model in _beliefs_of(found, regression).items():
+    for source, by_model in _beliefs_of(ready, regression).items():
         for rule in rules_of(threshold):
-            rows = [model_rows(trial, by_model) for trial in found.trials]
-            figures, reversals = compare_deployment(rows, rule, rng=found.rng, samples=samples)
+            rows = [model_rows(trial, by_model) for trial in ready.trials]
+            figures, reversals = compare_deployment(rows, rule, rng=ready.rng, samples=samples)
             note = why_beliefs_decide_nothing(known_beliefs(rows), rule)
             carried = carried_by(rows, rule)
             tables.append(DeploymentTable(rule, source, tuple(figures), tuple(reversals), note, carried))

@@ -127,15 +127,15 @@ class TargetPriors:
         overall = float(np.average(prior, weights=weight))
         by_task = _shrunk(prior, task, weight, dict.fromkeys(np.unique(task).tolist(), overall))
         task_of = dict(zip(target.tolist(), task.tolist(), strict=True))
-        towards = {one: by_task[task_of[one]] for one in task_of}
+        towards = {question: by_task[task_of[question]] for question in task_of}
         return cls(overall, by_task, _shrunk(prior, target, weight, towards))
 
     def predict(self, *, task: Ints, target: Ints) -> Floats:
         """(n,) expectations: of the question if it was asked, else of its task, else of all."""
         return np.asarray(
             [
-                self.by_target.get(one, self.by_task.get(kind, self.overall))
-                for one, kind in zip(target.tolist(), task.tolist(), strict=True)
+                self.by_target.get(question, self.by_task.get(kind, self.overall))
+                for question, kind in zip(target.tolist(), task.tolist(), strict=True)
             ],
             dtype=np.float64,
         )
@@ -194,7 +194,7 @@ def _leave_one_out(answers: Answers, priors: TargetPriors) -> Floats:
     mass = np.bincount(place, weights=answers.weight)
     total = np.bincount(place, weights=answers.weight * answers.prior)
     alone = mass[place] - answers.weight
-    of_task = np.asarray([priors.by_task[one] for one in answers.task.tolist()])
+    of_task = np.asarray([priors.by_task[task] for task in answers.task.tolist()])
     own = priors.predict(task=answers.task, target=answers.target)
     raw = total[place] / mass[place]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -239,7 +239,7 @@ def compare_beliefs(
         mixture[test] = mixture_belief(new.change, new.outcome, averages_of(known))
         fitted = BeliefRegression.fit(known)
         regression[test] = fitted.predict(outcome=new.outcome, change=new.change, target=new.target, task=new.task)
-    errors = np.stack([(one - answers.posterior) ** 2 for one in (mixture, regression)])
+    errors = np.stack([(predicted - answers.posterior) ** 2 for predicted in (mixture, regression)])
     people, person = np.unique(answers.respondent, return_inverse=True)
     mass = np.bincount(person, weights=answers.weight)
     gain = np.bincount(person, weights=answers.weight * (errors[0] - errors[1]))

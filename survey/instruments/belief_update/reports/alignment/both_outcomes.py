@@ -89,8 +89,8 @@ def _make(work: Work) -> Mapping[str, Any]:
     )
 
 
-def _check(study: Study, given: Given) -> None:
-    text = given.one("pairs")
+def _check(study: Study, arguments: Given) -> None:
+    text = arguments.one("pairs")
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_PAIRS):
         raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MOST_PAIRS)}"]})
 

@@ -110,7 +110,7 @@ class ModelRows:
 
 def known_beliefs(rows: Sequence[ModelRows]) -> Floats:
     """Every belief that counts, of all these models together (k,); of both outcomes where a row has two."""
-    return np.concatenate([one.belief[..., one.known].reshape(-1) for one in rows])
+    return np.concatenate([row.belief[..., row.known].reshape(-1) for row in rows])
 
 
 def compare_deployment(
@@ -128,7 +128,7 @@ def compare_deployment(
     n = len(models[0].correct)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=samples).astype(np.float64)
     tail = (1 - level) / 2
-    found, draws = [], {}
+    estimates, draws = [], {}
     for model in models:
         if not (model.belief.shape[-1] == len(model.correct) == len(model.known) == n):
             raise ValueError(f"{model.name}: needs one row for each of the {n} pairs")
@@ -141,7 +141,7 @@ def compare_deployment(
             shares = resampled[:, 1:] / resampled[:, :1]
         draws[model.name] = shares
         intervals = np.nanquantile(shares, [tail, 1 - tail], axis=0).T
-        found.append(
+        estimates.append(
             Deployed(
                 name=model.name,
                 pairs=int(model.known.sum()),
@@ -153,8 +153,8 @@ def compare_deployment(
             )
         )
     reversals = []
-    for first in found:
-        for second in found:
+    for first in estimates:
+        for second in estimates:
             gap = draws[first.name] - draws[second.name]
             intervals = np.nanquantile(gap, [tail, 1 - tail], axis=0).T
             if intervals[0, 0] > 0 and intervals[2, 1] < 0:
@@ -168,7 +168,7 @@ def compare_deployment(
                         performance_interval=_pair(intervals[2]),
                     )
                 )
-    return found, reversals
+    return estimates, reversals
 
 
 def carried_by(models: list[ModelRows], rule: Rule) -> Fragility:

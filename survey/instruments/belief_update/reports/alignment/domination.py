@@ -46,34 +46,36 @@ class Domination:
         return self.more > 0 and (self.exception_share or 0.0) <= allowed
 
 
-def dominations(given: Mapping[str, Mapping[Hashable, float]]) -> list[Domination]:
+def dominations(answers: Mapping[str, Mapping[Hashable, float]]) -> list[Domination]:
     """Every pair of models with a question that both have answered, those with the fewest exceptions first.
 
     Args:
         given: by model and question how right the model is, from 0 to 1.
     """
-    found = []
-    for first, second in combinations(given, 2):
-        common = given[first].keys() & given[second].keys()
+    pairs = []
+    for first, second in combinations(answers, 2):
+        common = answers[first].keys() & answers[second].keys()
         if not common:
             continue
-        one, other = (np.array([given[name][key] for key in common], dtype=np.float64) for name in (first, second))
+        first_answers, other = (
+            np.array([answers[name][key] for key in common], dtype=np.float64) for name in (first, second)
+        )
         better, worse = first, second
-        if (other.mean(), (other > one).sum()) > (one.mean(), (one > other).sum()):
-            better, worse, one, other = second, first, other, one
-        found.append(
+        if (other.mean(), (other > first_answers).sum()) > (first_answers.mean(), (first_answers > other).sum()):
+            better, worse, first_answers, other = second, first, other, first_answers
+        pairs.append(
             Domination(
                 better=better,
                 worse=worse,
                 questions=len(common),
-                better_correct=float(one.mean()),
+                better_correct=float(first_answers.mean()),
                 worse_correct=float(other.mean()),
-                more=int((one > other).sum()),
-                exceptions=int((other > one).sum()),
+                more=int((first_answers > other).sum()),
+                exceptions=int((other > first_answers).sum()),
                 right=int((other > 0).sum()),
             )
         )
-    return sorted(found, key=lambda pair: (pair.exception_share or 0.0, -pair.more, pair.better, pair.worse))
+    return sorted(pairs, key=lambda pair: (pair.exception_share or 0.0, -pair.more, pair.better, pair.worse))
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,13 @@ def deployment_gaps(
     Args:
         counts: (samples, n) of `resampled_pairs`; all models have the same n pairs.
     """
-    found = []
+    gaps = []
     for better, worse in models:
         if not (better.known.any() and worse.known.any()):
             continue
         points, draws, deployed = [], [], []
-        for one in (better, worse):
-            sums = one.sums(rule)
+        for model in (better, worse):
+            sums = model.sums(rule)
             columns = sums[:, [0, 3]]
             point, resampled = columns.sum(axis=0), counts @ columns
             points.append(float(point[1] / point[0]))
@@ -137,7 +139,7 @@ def deployment_gaps(
                 draws.append(resampled[:, 1] / resampled[:, 0])
         gap = draws[0] - draws[1]
         low, high = percentile_interval(gap[np.isfinite(gap)], level) or (np.nan, np.nan)
-        found.append(
+        gaps.append(
             DeploymentGap(
                 better=better.name,
                 worse=worse.name,
@@ -151,4 +153,4 @@ def deployment_gaps(
                 undecided=why_beliefs_decide_nothing(known_beliefs([better, worse]), rule),
             )
         )
-    return found
+    return gaps

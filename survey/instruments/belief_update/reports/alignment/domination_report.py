@@ -87,10 +87,10 @@ class DominationReport(Report):
     )
     exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
 
-    def make(self, study: Study, given: Given) -> Findings:
-        allowed = given.number("exceptions", lowest=0, highest=1)
-        threshold = given.number("threshold", lowest=0, highest=0.999)
-        samples = given.whole("samples", lowest=100, highest=MOST_SAMPLES)
+    def make(self, study: Study, arguments: Given) -> Findings:
+        allowed = arguments.number("exceptions", lowest=0, highest=1)
+        threshold = arguments.number("threshold", lowest=0, highest=0.999)
+        samples = arguments.whole("samples", lowest=100, highest=MOST_SAMPLES)
         pairs = aligning.dominations_of(study)
         if not pairs:
             raise StateRefused(
@@ -101,7 +101,7 @@ class DominationReport(Report):
         gaps: Sequence[DeploymentGap] = ()
         try:
             gaps, notes = aligning.deployment_gaps_of(
-                study, pairs, threshold=threshold, samples=samples, condition=given["condition"]
+                study, pairs, threshold=threshold, samples=samples, condition=arguments["condition"]
             )
         except (StateRefused, ValueError) as exc:
             notes = [f"nothing is said about deployment: {exc}"]

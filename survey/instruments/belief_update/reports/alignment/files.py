@@ -175,8 +175,8 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
     Raises:
         FileErrors: a pair's question is not among the questions; or all answers are to other questions.
     """
-    shown = {key: _as_read(*key) for key in {*sample.evidence, *sample.target}}
-    wanted = set(shown.values())
+    read_as = {key: _as_read(*key) for key in {*sample.evidence, *sample.target}}
+    wanted = set(read_as.values())
     ids: dict[tuple[str, str], list[str]] = {}
     known: set[str] = set()
     for question, source, text in questions:
@@ -193,12 +193,15 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
         )
         for line, *pair in zip(sample.lines, sample.evidence, sample.target, strict=True)
         for column, key in zip(("q1", "q2"), pair, strict=True)
-        if shown[key] not in ids
+        if read_as[key] not in ids
     ]
     if problems:
         raise FileErrors(problems, shown=SHOWN)
     notes = sample.notes
-    strangers = {llm: [one for one in given if one not in known] for llm, given in answers.correct.items()}
+    strangers = {
+        llm: [question_id for question_id in given if question_id not in known]
+        for llm, given in answers.correct.items()
+    }
     for llm, unknown in strangers.items():
         if len(unknown) == len(answers.correct[llm]):
             message = (
@@ -214,8 +217,8 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
     if problems:
         raise FileErrors(problems, shown=SHOWN)
     trials = []
-    for llm, given in answers.correct.items():
-        trial = _trial(llm, given, sample, {key: ids[seen] for key, seen in shown.items()})
+    for llm, answered in answers.correct.items():
+        trial = _trial(llm, answered, sample, {key: ids[seen] for key, seen in read_as.items()})
         if missing := int((~trial.answered).sum()):
             lines = [line for line, there in zip(sample.lines, trial.answered, strict=True) if not there]
             notes.append(
@@ -234,9 +237,11 @@ def match(sample: Sample, questions: Iterable[tuple[str, str, str]], answers: An
     return Matched(trials=trials, notes=notes, given=inside)
 
 
-def _trial(llm: str, given: Mapping[str, float], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]) -> Trial:
+def _trial(
+    llm: str, own_answers: Mapping[str, float], sample: Sample, ids: Mapping[tuple[str, str], Sequence[str]]
+) -> Trial:
     def look(key: tuple[str, str]) -> float:
-        return next((given[one] for one in ids[key] if one in given), -1.0)
+        return next((own_answers[question_id] for question_id in ids[key] if question_id in own_answers), -1.0)
 
     outcome = np.asarray([look(key) for key in sample.evidence], dtype=np.float64)
     correct = np.asarray([look(key) for key in sample.target], dtype=np.float64)

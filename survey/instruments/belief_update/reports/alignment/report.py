@@ -75,8 +75,8 @@ FAILURES = (
 
 def model_names(study: Study) -> list[str]:
     """The language models that have answered questions of the study's bank."""
-    found = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
-    return list(found.values_list("name", flat=True))
+    models = LanguageModel.objects.filter(answers__question__bank=study.bank_id).distinct().order_by("name")
+    return list(models.values_list("name", flat=True))
 
 
 def task_names(study: Study) -> list[str]:
@@ -99,43 +99,45 @@ class AlignmentReport(Report):
     def obstacle(self, study: Study) -> str:
         return aligning.obstacle(study)
 
-    def make(self, study: Study, given: Given) -> Findings:
-        alphas = given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
-        condition = given["condition"]
+    def make(self, study: Study, arguments: Given) -> Findings:
+        alphas = arguments.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
+        condition = arguments["condition"]
         try:
-            found = aligning.alignment_of(
+            alignment = aligning.alignment_of(
                 study,
                 alphas=alphas,
-                threshold=given.number("threshold", lowest=0, highest=1),
-                samples=given.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                threshold=arguments.number("threshold", lowest=0, highest=1),
+                samples=arguments.whole("samples", lowest=100, highest=MOST_SAMPLES),
                 condition=condition,
             )
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
-        shown = given.whole("failures", lowest=0, highest=10_000)
-        carried = _fragility_table(found)
-        failures = aligning.failures_of(study, llm=given.one("llm"), task=given.one("task"), condition=condition)
-        averages = found.averages
+        failures_shown = arguments.whole("failures", lowest=0, highest=10_000)
+        carried = _fragility_table(alignment)
+        failures = aligning.failures_of(
+            study, llm=arguments.one("llm"), task=arguments.one("task"), condition=condition
+        )
+        averages = alignment.averages
         return Findings(
             title=f"Language models on trial: {study.title}",
             lines=[
                 f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
                 f"{number(averages.posterior_correct, 3)} after a correct, "
                 f"{number(averages.posterior_incorrect, 3)} after an incorrect answer) by the predictions "
-                f"of {found.predictor} for stage {found.stage}. For the intervals, pairs and respondents are "
+                f"of {alignment.predictor} for stage {alignment.stage}. For the intervals, pairs and respondents are "
                 "resampled.",
             ],
             tables=[
-                scores_table(found.scores, pairs=found.pairs, unreadable=found.unreadable),
-                differences_table(found.differences),
-                *([_beliefs_table(found.beliefs)] if found.beliefs is not None else []),
-                _deployment_table(found.deployment, found.unreadable),
+                scores_table(alignment.scores, pairs=alignment.pairs, unreadable=alignment.unreadable),
+                differences_table(alignment.differences),
+                *([_beliefs_table(alignment.beliefs)] if alignment.beliefs is not None else []),
+                _deployment_table(alignment.deployment, alignment.unreadable),
                 carried,
-                _failures_table(failures, shown),
+                _failures_table(failures, failures_shown),
             ],
-            pictures=[accuracy_picture(found.comparison)],
-            notes=found.notes,
-            data={**found.as_json(), "fragility": carried.records()},
+            pictures=[accuracy_picture(alignment.comparison)],
+            notes=alignment.notes,
+            data={**alignment.as_json(), "fragility": carried.records()},
         )
 
 
@@ -156,29 +158,29 @@ def _deployment_table(tables: Sequence[aligning.DeploymentTable], unreadable: Ma
         DEPLOYMENT,
         [
             [
-                *(one.rule.kind, one.rule.threshold if one.rule.kind == "threshold" else None, one.beliefs),
+                *(table.rule.kind, table.rule.threshold if table.rule.kind == "threshold" else None, table.beliefs),
                 *(model.name, model.pairs, Figure.between(model.mean, model.mean_interval), model.share),
                 *(Figure.between(model.performance, model.performance_interval), unreadable[model.name]),
             ]
-            for one in tables
-            for model in one.models
+            for table in tables
+            for model in table.models
         ],
         views=[_deployment_view(one) for one in tables],
     )
 
 
-def _fragility_table(found: aligning.StudyAlignment) -> Table:
+def _fragility_table(alignment: aligning.StudyAlignment) -> Table:
     return fragile_table(
-        [(_ranking(one), one.fragility) for one in found.deployment],
-        [model.name for model in found.deployment[0].models],
+        [(_ranking(table), table.fragility) for table in alignment.deployment],
+        [model.name for model in alignment.deployment[0].models],
         unit="pairs",
-        label=lambda row: found.pair_labels[row],
+        label=lambda row: alignment.pair_labels[row],
     )
 
 
-def _ranking(found: aligning.DeploymentTable) -> str:
-    rule = f"above {short(found.rule.threshold)}" if found.rule.kind == "threshold" else "proportional"
-    return f"{rule}, {found.beliefs}"
+def _ranking(table: aligning.DeploymentTable) -> str:
+    rule = f"above {short(table.rule.threshold)}" if table.rule.kind == "threshold" else "proportional"
+    return f"{rule}, {table.beliefs}"
 
 
 def _deployment_view(found: aligning.DeploymentTable) -> TableView:
@@ -192,17 +194,18 @@ def _deployment_view(found: aligning.DeploymentTable) -> TableView:
     )
 
 
-def _remarks(found: aligning.DeploymentTable) -> Iterator[str]:
-    if found.note:
-        yield found.note
-    for one in found.reversals:
+def _remarks(table: aligning.DeploymentTable) -> Iterator[str]:
+    if table.note:
+        yield table.note
+    for reversal in table.reversals:
         yield (
-            f"{one.better} answers more correctly than {one.worse} (by {percent(one.mean_difference)}) and does "
-            f"worse when deployed (by {percent(-one.performance_difference)})."
+            f"{reversal.better} answers more correctly than {reversal.worse} (by "
+            f"{percent(reversal.mean_difference)}) and does "
+            f"worse when deployed (by {percent(-reversal.performance_difference)})."
         )
 
 
-def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
+def _failures_table(lines: Sequence[aligning.FailureLine], limit: int) -> Table:
     """All of them in the file, the first ones for people."""
     return Table(
         "failures",
@@ -210,14 +213,14 @@ def _failures_table(lines: Sequence[aligning.FailureLine], shown: int) -> Table:
         FAILURES,
         [
             [
-                *(one.llm, one.evidence.external_id, one.target.external_id),
-                *(one.evidence.task.name, one.target.task.name, Figure(one.gain, one.low, one.high), one.answers),
-                *(_question(one.evidence), _question(one.target)),
+                *(line.llm, line.evidence.external_id, line.target.external_id),
+                *(line.evidence.task.name, line.target.task.name, Figure(line.gain, line.low, line.high), line.answers),
+                *(_question(line.evidence), _question(line.target)),
             ]
-            for one in lines
+            for line in lines
         ],
         note="The model was right on the evidence, people believed more, and it was then wrong." if lines else "None.",
-        views=[TableView(["llm", "evidence", "target", "gain_points", "answers"], most=shown)],
+        views=[TableView(["llm", "evidence", "target", "gain_points", "answers"], most=limit)],
     )
 
 

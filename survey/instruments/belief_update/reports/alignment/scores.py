@@ -276,13 +276,13 @@ class AlignmentComparison:
         Raises:
             ValueError: `common`, and the two models have no pair in common.
         """
-        one, other = self.trials[first], self.trials[second]
-        both = one.answered & other.answered
+        first_trial, other = self.trials[first], self.trials[second]
+        both = first_trial.answered & other.answered
         if common and not both.any():
             raise ValueError(f"{first} and {second}: have answered no pair of the sample in common")
         weights = _alphas(alphas)
-        sums = [self._sums_of(trial, both) if common else self._own_sums(trial) for trial in (one, other)]
-        found = []
+        sums = [self._sums_of(trial, both) if common else self._own_sums(trial) for trial in (first_trial, other)]
+        estimates = []
         for column in (0, 2):
             points, resamples = zip(
                 *[
@@ -292,8 +292,8 @@ class AlignmentComparison:
                 strict=True,
             )
             gap = resamples[0] - resamples[1]
-            found.append((points[0] - points[1], self._interval(gap), _p_of(gap)))
-        (accuracy, accuracy_interval, accuracy_p), (entropy, entropy_interval, entropy_p) = found
+            estimates.append((points[0] - points[1], self._interval(gap), _p_of(gap)))
+        (accuracy, accuracy_interval, accuracy_p), (entropy, entropy_interval, entropy_p) = estimates
         return ModelDifference(
             first=first,
             second=second,
@@ -322,8 +322,8 @@ class AlignmentComparison:
             if not inside.any():
                 continue
             weight, correct, change = seen[inside], trial.correct[inside], predicted[inside]
-            shown = np.full(len(weight), outcome)
-            terms = weight[:, None] * _terms(correct, mixture_belief(change, shown, self.averages))
+            outcomes = np.full(len(weight), outcome)
+            terms = weight[:, None] * _terms(correct, mixture_belief(change, outcomes, self.averages))
             point += terms.sum(axis=0)
             counts = self._counts[:, inside]
             if self._draws is None:

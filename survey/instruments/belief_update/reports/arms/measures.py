@@ -41,8 +41,8 @@ class ArmAnswers:
     counts: np.ndarray
 
     def belief(self, when: When) -> np.ndarray:
-        found: np.ndarray = getattr(self, when)
-        return found
+        belief: np.ndarray = getattr(self, when)
+        return belief
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ class ArmMeasure:
 
 def measures_of_arms(alphas: Sequence[float], rules: Sequence[Rule]) -> list[ArmMeasure]:
     """Every figure, of priors and then of posteriors; the last one is the same in all arms, up to chance."""
-    found = []
+    measures = []
     for when in WHEN:
-        found += [ArmMeasure(ACCURACY, when, alpha=alpha) for alpha in alphas]
-        found += [ArmMeasure(CROSS_ENTROPY, when, alpha=alpha) for alpha in alphas]
+        measures += [ArmMeasure(ACCURACY, when, alpha=alpha) for alpha in alphas]
+        measures += [ArmMeasure(CROSS_ENTROPY, when, alpha=alpha) for alpha in alphas]
         for rule in rules:
-            found += [ArmMeasure(PERFORMANCE, when, rule=rule), ArmMeasure(DEPLOYED, when, rule=rule)]
-    return [*found, ArmMeasure(CORRECT)]
+            measures += [ArmMeasure(PERFORMANCE, when, rule=rule), ArmMeasure(DEPLOYED, when, rule=rule)]
+    return [*measures, ArmMeasure(CORRECT)]
 
 
 def as_measures(wanted: Sequence[ArmMeasure], answers: ArmAnswers) -> Iterator[Measure]:
@@ -92,29 +92,29 @@ def as_measures(wanted: Sequence[ArmMeasure], answers: ArmAnswers) -> Iterator[M
     y, counts = answers.correct, answers.counts
     inside = counts > 0
     y = np.where(inside, y, 0.0)
-    for one in wanted:
+    for measure in wanted:
         per = counts
-        if one.measure == CORRECT or one.when is None:
+        if measure.measure == CORRECT or measure.when is None:
             values, unit = y, "share"
         else:
-            b = answers.belief(one.when)
-            if one.rule is not None:
-                h = one.rule.deployed(b)
-                values, unit = (h * y if one.measure == PERFORMANCE else h), "share"
+            b = answers.belief(measure.when)
+            if measure.rule is not None:
+                h = measure.rule.deployed(b)
+                values, unit = (h * y if measure.measure == PERFORMANCE else h), "share"
             else:
-                alpha = one.alpha or 0.0
+                alpha = measure.alpha or 0.0
                 per = counts * (y + alpha * (1 - y))
-                if one.measure == ACCURACY:
+                if measure.measure == ACCURACY:
                     values, unit = y * b + alpha * (1 - y) * (1 - b), "share"
                 else:
                     near = np.clip(b, NEAREST, 1 - NEAREST)
                     values, unit = -y * np.log(near) - alpha * (1 - y) * np.log1p(-near), "nats"
         yield Measure(
-            one.name,
-            one.title,
+            measure.name,
+            measure.title,
             unit,
             counts * values,
             where=inside,
             per=per,
-            has_far_answers=one.measure == CROSS_ENTROPY,
+            has_far_answers=measure.measure == CROSS_ENTROPY,
         )

@@ -71,15 +71,15 @@ class _Compared:
 
     def lines(self) -> Iterator[tuple[str, ArmMeasure, StudyFigure]]:
         for level, figures in zip(self.found.levels, self.found.figures, strict=True):
-            yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
+            yield from ((level, measure, figure) for measure, figure in zip(self.wanted, figures, strict=True))
 
     def differences(self) -> Iterator[tuple[str, ArmMeasure, StudyFigure]]:
         for level, figures in zip(self.found.levels[1:], self.found.differences, strict=True):
-            yield from ((level, one, figure) for one, figure in zip(self.wanted, figures, strict=True))
+            yield from ((level, measure, figure) for measure, figure in zip(self.wanted, figures, strict=True))
 
 
 def factors_of(study: Study) -> list[str]:
-    return [one.factor for one in shown_conditions(study)]
+    return [shown_condition.factor for shown_condition in shown_conditions(study)]
 
 
 class ArmsReport(Report):
@@ -108,27 +108,27 @@ class ArmsReport(Report):
             )
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         if obstacle := self.obstacle(study):
             raise StateRefused(obstacle)
-        alphas = given.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
+        alphas = arguments.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
         # A threshold of 1 deploys nothing.
-        rules = rules_of(given.number("threshold", lowest=0, highest=0.999))
-        by = given.one("by") or factors_of(study)[0]
+        rules = rules_of(arguments.number("threshold", lowest=0, highest=0.999))
+        by = arguments.one("by") or factors_of(study)[0]
         wanted = measures_of_arms(alphas, rules)
-        shown = belief_update_of(study).evidence_model
-        asked = models_of(study, given.one("llm"))
-        models = [model for model in asked if not shown or model.name == shown]
+        shown_model = belief_update_of(study).evidence_model
+        asked = models_of(study, arguments.one("llm"))
+        models = [model for model in asked if not shown_model or model.name == shown_model]
         if not models:
-            raise HunchError(f"llm: {_no_such_model(study, given.one('llm'), shown)}", code="invalid")
-        found = figures_by_level(study, by, _measures(wanted, study, models), condition=given["condition"])
+            raise HunchError(f"llm: {_no_such_model(study, arguments.one('llm'), shown_model)}", code="invalid")
+        figures = figures_by_level(study, by, _measures(wanted, study, models), condition=arguments["condition"])
         unreadable = unreadable_of(study, [model.name for model in models])
         compared = [
             _Compared(
                 model.name,
                 unreadable[model.name].replies if model.name in unreadable else 0,
                 wanted,
-                _part(found, place, len(wanted)),
+                _part(figures, place, len(wanted)),
             )
             for place, model in enumerate(models)
         ]
@@ -140,12 +140,12 @@ class ArmsReport(Report):
             lines=[
                 f"{_counts(first)}. Figures rest on the beliefs that people stated, and on what the model "
                 "really answered to the targets. Intervals are between people.",
-                *(sentence for one in compared for sentence in _sentences(one)),
+                *(sentence for comparison in compared for sentence in _sentences(comparison)),
             ],
             tables=[arms, differences],
-            pictures=[made for one in compared if (made := _picture(one))],
+            pictures=[made for comparison in compared if (made := _picture(comparison))],
             notes=[
-                *_left_out(left_out, shown),
+                *_left_out(left_out, shown_model),
                 *notes_on_unreadable(unreadable),
                 *_notes(),
             ],
@@ -158,15 +158,15 @@ class ArmsReport(Report):
         )
 
 
-def _no_such_model(study: Study, wanted: str, shown: str) -> str:
-    if shown:
-        return f"the study shows real outcomes of {shown} alone, so that no figures of {wanted} can be given"
+def _no_such_model(study: Study, wanted: str, shown_model: str) -> str:
+    if shown_model:
+        return f"the study shows real outcomes of {shown_model} alone, so that no figures of {wanted} can be given"
     return f"no language model called {wanted!r} has answered questions of {study.bank}"
 
 
-def _left_out(names: Sequence[str], shown: str) -> Iterator[str]:
+def _left_out(names: Sequence[str], shown_model: str) -> Iterator[str]:
     if names:
-        yield f"Left out, since the study shows real outcomes of {shown} alone: {', '.join(names)}."
+        yield f"Left out, since the study shows real outcomes of {shown_model} alone: {', '.join(names)}."
 
 
 def _measures(
@@ -179,38 +179,38 @@ def _measures(
 
     def of(answers: Sequence[Assignment]) -> list[Measure]:
         rows = belief_rows(answers)
-        found: list[Measure] = []
+        measures: list[Measure] = []
         for known in answered:
             right = np.array([known.get(key, np.nan) for key in rows.evidence.tolist()])
             correct = np.array([known.get(key, np.nan) for key in rows.target.tolist()])
             chance = np.where(rows.outcome == 1, right, 1 - right)
             counts = np.where(np.isfinite(correct), np.nan_to_num(chance), 0.0)
-            given = ArmAnswers(rows.prior / 100, rows.posterior / 100, np.nan_to_num(correct), counts)
-            found += as_measures(wanted, given)
-        return found
+            arm_answers = ArmAnswers(rows.prior / 100, rows.posterior / 100, np.nan_to_num(correct), counts)
+            measures += as_measures(wanted, arm_answers)
+        return measures
 
     return of
 
 
-def _part(found: LevelFigures, place: int, count: int) -> LevelFigures:
+def _part(level_figures: LevelFigures, place: int, count: int) -> LevelFigures:
     """The figures of the model at this place; `count`: how many each model has."""
     own = slice(place * count, (place + 1) * count)
     return replace(
-        found,
-        figures=tuple(figures[own] for figures in found.figures),
-        differences=tuple(figures[own] for figures in found.differences),
+        level_figures,
+        figures=tuple(figures[own] for figures in level_figures.figures),
+        differences=tuple(figures[own] for figures in level_figures.differences),
     )
 
 
-def _counts(found: LevelFigures) -> str:
-    parts = zip(found.levels, found.answers, found.people, strict=True)
-    return f"{found.factor}: " + "; ".join(f"{level}, {n} answers of {people} people" for level, n, people in parts)
+def _counts(figures: LevelFigures) -> str:
+    parts = zip(figures.levels, figures.answers, figures.people, strict=True)
+    return f"{figures.factor}: " + "; ".join(f"{level}, {n} answers of {people} people" for level, n, people in parts)
 
 
-def _sentences(one: _Compared) -> Iterator[str]:
+def _sentences(comparison: _Compared) -> Iterator[str]:
     """What the arms change in the two figures that are asked for first, after the evidence."""
-    first = one.found.levels[0]
-    for level, what, figure in one.differences():
+    first = comparison.found.levels[0]
+    for level, what, figure in comparison.differences():
         if what.when != "posterior" or figure.combined is None or not figure.combined.has_interval:
             continue
         is_alignment = what.measure == ACCURACY and what.alpha == 1
@@ -220,14 +220,14 @@ def _sentences(one: _Compared) -> Iterator[str]:
                 verdict = f"is {'higher' if low > 0 else 'lower'} under {level} than under {first}"
             else:
                 verdict = f"cannot be distinguished between {level} and {first}"
-            yield f"{one.llm}: {what.title} {verdict} ({_figure_of(figure).in_words(3, signed=True)})."
+            yield f"{comparison.llm}: {what.title} {verdict} ({_figure_of(figure).in_words(3, signed=True)})."
 
 
-def _what(one: ArmMeasure) -> list[Any]:
-    rule = one.rule
+def _what(measure: ArmMeasure) -> list[Any]:
+    rule = measure.rule
     threshold = rule.threshold if rule is not None and rule.kind == "threshold" else None
-    title = one.title if one.alpha is None else f"{one.title} ({percent(threshold_of(one.alpha)[0])})"
-    return [one.when, one.measure, one.alpha, None if rule is None else rule.kind, threshold, title]
+    title = measure.title if measure.alpha is None else f"{measure.title} ({percent(threshold_of(measure.alpha)[0])})"
+    return [measure.when, measure.measure, measure.alpha, None if rule is None else rule.kind, threshold, title]
 
 
 def _figure_of(figure: StudyFigure) -> Figure:
@@ -293,37 +293,38 @@ def _differences_table(compared: Sequence[_Compared]) -> Table:
     )
 
 
-def _short(one: ArmMeasure) -> str:
+def _short(measure: ArmMeasure) -> str:
     """A row of the picture, whose names have little room."""
-    when = {"prior": ", before", "posterior": ", after", None: ""}[one.when]
-    if one.rule is None:
-        return f"alignment, alpha {short(one.alpha)}{when}" if one.alpha is not None else "model right"
-    how = f"above {short(one.rule.threshold)}" if one.rule.kind == "threshold" else "as believed"
+    when = {"prior": ", before", "posterior": ", after", None: ""}[measure.when]
+    if measure.rule is None:
+        return f"alignment, alpha {short(measure.alpha)}{when}" if measure.alpha is not None else "model right"
+    how = f"above {short(measure.rule.threshold)}" if measure.rule.kind == "threshold" else "as believed"
     return f"right, {how}{when}"
 
 
-def _picture(one: _Compared) -> Picture | None:
+def _picture(comparison: _Compared) -> Picture | None:
     """The differences, one row each, for shares; nats have another unit."""
     rows = [
         ForestRow(
             _short(what),
-            [_figure_of(figure) for _level, other, figure in one.differences() if other == what],
+            [_figure_of(figure) for _level, other, figure in comparison.differences() if other == what],
         )
-        for what in one.wanted
+        for what in comparison.wanted
         if what.measure in (ACCURACY, PERFORMANCE, CORRECT)
     ]
     if not any(figure.value is not None for row in rows for figure in row.figures):
         return None
-    title = f"Differences between arms: {one.llm}"
+    title = f"Differences between arms: {comparison.llm}"
     return Picture.of(
-        f"arm_differences_{_plain(one.llm)}",
+        f"arm_differences_{_plain(comparison.llm)}",
         title,
-        f"Each arm of {one.found.factor} less {one.found.levels[0]}, before and after the evidence: alignment, how "
+        f"Each arm of {comparison.found.factor} less {comparison.found.levels[0]}, before and after the "
+        "evidence: alignment, how "
         "often the model is deployed and right, and how often it is right; bars are 95 % intervals between people.",
         ForestChart(
             title=title,
-            x=Axis(f"difference to {one.found.levels[0]}"),
-            series=[f"{level} less {one.found.levels[0]}" for level in one.found.levels[1:]],
+            x=Axis(f"difference to {comparison.found.levels[0]}"),
+            series=[f"{level} less {comparison.found.levels[0]}" for level in comparison.found.levels[1:]],
             rows=rows,
             mark_at=0.0,
         ),

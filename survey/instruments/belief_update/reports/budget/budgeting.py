@@ -126,7 +126,7 @@ class PlannedBudget:
 
     def sentences(self) -> list[str]:
         """One sentence for each policy, to paste into a plan or a preregistration."""
-        return [_sentence(self.config, self.costs, one) for one in self.outlooks]
+        return [_sentence(self.config, self.costs, outlook) for outlook in self.outlooks]
 
 
 def read_budget(path: Path) -> BudgetConfig:
@@ -184,7 +184,9 @@ def plan_budget(
         config=config,
         costs=costs_of(config),
         outlooks=tuple(outlooks),
-        frontier=tuple(_point(kind, value, one) for (kind, value, _design), one in zip(designs, traced, strict=True)),
+        frontier=tuple(
+            _point(kind, value, outlook) for (kind, value, _design), outlook in zip(designs, traced, strict=True)
+        ),
         left_out=left_out,
     )
 
@@ -223,15 +225,15 @@ def frontier_of(config: BudgetConfig) -> tuple[list[tuple[str, float, Design]], 
     return fitting, tuple(left_out)
 
 
-def _point(kind: str, value: float, one: PolicyOutlook) -> FrontierPoint:
-    later = sum(one.answers[1:])
+def _point(kind: str, value: float, outlook: PolicyOutlook) -> FrontierPoint:
+    later = sum(outlook.answers[1:])
     return FrontierPoint(
         kind=kind,
         value=value,
-        found=sum(one.found[1:]) / later if later else math.nan,
+        found=sum(outlook.found[1:]) / later if later else math.nan,
         # Of the total, in which the first stage's share is small and the same under every policy.
-        error=one.found_error / later if later else math.nan,
-        width=one.widths[0],
+        error=outlook.found_error / later if later else math.nan,
+        width=outlook.widths[0],
     )
 
 
@@ -277,7 +279,7 @@ def costs_of(config: BudgetConfig) -> Costs:
     )
 
 
-def _sentence(config: BudgetConfig, costs: Costs, one: PolicyOutlook) -> str:
+def _sentence(config: BudgetConfig, costs: Costs, outlook: PolicyOutlook) -> str:
     effects = {
         OUTCOME: "between evidence answered incorrectly and correctly",
         CONDITION: "between two conditions",
@@ -285,10 +287,10 @@ def _sentence(config: BudgetConfig, costs: Costs, one: PolicyOutlook) -> str:
     }
     found = ", ".join(
         f"{points(size)} {effects[name]}"
-        for name, size in zip(budget.EFFECTS, one.detectable, strict=True)
+        for name, size in zip(budget.EFFECTS, outlook.detectable, strict=True)
         if size is not None
     )
-    width = one.widths[0]
+    width = outlook.widths[0]
     precise = (
         f"the share of beliefs that change over all pairs within {points(width / 2)} (95 % interval)"
         if math.isfinite(width)
@@ -297,11 +299,13 @@ def _sentence(config: BudgetConfig, costs: Costs, one: PolicyOutlook) -> str:
     stages = len(config.study.sittings)
     return (
         f"With {costs.people} people in {stages} stage{'' if stages == 1 else 's'} of {config.study.items} items per "
-        f'person, of whom {number(costs.complete, 0)} are expected to finish, the policy "{one.name}" is expected to '
-        f"find {number(one.total, 0)} changes of belief ({number(one.per_answer)} per answer) and to estimate {precise}"
+        f'person, of whom {number(costs.complete, 0)} are expected to finish, the policy "{outlook.name}" is '
+        "expected to "
+        f"find {number(outlook.total, 0)} changes of belief ({number(outlook.per_answer)} per answer) and to "
+        f"estimate {precise}"
         + (f"; with 80 % power (two-sided, 5 %) it detects differences of {found}" if found else "")
         + f". This takes {number(costs.hours, 0)} hours of people's time and costs {number(costs.total)} "
-        f"{costs.currency}, platform fee included. (Simulated: {one.studies} studies with a stated truth, in which "
+        f"{costs.currency}, platform fee included. (Simulated: {outlook.studies} studies with a stated truth, in which "
         f"{percent(config.truth.changes_incorrect, 0)} of beliefs change after an incorrect and "
         f"{percent(config.truth.changes_correct, 0)} after a correct answer.)"
     )

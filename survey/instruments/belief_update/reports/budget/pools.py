@@ -34,15 +34,15 @@ def larger_pools(config: StudyConfig, questions: Sequence[Question]) -> list[Poo
         return []
     if any(stage.design.by == "disagreement" or stage.sittings < 2 for stage in stages):
         return []
-    found = []
+    outlooks = []
     domains = len({domain for _task, domain in kinds})
     most = min(MOST, universe_size(len(kinds)), MOST_NUMBERS // (4 + 2 * domains))
     for size in _sizes(config.candidates.size, most):
         try:
-            found.append(_outlook(config, stages, kinds, size))
+            outlooks.append(_outlook(config, stages, kinds, size))
         except DesignError:
             break
-    return found if len(found) > 1 else []
+    return outlooks if len(outlooks) > 1 else []
 
 
 def _sizes(own: int, most: int) -> Iterator[int]:
@@ -56,7 +56,7 @@ def _outlook(
     config: StudyConfig, stages: Sequence[StageConfig], kinds: list[tuple[str, str]], size: int
 ) -> PoolOutlook:
     designs = tuple(_with_as_many_at_the_top(stage.design.build(), size / config.candidates.size) for stage in stages)
-    (found,) = budget.simulate(
+    (outlook,) = budget.simulate(
         world=world_over(kinds, TruthShape()),
         setting=StudySetting(
             sittings=tuple(stage.sittings for stage in stages),
@@ -70,7 +70,7 @@ def _outlook(
         studies=STUDIES,
         seed=config.seed,
     )
-    return PoolOutlook(size=size, found=sum(found.found[1:]) / sum(found.answers[1:]))
+    return PoolOutlook(size=size, found=sum(outlook.found[1:]) / sum(outlook.answers[1:]))
 
 
 def _with_as_many_at_the_top(design: Design, times: float) -> Design:

@@ -69,7 +69,7 @@ class BudgetReport(Report):
                 return f"{study.slug}: stage {number} has one sitting, too few to simulate; {FILE}"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         config = study.config
         stages = _main_stages(config)
         kinds = kinds_of(filtered_questions(study))
@@ -79,11 +79,11 @@ class BudgetReport(Report):
         plan = BudgetConfig(
             title=study.title,
             seed=study.seed,
-            studies=given.whole("studies", lowest=2, highest=MOST_STUDIES),
+            studies=arguments.whole("studies", lowest=2, highest=MOST_STUDIES),
             bank=BankShape(name=f"{study.bank.name}@{study.bank.version}"),
             truth=TruthShape(
-                changes_incorrect=given.number("changes_incorrect", lowest=0.01, highest=0.99),
-                changes_correct=given.number("changes_correct", lowest=0.01, highest=0.99),
+                changes_incorrect=arguments.number("changes_incorrect", lowest=0.01, highest=0.99),
+                changes_correct=arguments.number("changes_correct", lowest=0.01, highest=0.99),
             ),
             study=StudyShape(
                 sittings=[stage.sittings for stage in stages],
@@ -91,24 +91,24 @@ class BudgetReport(Report):
                 candidates=min(_candidates(config), universe_size(len(kinds))),
                 holdout=config.roles.holdout,
                 controls=config.roles.controls,
-                dropout=given.number("dropout", lowest=0, highest=0.95),
+                dropout=arguments.number("dropout", lowest=0, highest=0.95),
                 minutes=config.expected_minutes,
             ),
             money=Prices(
                 currency=config.panel.currency,
                 reward=reward,
-                platform_fee=given.number("fee", lowest=0, highest=5),
+                platform_fee=arguments.number("fee", lowest=0, highest=5),
             ),
-            frontier_studies=min(FRONTIER_STUDIES, given.whole("studies", lowest=2, highest=MOST_STUDIES)),
-            frontier=list(FRONTIER[: given.whole("frontier", lowest=0, highest=len(FRONTIER))]),
+            frontier_studies=min(FRONTIER_STUDIES, arguments.whole("studies", lowest=2, highest=MOST_STUDIES)),
+            frontier=list(FRONTIER[: arguments.whole("frontier", lowest=0, highest=len(FRONTIER))]),
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )
         designs = tuple(stage.design.build() for stage in stages)
         policies = [Policy(PLANNED, designs[-1], by_stage=designs)]
         if any(stage.design.kind != "uniform" for stage in stages[1:]):
             policies.append(Policy(UNIFORM, bandit.Uniform()))
-        found = plan_budget(plan, world=world_over(kinds, plan.truth), policies=policies, jobs=1)
-        return findings(found, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
+        budget = plan_budget(plan, world=world_over(kinds, plan.truth), policies=policies, jobs=1)
+        return findings(budget, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
 
 
 def _main_stages(config: StudyConfig) -> list[StageConfig]:

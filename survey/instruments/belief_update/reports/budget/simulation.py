@@ -155,12 +155,12 @@ def simulate(
         DesignError: a policy does not fit the candidates, or the roles leave no items; with the sizes.
     """
     tasks = [(world, setting, policy, seed, number) for policy in policies for number in range(studies)]
-    found = []
+    runs = []
     for study in _run(tasks, jobs):
-        found.append(study)
+        runs.append(study)
         progress()
     return [
-        outlook(policy.name, found[place * studies : (place + 1) * studies], setting.share_that_changes(world))
+        outlook(policy.name, runs[place * studies : (place + 1) * studies], setting.share_that_changes(world))
         for place, policy in enumerate(policies)
     ]
 
@@ -263,7 +263,7 @@ def one_study(
     labels: list[NDArray[np.float64]] = []
     people: list[NDArray[np.int64]] = []
     collected: list[_Collected] = []
-    counts, found, aucs = [], [], []
+    counts, changes_found, aucs = [], [], []
     coefficients: NDArray[np.float64] | None = None
     for index, sittings in enumerate(setting.sittings):
         roles = bandit.plan_roles(
@@ -291,10 +291,12 @@ def one_study(
                 labels.append(taken.changed)
                 people.append(taken.part.cluster)
                 counts.append(at.size)
-                found.append(float(taken.expected.sum()))
+                changes_found.append(float(taken.expected.sum()))
         coefficients = _trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
         aucs.append(_auc(judged, bandit.predict_logistic(known, coefficients)))
-    return _summary(setting.share_that_changes(world), collected, counts, found, aucs, best_auc=_auc(judged, judged))
+    return _summary(
+        setting.share_that_changes(world), collected, counts, changes_found, aucs, best_auc=_auc(judged, judged)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,23 +388,23 @@ def _trained(
 
 
 def _auc(chance: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
-    found = area_under_curve(chance, scores)
-    return math.nan if found is None else found
+    area = area_under_curve(chance, scores)
+    return math.nan if area is None else area
 
 
 def _summary(
     truth: float,
     collected: Sequence[_Collected],
     counts: Sequence[int],
-    found: Sequence[float],
+    changes_found: Sequence[float],
     aucs: Sequence[float],
     *,
     best_auc: float,
 ) -> SimulatedStudy:
     values = {
-        "changed": [one.changed for one in collected],
-        "change": [one.change for one in collected],
-        "size": [np.abs(one.change) for one in collected],
+        "changed": [stage.changed for stage in collected],
+        "change": [stage.change for stage in collected],
+        "size": [np.abs(stage.change) for stage in collected],
     }
     finals = {name: _combined(collected, own, share=name == "changed") for name, own in values.items()}
     share = finals["changed"]
@@ -416,10 +418,10 @@ def _summary(
     ]
     return SimulatedStudy(
         answers=tuple(counts),
-        found=tuple(found),
+        found=tuple(changes_found),
         auc=tuple(aucs),
         best_auc=best_auc,
-        widths=tuple(math.nan if one is None else one.interval[1] - one.interval[0] for one in finals.values()),
+        widths=tuple(math.nan if final is None else final.interval[1] - final.interval[0] for final in finals.values()),
         share=math.nan if share is None else share.value,
         covered=share is not None and share.interval[0] <= truth <= share.interval[1],
         naive=float(np.concatenate(values["changed"]).mean()),
@@ -431,9 +433,9 @@ def _summary(
 def _combined(
     collected: Sequence[_Collected], values: Sequence[NDArray[np.float64]], *, share: bool
 ) -> Estimate | None:
-    parts = [one.part for one in collected]
-    found = [estimate(part, value, share=share) for part, value in zip(parts, values, strict=True)]
-    return combine(parts, found, name="", title="", unit="", naive=None).combined
+    parts = [stage.part for stage in collected]
+    estimates = [estimate(part, value, share=share) for part, value in zip(parts, values, strict=True)]
+    return combine(parts, estimates, name="", title="", unit="", naive=None).combined
 
 
 def _effect(estimate: Estimate | None) -> tuple[float, float, float]:
@@ -444,26 +446,32 @@ def _effect(estimate: Estimate | None) -> tuple[float, float, float]:
 
 
 def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float, float]:
-    parts = [one.part for one in collected]
-    found = [difference(one.part, one.changed, first=one.outcome == 1, second=one.outcome == 0) for one in collected]
-    pooled = [one.part.stage_answers(one.changed, first=one.outcome == 1, inside=one.outcome == 0) for one in collected]
-    return _effect(combine(parts, found, name="", title="", unit="", naive=None, pooled=pooled).combined)
+    parts = [stage.part for stage in collected]
+    differences = [
+        difference(stage.part, stage.changed, first=stage.outcome == 1, second=stage.outcome == 0)
+        for stage in collected
+    ]
+    pooled = [
+        stage.part.stage_answers(stage.changed, first=stage.outcome == 1, inside=stage.outcome == 0)
+        for stage in collected
+    ]
+    return _effect(combine(parts, differences, name="", title="", unit="", naive=None, pooled=pooled).combined)
 
 
 def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float, float]:
     """Two conditions, to which people are assigned in turn."""
-    parts = [one.part for one in collected]
-    found = [
-        effect(one.part, one.changed, first=one.part.cluster % 2 == 0, second=one.part.cluster % 2 == 1)
-        for one in collected
+    parts = [stage.part for stage in collected]
+    effects = [
+        effect(stage.part, stage.changed, first=stage.part.cluster % 2 == 0, second=stage.part.cluster % 2 == 1)
+        for stage in collected
     ]
-    return _effect(combine(parts, found, name="", title="", unit="", naive=None).combined)
+    return _effect(combine(parts, effects, name="", title="", unit="", naive=None).combined)
 
 
 def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float, float]:
     """Evidence against none: the items' share less the controls' share, as if different people had answered them."""
-    changed = np.concatenate([one.control_changed for one in collected])
-    cluster = np.concatenate([one.control_cluster for one in collected])
+    changed = np.concatenate([stage.control_changed for stage in collected])
+    cluster = np.concatenate([stage.control_cluster for stage in collected])
     if share is None or np.unique(cluster).size < 2:
         return math.nan, math.nan, math.nan
     without = bandit.false_change_rate(changed=changed, cluster=cluster)
@@ -483,7 +491,7 @@ def _smallest_of_evidence(collected: Sequence[_Collected], share: Estimate | Non
     smaller and its error larger, so that both work against the test. The spread that counts is therefore that of the
     difference less t errors (by the delta method), and not that of the difference alone.
     """
-    cluster = np.concatenate([one.control_cluster for one in collected])
+    cluster = np.concatenate([stage.control_cluster for stage in collected])
     people = np.unique(cluster, return_counts=True)[1]
     if share is None or people.size < 2:
         return math.nan

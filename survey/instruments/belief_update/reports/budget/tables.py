@@ -129,11 +129,18 @@ def _policies(budget: PlannedBudget) -> Table:
     )
 
 
-def _policy_row(budget: PlannedBudget, one: PolicyOutlook) -> list[Any]:
+def _policy_row(budget: PlannedBudget, outlook: PolicyOutlook) -> list[Any]:
     costs = budget.costs
     return [
-        *(one.name, one.studies, sum(one.answers), one.total, one.found_error, one.per_answer),
-        *(*one.widths, one.coverage, one.naive_bias, *one.detectable, one.auc[-1], one.best_auc),
+        *(outlook.name, outlook.studies, sum(outlook.answers), outlook.total, outlook.found_error, outlook.per_answer),
+        *(
+            *outlook.widths,
+            outlook.coverage,
+            outlook.naive_bias,
+            *outlook.detectable,
+            outlook.auc[-1],
+            outlook.best_auc,
+        ),
         *(costs.people, costs.complete, costs.hours, costs.rewards, costs.fees, costs.total, costs.currency),
     ]
 
@@ -145,9 +152,9 @@ def _stages(budget: PlannedBudget) -> Table:
         "Stage by stage",
         STAGES,
         [
-            [one.name, stage, *values]
-            for one in budget.outlooks
-            for stage, values in enumerate(zip(one.answers, one.found, one.auc, strict=True), start=1)
+            [outlook.name, stage, *values]
+            for outlook in budget.outlooks
+            for stage, values in enumerate(zip(outlook.answers, outlook.found, outlook.auc, strict=True), start=1)
         ],
         views=[
             TableView(
@@ -176,7 +183,7 @@ def _frontier(budget: PlannedBudget) -> Table:
         "frontier",
         "Between finding and estimating",
         FRONTIER,
-        [[one.kind, one.value, one.found, one.error, one.width] for one in budget.frontier],
+        [[point.kind, point.value, point.found, point.error, point.width] for point in budget.frontier],
         views=[
             TableView(title="Changes found from stage 2 on, and how wide the final 95 % interval over all pairs is")
         ],
@@ -191,7 +198,7 @@ def _pictures(budget: PlannedBudget) -> list[Picture]:
         _frontier_chart(budget.frontier),
     )
     return [
-        *([frontier] if any(math.isfinite(one.width) for one in budget.frontier) else []),
+        *([frontier] if any(math.isfinite(point.width) for point in budget.frontier) else []),
         Picture.of(
             "found",
             "Changes of belief found, expected",
@@ -257,7 +264,7 @@ def _data(budget: PlannedBudget) -> dict[str, Any]:
     return {
         "config": budget.config.model_dump(mode="json", exclude={"policies"}),
         "costs": {**vars(budget.costs), "total": budget.costs.total},
-        "policies": [vars(one) for one in budget.outlooks],
-        "frontier": [vars(one) for one in budget.frontier],
+        "policies": [vars(outlook) for outlook in budget.outlooks],
+        "frontier": [vars(point) for point in budget.frontier],
         "sentences": budget.sentences(),
     }

@@ -122,12 +122,14 @@ def _beliefs(
     belief_update_of(study)
     levels = read_condition(study, condition)
     answers = study_answers(study, levels=levels) if answered is None else answered
-    if others := [one.factor for one in shown_conditions(study) if one.factor not in levels]:
+    if others := [
+        shown_condition.factor for shown_condition in shown_conditions(study) if shown_condition.factor not in levels
+    ]:
         notes.append(f"beliefs of all levels of {', '.join(others)} together; --condition FACTOR=LEVEL takes one")
     rows = belief_rows(answers)
     return BeliefsAboutOthers(
         posterior=rows.posterior,
-        respondent=np.array([one.sitting.respondent_id for one in answers], dtype=np.int64),
+        respondent=np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
         evidence=rows.evidence,
         outcome=rows.outcome,
         target=rows.target,
@@ -143,7 +145,7 @@ def _people(study: Study) -> RealAnswers:
         )
     answers = study_answers(study)
     rows = answer_rows(answers)
-    who = np.array([one.sitting.respondent_id for one in answers], dtype=np.int64)
+    who = np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64)
     # In a repeated measurement a person can get a question again: use the first answer.
     first = np.sort(np.unique(np.stack([who, rows.question]), axis=1, return_index=True)[1])
     return RealAnswers(answerer=who[first], question=rows.question[first], correct=rows.correct[first].astype(np.int64))
@@ -168,11 +170,11 @@ def _answers_of(study: Study, models: Sequence[LanguageModel], notes: list[str])
     correct: list[float] = []
     for model in models:
         stored = ModelAnswer.objects.filter(language_model=model, question__bank=study.bank_id).by_question()
-        given = {key: stored[key] for key in sorted(asked & stored.keys())}
-        answerer += [model.pk] * len(given)
-        question += given
-        correct += given.values()
-        if missing := len(asked) - len(given):
+        stored_answers = {key: stored[key] for key in sorted(asked & stored.keys())}
+        answerer += [model.pk] * len(stored_answers)
+        question += stored_answers
+        correct += stored_answers.values()
+        if missing := len(asked) - len(stored_answers):
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(asked)} questions")
     answers = ModelAnswer.objects.filter(language_model__in=models, question__bank=study.bank_id)
     counts = unreadable_by_model(answers, questions=asked)

@@ -91,20 +91,20 @@ def expectations(
     Raises:
         ValueError: no belief, or none that any answerer matches.
     """
-    found = matched(name, beliefs, answers)
-    places, place = np.unique(found.belief, return_inverse=True)
+    matches = matched(name, beliefs, answers)
+    places, place = np.unique(matches.belief, return_inverse=True)
     place = place.reshape(-1)
-    shared = np.bincount(place, weights=found.chance, minlength=len(places))
-    weight = beliefs.weight[found.belief] * found.chance / shared[place]
-    stated = beliefs.posterior[found.belief] / 100
-    given = np.concatenate([stated, 1 - stated])
-    happened = np.concatenate([weight * found.correct, weight * (1 - found.correct)])
-    as_stated, floored = log_score(given, happened), log_score(given, happened, floor=FLOOR)
+    shared = np.bincount(place, weights=matches.chance, minlength=len(places))
+    weight = beliefs.weight[matches.belief] * matches.chance / shared[place]
+    stated = beliefs.posterior[matches.belief] / 100
+    probabilities = np.concatenate([stated, 1 - stated])
+    happened = np.concatenate([weight * matches.correct, weight * (1 - matches.correct)])
+    as_stated, floored = log_score(probabilities, happened), log_score(probabilities, happened, floor=FLOOR)
     if as_stated is None or floored is None:  # Every belief has an answerer, whose chances are above 0.
         raise ValueError("posterior: there is no belief")
     of_belief = np.concatenate([place, place])
     interval = log_score_interval(
-        _of_each(of_belief, np.maximum(given, FLOOR), happened),
+        _of_each(of_belief, np.maximum(probabilities, FLOOR), happened),
         np.bincount(of_belief, weights=happened),
         cluster=(beliefs.respondent[places], beliefs.target[places]),
         rng=rng,
@@ -114,15 +114,15 @@ def expectations(
         name=name,
         beliefs=len(places),
         respondents=len(np.unique(beliefs.respondent[places])),
-        answerers=len(np.unique(found.answerer)),
+        answerers=len(np.unique(matches.answerer)),
         as_stated=as_stated,
-        certain_and_wrong=float(happened[given == 0].sum() / happened.sum()),
+        certain_and_wrong=float(happened[probabilities == 0].sum() / happened.sum()),
         floored=floored,
         interval=None if interval is None else (perplexity_of(interval[0]), perplexity_of(interval[1])),
     )
 
 
-def _of_each(belief: np.ndarray, given: Floats, weight: Floats) -> Floats:
+def _of_each(belief: np.ndarray, probability: Floats, weight: Floats) -> Floats:
     """One probability a belief that costs as much as those of all its answerers: their geometric mean."""
-    losses = np.bincount(belief, weights=-weight * np.log(given)) / np.bincount(belief, weights=weight)
+    losses = np.bincount(belief, weights=-weight * np.log(probability)) / np.bincount(belief, weights=weight)
     return np.exp(-losses)

@@ -125,8 +125,8 @@ def calibration(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) ->
     Raises:
         ValueError: no belief, or none that any answerer matches.
     """
-    found = matched(name, beliefs, answers)
-    return CalibrationLine(name, tuple(_region(beliefs, found, lower, upper) for lower, upper in REGIONS))
+    matches = matched(name, beliefs, answers)
+    return CalibrationLine(name, tuple(_region(beliefs, matches, lower, upper) for lower, upper in REGIONS))
 
 
 def matched(name: str, beliefs: BeliefsAboutOthers, answers: RealAnswers) -> Matches:
@@ -164,10 +164,10 @@ def region_of(posterior: Floats, lower: int, upper: int) -> NDArray[np.bool_]:
     return inside
 
 
-def _region(beliefs: BeliefsAboutOthers, found: Matches, lower: int, upper: int) -> RegionAccuracy:
-    inside = region_of(beliefs.posterior[found.belief], lower, upper)
-    belief, answerer, correct = found.belief[inside], found.answerer[inside], found.correct[inside]
-    chance = found.chance[inside]
+def _region(beliefs: BeliefsAboutOthers, matches: Matches, lower: int, upper: int) -> RegionAccuracy:
+    inside = region_of(beliefs.posterior[matches.belief], lower, upper)
+    belief, answerer, correct = matches.belief[inside], matches.answerer[inside], matches.correct[inside]
+    chance = matches.chance[inside]
     places, place = np.unique(belief, return_inverse=True)
     shared = np.bincount(place.reshape(-1), weights=chance, minlength=len(places))
     respondent, target = beliefs.respondent[belief], beliefs.target[belief]

@@ -67,9 +67,9 @@ def composed(study: Study, condition: Sequence[str] = ()) -> ComposedStudy:
         HunchError: there is no such condition.
     """
     answers = step_answers(study, condition)
-    found = [compose(answers, clip=clip) for clip in CLIPS]
+    compositions = [compose(answers, clip=clip) for clip in CLIPS]
     in_points = compose(answers, in_points=True)
-    by_clip = [one for one in found if one is not None]
+    by_clip = [composition for composition in compositions if composition is not None]
     if len(by_clip) < len(CLIPS) or in_points is None:
         raise StateRefused(
             f"{study.slug}: fewer than {FEWEST_ITEMS} items have two people for each evidence question who saw it "
@@ -106,30 +106,34 @@ def step_answers(study: Study, condition: Sequence[str] = ()) -> StepAnswers:
     weight_of = answer_weights(study, levels)
     rows = counting(study.main_stages()).select_related("sitting", "slot__item").order_by("slot__stage", "slot__number")
     rows = rows.prefetch_related(*relations_of(study))
-    answers = [one for one in rows.iterator(AT_ONCE) if one.pk in weight_of and has_levels(one, levels)]
+    answers = [row for row in rows.iterator(AT_ONCE) if row.pk in weight_of and has_levels(row, levels)]
     instrument = instruments.of_study(study)
     instrument.read_labels([answer.slot.item for answer in answers], answers)
     steps = instrument.options.evidence_questions
-    whole = [one for one in answers if len(beliefs_of(one).steps) == steps and beliefs_of(one).prior is not None]
+    whole = [
+        answer for answer in answers if len(beliefs_of(answer).steps) == steps and beliefs_of(answer).prior is not None
+    ]
     if not whole:
         under = " under this condition" if condition else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet in a stage that stands for all items")
-    return _as_arrays(whole, np.array([weight_of[one.pk] for one in whole]), steps)
+    return _as_arrays(whole, np.array([weight_of[answer.pk] for answer in whole]), steps)
 
 
 def _as_arrays(answers: Sequence[Assignment], weights: np.ndarray, steps: int) -> StepAnswers:
     items = {answer.slot.item_id: answer.slot.item for answer in answers}
     place = {key: number for number, key in enumerate(items)}
-    people = {key: number for number, key in enumerate(dict.fromkeys(one.sitting.respondent_id for one in answers))}
+    people = {
+        key: number for number, key in enumerate(dict.fromkeys(answer.sitting.respondent_id for answer in answers))
+    }
     beliefs = [beliefs_of(answer) for answer in answers]
     item = np.array([place[answer.slot.item_id] for answer in answers], dtype=np.int64)
     return StepAnswers(
         item=item,
         person=np.array([people[answer.sitting.respondent_id] for answer in answers], dtype=np.int64),
-        order=np.array([[at - 1 for at, _after in one.steps] for one in beliefs], dtype=np.int64),
+        order=np.array([[at - 1 for at, _after in belief.steps] for belief in beliefs], dtype=np.int64),
         belief=np.array(
-            [[one.prior, *(after for _at, after in one.steps)] for one in beliefs], dtype=np.float64
+            [[belief.prior, *(after for _at, after in belief.steps)] for belief in beliefs], dtype=np.float64
         ).reshape(-1, steps + 1),
         weight=np.bincount(item, weights=weights, minlength=len(items)).astype(np.float64),
-        correct=np.array([[step.correct for step in one.pair.steps] for one in items.values()], dtype=bool),
+        correct=np.array([[step.correct for step in item.pair.steps] for item in items.values()], dtype=bool),
     )

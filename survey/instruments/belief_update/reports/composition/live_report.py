@@ -45,7 +45,7 @@ HIDDEN = "The study is blind and the order of the evidence is a condition, so th
 class StepsLiveReport(Report):
     """How many answers there are to how many items, whether these are enough, and how beliefs move at each step."""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         counting_answers = counting(study.main_stages()).order_by()
         stated = Belief.objects.filter(response__assignment__in=counting_answers.values("pk")).order_by()
         given_by: defaultdict[int, list[tuple[str, int, int | None]]] = defaultdict(list)
@@ -113,7 +113,7 @@ def _by_step(rows: list[tuple[int, int, int, Beliefs, Any]]) -> list[list[Any]]:
             sum(own) / len(own),
             sum(change == 0 for change in own) / len(own),
         ]
-        for (step, correct), own in sorted(changes.items(), key=lambda one: (one[0][0], not one[0][1]))
+        for (step, correct), own in sorted(changes.items(), key=lambda entry: (entry[0][0], not entry[0][1]))
     ]
 
 

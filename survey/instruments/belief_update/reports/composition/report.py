@@ -74,10 +74,10 @@ class CompositionReport(Report):
             return f"{study.slug}: is blind, and the order of the evidence is a condition; unblind it first"
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         if problem := self.obstacle(study):
             raise StateRefused(problem)
-        found = composed(study, given["condition"])
+        found = composed(study, arguments["condition"])
         main, figures = found.main, _figures(found)
         return Findings(
             title=f"How evidence adds up: {study.title}",
@@ -89,44 +89,47 @@ class CompositionReport(Report):
         )
 
 
-def _lines(found: ComposedStudy) -> list[str]:
-    main, answers = found.main, found.answers
-    none, all_ = found.ends
-    says = next(way.says for way in WAYS if way.name == found.best)
-    aim = 1.0 if found.bayes is None else found.bayes
-    verdict = "holds" if found.as_bayes else "does not hold"
+def _lines(composition: ComposedStudy) -> list[str]:
+    main, answers = composition.main, composition.answers
+    none, all_ = composition.ends
+    says = next(way.says for way in WAYS if way.name == composition.best)
+    aim = 1.0 if composition.bayes is None else composition.bayes
+    verdict = "holds" if composition.as_bayes else "does not hold"
     return [
         f"{counted(main.answers, 'answer')} of {counted(main.people, 'person', 'people')} to "
         f"{counted(main.items, 'item')} with {answers.steps} evidence questions.",
         f"The whole change is {main.slope} times the sum of the single changes, in log-odds. People "
         f"who follow Bayes’ rule, with beliefs like these, would have {number(aim, 3)}; the interval {verdict} that.",
-        f"What fits best: {TITLES[found.best]} ({says}).",
+        f"What fits best: {TITLES[composition.best]} ({says}).",
         f"{percent(none)} of all stated beliefs are 0, and {percent(all_)} are 100.",
     ]
 
 
-def _rows(found: ComposedStudy) -> list[tuple[float | None, str, str, Figure]]:
+def _rows(composition: ComposedStudy) -> list[tuple[float | None, str, str, Figure]]:
     rows: list[tuple[float | None, str, str, Figure]] = []
-    for one in found.by_clip:
-        rows.append((one.clip, "slope on the sum of single changes", "log-odds", one.slope))
-        rows += [(one.clip, f"weight of step {step}", "log-odds", weight) for step, weight in enumerate(one.weights, 1)]
-        rows.append((one.clip, "weight of the last step less the first", "log-odds", one.recency))
-    clip = found.main.clip
-    first, second = found.halves
-    points = found.in_points
+    for clipped in composition.by_clip:
+        rows.append((clipped.clip, "slope on the sum of single changes", "log-odds", clipped.slope))
+        rows += [
+            (clipped.clip, f"weight of step {step}", "log-odds", weight)
+            for step, weight in enumerate(clipped.weights, 1)
+        ]
+        rows.append((clipped.clip, "weight of the last step less the first", "log-odds", clipped.recency))
+    clip = composition.main.clip
+    first, second = composition.halves
+    points = composition.in_points
     return [
         *rows,
-        (clip, "slope of people who follow Bayes’ rule, with these beliefs", "log-odds", Figure(found.bayes)),
+        (clip, "slope of people who follow Bayes’ rule, with these beliefs", "log-odds", Figure(composition.bayes)),
         (clip, "slope, single changes of the first half of the people", "log-odds", Figure(first)),
         (clip, "slope, single changes of the second half", "log-odds", Figure(second)),
-        (clip, "slope without parting the people", "log-odds", Figure(found.main.naive)),
+        (clip, "slope without parting the people", "log-odds", Figure(composition.main.naive)),
         (None, "slope on the sum of single changes", "points", points.slope),
         *((None, f"weight of step {step}", "points", weight) for step, weight in enumerate(points.weights, 1)),
-        (clip, "order effect: a correct answer last less an incorrect one last", "log-odds", found.order[0]),
-        (None, "order effect: a correct answer last less an incorrect one last", "points", found.order[1]),
-        (clip, "scale on which full changes add: 1 log-odds, 0 points", "both", found.shape),
-        (None, "share of 0", "share", Figure(found.ends[0], unit="share")),
-        (None, "share of 100", "share", Figure(found.ends[1], unit="share")),
+        (clip, "order effect: a correct answer last less an incorrect one last", "log-odds", composition.order[0]),
+        (None, "order effect: a correct answer last less an incorrect one last", "points", composition.order[1]),
+        (clip, "scale on which full changes add: 1 log-odds, 0 points", "both", composition.shape),
+        (None, "share of 0", "share", Figure(composition.ends[0], unit="share")),
+        (None, "share of 100", "share", Figure(composition.ends[1], unit="share")),
     ]
 
 
@@ -141,20 +144,20 @@ def _figures(found: ComposedStudy) -> Table:
     )
 
 
-def _ways(found: ComposedStudy) -> Table:
+def _ways(composition: ComposedStudy) -> Table:
     says = {way.name: way.says for way in WAYS}
     rows = [
         [
-            TITLES[one.name],
-            says[one.name],
-            "points" if one.name == "additive" else "log-odds",
-            one.distance,
-            one.penalty,
-            one.kept,
-            one.explained,
-            int(one.name == found.best),
+            TITLES[fit.name],
+            says[fit.name],
+            "points" if fit.name == "additive" else "log-odds",
+            fit.distance,
+            fit.penalty,
+            fit.kept,
+            fit.explained,
+            int(fit.name == composition.best),
         ]
-        for one in found.fits
+        for fit in composition.fits
     ]
     return Table(
         "composition_ways",
@@ -194,13 +197,14 @@ def _chart(found: ComposedStudy) -> ForestChart:
     )
 
 
-def _notes(found: ComposedStudy) -> list[str]:
+def _notes(composition: ComposedStudy) -> list[str]:
     notes = [METHOD, ENDS]
-    if found.left_out:
+    if composition.left_out:
         notes.append(
-            f"Left out: {counted(found.left_out, 'item')}, in which not every evidence question came first for two."
+            f"Left out: {counted(composition.left_out, 'item')}, in which not every evidence question came "
+            "first for two."
         )
-    if found.ends[0] + found.ends[1] > 0.05:
+    if composition.ends[0] + composition.ends[1] > 0.05:
         notes.append(
             "Many beliefs are 0 or 100, which have no log-odds: compare the figures of the three clips before you "
             "trust one."
@@ -224,12 +228,12 @@ def _data(found: ComposedStudy, figures: Table) -> Mapping[str, Any]:
         "figures": figures.records(),
         "ways": [
             {
-                "way": one.name,
-                "distance": one.distance,
-                "penalty": one.penalty,
-                "parameter": one.kept,
-                "explained": one.explained,
+                "way": fit.name,
+                "distance": fit.distance,
+                "penalty": fit.penalty,
+                "parameter": fit.kept,
+                "explained": fit.explained,
             }
-            for one in found.fits
+            for fit in found.fits
         ],
     }

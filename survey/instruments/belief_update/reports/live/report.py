@@ -33,19 +33,19 @@ class LiveReport(Report):
 
     # No obstacle: whether answers count would be asked of the database for every list of reports. `make` says it.
 
-    def make(self, study: Study, given: Given) -> Findings:
-        answers = live_answers(study, given["condition"])
+    def make(self, study: Study, arguments: Given) -> Findings:
+        answers = live_answers(study, arguments["condition"])
         if not len(answers):
-            under = " under this condition" if given["condition"] else ""
+            under = " under this condition" if arguments["condition"] else ""
             raise StateRefused(f"{study.slug}: no answer{under} counts yet")
         figures = [
             live_figures.histograms(answers),
             live_figures.changed_by_stage(answers),
-            live_figures.areas_by_stage(list(_areas(study, given["condition"]))),
+            live_figures.areas_by_stage(list(_areas(study, arguments["condition"]))),
             live_figures.lift_by_stage(answers, study.seed),
             *live_figures.judged(answers),
         ]
-        shown = [figure for figure in figures if figure.table.rows]
+        shown_figures = [figure for figure in figures if figure.table.rows]
         people = len(np.unique(answers.respondent))
         return Findings(
             title=f"Live figures: {study.title}",
@@ -53,8 +53,8 @@ class LiveReport(Report):
                 f"{len(answers)} answers of {people} people count so far; "
                 f"{percent(answers.changed.mean())} of them changed by more than {answers.threshold} points."
             ],
-            tables=[figure.table for figure in shown],
-            pictures=[picture for figure in shown for picture in figure.pictures],
+            tables=[figure.table for figure in shown_figures],
+            pictures=[picture for figure in shown_figures for picture in figure.pictures],
             notes=_missing(figures),
             data={"answers": len(answers), "people": people, "changed": float(answers.changed.mean())},
         )
@@ -86,8 +86,8 @@ def live_answers(study: Study, condition: Sequence[str] = ()) -> LiveAnswers:
     for answer, kind, value in stated.values_list("response__assignment", "kind", "value").iterator(5000):
         beliefs.setdefault(answer, {})[kind] = value
     rows = counted.order_by("slot__stage__index", "slot__number").values_list(*COLUMNS)
-    found = [row for row in rows.iterator(5000) if row[5] is not None and len(beliefs.get(row[0], ())) == 2]
-    columns = list(zip(*found, strict=True)) or [()] * len(COLUMNS)
+    complete = [row for row in rows.iterator(5000) if row[5] is not None and len(beliefs.get(row[0], ())) == 2]
+    columns = list(zip(*complete, strict=True)) or [()] * len(COLUMNS)
     inclusion, pool = (np.array(columns[place], dtype=np.float64) for place in (6, 7))
     return LiveAnswers(
         stage=np.array(columns[1], dtype=np.int64),

@@ -320,18 +320,18 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
     inside = answers.drawn & np.isfinite(answers.score)
     if not inside.any():
         return
-    given = answers.changed[inside], answers.score[inside]
+    columns = answers.changed[inside], answers.score[inside]
     try:
-        bins = evaluation.calibration(*given, sample_weight=answers.weight[inside])
-        ranks = evaluation.rank_curve(*given, sample_weight=answers.weight[inside])
+        bins = evaluation.calibration(*columns, sample_weight=answers.weight[inside])
+        ranks = evaluation.rank_curve(*columns, sample_weight=answers.weight[inside])
     except PredictorError:  # What the stage was planned by is no chance of a change.
         return
     rows: list[list[Any]] = [
         [place, part["n"], part["predicted"], Figure.between(part["observed"], part["interval"])]
         for place, part in enumerate(bins["bins"], start=1)
     ]
-    points = [(one["predicted"], one["observed"]) for one in bins["bins"]]
-    ends = [(one["interval"][0], one["interval"][1]) for one in bins["bins"]]
+    points = [(entry["predicted"], entry["observed"]) for entry in bins["bins"]]
+    ends = [(entry["interval"][0], entry["interval"][1]) for entry in bins["bins"]]
     diagonal = Line("predicted as observed", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
     lines = [Line("answers", points, ends), diagonal]
     error = bins["expected_calibration_error"]
@@ -350,8 +350,8 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
     ]
     line = Line(
         "answers",
-        [(one["rank"], one["observed"]) for one in ranks],
-        [(one["interval"][0], one["interval"][1]) for one in ranks],
+        [(rank["rank"], rank["observed"]) for rank in ranks],
+        [(rank["interval"][0], rank["interval"][1]) for rank in ranks],
     )
     x = Axis("rank of the prediction", includes=(0.0, 1.0))
     words = "; ".join(f"rank {number(part['rank'])}: {percent(part['observed'], 0)}" for part in ranks)

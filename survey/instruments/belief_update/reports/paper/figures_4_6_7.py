@@ -120,19 +120,19 @@ def figure_4(
     rows: list[list[Any]] = []
     known = unreadable or {}
     lines = []
-    for one in models:
+    for model in models:
         points = []
         for place, (least, words) in enumerate(rises.least):
-            inside = (one.rise >= least) & (one.weight > 0)
+            inside = (model.rise >= least) & (model.weight > 0)
             if not inside.any():
                 continue
-            value = float(np.average(one.wrong[inside], weights=one.weight[inside]))
-            ends = share_over_people(one.wrong, one.weight, one.respondent, inside)
+            value = float(np.average(model.wrong[inside], weights=model.weight[inside]))
+            ends = share_over_people(model.wrong, model.weight, model.respondent, inside)
             share = replace(as_figure(value, ends), unit="share")
-            rows.append(["share", one.llm, words, int(inside.sum()), share, *[None] * 4, known.get(one.llm)])
+            rows.append(["share", model.llm, words, int(inside.sum()), share, *[None] * 4, known.get(model.llm)])
             points.append((place, value, ends))
         if points:
-            lines.append(Line(one.llm, [(x, y) for x, y, _ in points], [(low, high) for _, _, (low, high) in points]))
+            lines.append(Line(model.llm, [(x, y) for x, y, _ in points], [(low, high) for _, _, (low, high) in points]))
     if not lines:
         raise ValueError("no language model was right on an evidence question and has answered the target too")
     rows += [["pair", one.llm, None, one.n, one.rise, *one.texts, *one.tasks, known.get(one.llm)] for one in pairs]
@@ -170,15 +170,15 @@ def figure_6(pairs: Mapping[int, ScoredPairs], note: str, *, most: int = EXTREME
     rows: list[list[Any]] = []
     lines, views = [], []
     for outcome, words in OUTCOMES.items():
-        found = pairs.get(outcome)
-        if found is None or not len(found.score):
+        of_outcome = pairs.get(outcome)
+        if of_outcome is None or not len(of_outcome.score):
             continue
-        order = np.argsort(-found.score, kind="stable")
+        order = np.argsort(-of_outcome.score, kind="stable")
         for which, places in (("highest", order), ("lowest", order[::-1])):
             chosen = places[:most].tolist()
-            points = list(enumerate(found.score[chosen].tolist(), start=1))
+            points = list(enumerate(of_outcome.score[chosen].tolist(), start=1))
             rows += [
-                [outcome, which, number, len(order), score, *found.texts(place)]
+                [outcome, which, number, len(order), score, *of_outcome.texts(place)]
                 for (number, score), place in zip(points, chosen, strict=True)
             ]
             lines.append(Line(f"{which}, {words}", points))

@@ -110,13 +110,13 @@ def pieces_from(
 
 def _table_1(measured: Measured) -> Piece:
     rows: dict[str, dict[tuple[str, str], Figure]] = {}
-    for name, one in measured.found["metrics"].items():
+    for name, figures in measured.found["metrics"].items():
         rows[name] = {}
-        values: Mapping[str, Mapping[str, float | None]] = {"nll": one["nll"], "auc": one["auc"]}
-        ends: Mapping[str, Mapping[str, Any]] = {"nll": one["intervals"]["nll"], "auc": one["intervals"]["auc"]}
+        values: Mapping[str, Mapping[str, float | None]] = {"nll": figures["nll"], "auc": figures["auc"]}
+        ends: Mapping[str, Mapping[str, Any]] = {"nll": figures["intervals"]["nll"], "auc": figures["intervals"]["auc"]}
         for metric in METRICS:
             for part in PARTS:
-                rows[name][metric, part] = as_figure(values[metric][part], ends[metric][part], one["n"])
+                rows[name][metric, part] = as_figure(values[metric][part], ends[metric][part], figures["n"])
     rows |= {name: {} for name in measured.failures}
     reasons = "".join(f" Not measured: {reason}." for reason in measured.failures.values())
     note = f"{measured.found['n']} test rows; intervals are over pairs. {ON_TEST_FILE}{_repeats(measured)}{reasons}"
@@ -143,34 +143,36 @@ def _groups(measured: Measured, name: str) -> Piece:
 def _scored(sample: Sample | None) -> tuple[Sample, dict[int, ScoredPairs]]:
     if sample is None:
         raise HunchError("no pairs with two predictions are given: --sample FILE")
-    given = sample
+    scored = sample
 
     def texts(place: int) -> tuple[str, str]:
-        return plain_text(given.evidence[place][1]), plain_text(given.target[place][1])
+        return plain_text(scored.evidence[place][1]), plain_text(scored.target[place][1])
 
-    return given, {
-        1: ScoredPairs(given.change_if_correct, texts),
-        0: ScoredPairs(given.change_if_incorrect, texts),
+    return scored, {
+        1: ScoredPairs(scored.change_if_correct, texts),
+        0: ScoredPairs(scored.change_if_incorrect, texts),
     }
 
 
 def _figure_2(sample: Sample | None) -> Piece:
-    given, pairs = _scored(sample)
+    scored, pairs = _scored(sample)
     note = (
-        f"{len(given)} pairs of {Path(given.file).name}, each under both outcomes, with the predictions as given; the "
+        f"{len(scored)} pairs of {Path(scored.file).name}, each under both outcomes, with the predictions as "
+        "given; the "
         "paper has 10,000. Intervals are of the mean over such pairs."
     )
-    note = " ".join([note, *_sentences(given.notes)])
+    note = " ".join([note, *_sentences(scored.notes)])
     return figure_2(pairs, note)
 
 
 def _figure_6(sample: Sample | None) -> Piece:
-    given, pairs = _scored(sample)
+    scored, pairs = _scored(sample)
     note = (
-        f"{len(given)} pairs of {Path(given.file).name}, each under both outcomes, with the predictions as given; the "
+        f"{len(scored)} pairs of {Path(scored.file).name}, each under both outcomes, with the predictions as "
+        "given; the "
         "paper has 10,000. The prediction of one pair has no interval over pairs."
     )
-    note = " ".join([note, *_sentences(given.notes)])
+    note = " ".join([note, *_sentences(scored.notes)])
     return figure_6(pairs, note)
 
 

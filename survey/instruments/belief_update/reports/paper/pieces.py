@@ -284,9 +284,9 @@ def group_table(
     for groups in groupings:
         areas = auc_by_group(labels, scores, groups, sample_weight=weights)
         left_out += areas["too_small"] + areas["one_class"]
-        for group, one in areas["groups"].items():
+        for group, group_area in areas["groups"].items():
             inside = np.array([own == group for own in groups], dtype=bool) & (weights > 0)
-            area = _area_of(labels[inside], scores[inside], weights[inside], cluster[inside], one["auc"])
+            area = _area_of(labels[inside], scores[inside], weights[inside], cluster[inside], group_area["auc"])
             rows.append([*_tasks(group), area.answers, area, paper.get(_tasks(group))])
     if not rows:
         raise ValueError("no group has five rows and both labels")
@@ -309,10 +309,10 @@ def _area_of(
     value: float,
 ) -> Figure:
     rng = np.random.default_rng(0)
-    found = evaluate_with_intervals(
+    evaluation = evaluate_with_intervals(
         labels, scores, sample_weight=weights, cluster=cluster, rng=rng, samples=GROUP_SAMPLES
     )
-    return as_figure(value, found["intervals"]["auc"]["overall"], len(labels))
+    return as_figure(value, evaluation["intervals"]["auc"]["overall"], len(labels))
 
 
 # Figures
@@ -333,15 +333,15 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
     lines = []
     edges = np.linspace(0, 1, 21)
     for outcome, words in OUTCOMES.items():
-        found = pairs.get(outcome)
-        if found is None or not len(found.score):
+        of_outcome = pairs.get(outcome)
+        if of_outcome is None or not len(of_outcome.score):
             continue
-        score, n = found.score, len(found.score)
+        score, n = of_outcome.score, len(of_outcome.score)
         mean, error = float(score.mean()), float(score.std(ddof=1)) / n**0.5 if n > 1 else 0.0
         ends = bandit.student_interval(mean, error, n - 1, within=(0.0, 1.0)) if n > 1 else None
         rows.append([outcome, words, "mean", n, as_figure(mean, ends), PAPER_PREDICTED[outcome], None, None])
         for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):
-            rows.append([outcome, words, which, n, Figure(score[place]), None, *found.texts(place)])
+            rows.append([outcome, words, which, n, Figure(score[place]), None, *of_outcome.texts(place)])
         share = np.histogram(score, bins=edges)[0] / n
         lines.append(Line(words, list(zip(((edges[:-1] + edges[1:]) / 2).tolist(), share.tolist(), strict=True))))
     if not lines:
@@ -374,28 +374,28 @@ class FirstStage:
     weight: NDArray[np.float64]
 
 
-def figure_3_left(found: FirstStage) -> Piece:
+def figure_3_left(stage: FirstStage) -> Piece:
     """The distribution of changes."""
     edges = [*np.arange(-100, 0, 20).tolist(), 0, 0, *np.arange(20, 101, 20).tolist()]
-    rows = _distribution("change", found.posterior - found.prior, edges, found)
-    return _distribution_piece("figure3_left", "Changes of belief after the first stage", {"change": rows}, found)
+    rows = _distribution("change", stage.posterior - stage.prior, edges, stage)
+    return _distribution_piece("figure3_left", "Changes of belief after the first stage", {"change": rows}, stage)
 
 
-def figure_5(found: FirstStage) -> Piece:
+def figure_5(stage: FirstStage) -> Piece:
     """The distributions of prior and posterior beliefs, and of their difference."""
     beliefs = np.arange(0, 101, 10).tolist()
     changes = [*np.arange(-100, 0, 20).tolist(), 0, 0, *np.arange(20, 101, 20).tolist()]
     rows = {
-        "prior": _distribution("prior", found.prior, beliefs, found),
-        "posterior": _distribution("posterior", found.posterior, beliefs, found),
-        "change": _distribution("change", found.posterior - found.prior, changes, found),
+        "prior": _distribution("prior", stage.prior, beliefs, stage),
+        "posterior": _distribution("posterior", stage.posterior, beliefs, stage),
+        "change": _distribution("change", stage.posterior - stage.prior, changes, stage),
     }
-    return _distribution_piece("figure5", "Beliefs and changes after the first stage", rows, found)
+    return _distribution_piece("figure5", "Beliefs and changes after the first stage", rows, stage)
 
 
-def _distribution(what: str, values: NDArray[np.float64], edges: Sequence[float], found: FirstStage) -> list[list[Any]]:
+def _distribution(what: str, values: NDArray[np.float64], edges: Sequence[float], stage: FirstStage) -> list[list[Any]]:
     """The weighted share of each bin, with an interval over respondents. A bin of no width is exactly its value."""
-    probability = found.weight.min() / found.weight
+    probability = stage.weight.min() / stage.weight
     rows = []
     for low, high in pairwise(edges):
         if low == high:
@@ -404,15 +404,15 @@ def _distribution(what: str, values: NDArray[np.float64], edges: Sequence[float]
             inside = (values < high) & (values >= low) if high <= 0 else (values > low) & (values <= high)
         else:
             inside = (values >= low) & ((values < high) if high < edges[-1] else (values <= high))
-        share = bandit.hajek(values=inside.astype(float), probability=probability, cluster=found.respondent, share=True)
+        share = bandit.hajek(values=inside.astype(float), probability=probability, cluster=stage.respondent, share=True)
         ends = share.interval if share.n_clusters > 1 and np.isfinite(share.interval).all() else (None, None)
         rows.append([what, low, high, int(inside.sum()), Figure.between(share.value, ends)])
     return rows
 
 
-def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]]], found: FirstStage) -> Piece:
-    people = len(np.unique(found.respondent))
-    note = f"{len(found.prior)} answers of {people} people, by the design's weights; intervals are over people."
+def _distribution_piece(name: str, title: str, rows: Mapping[str, list[list[Any]]], stage: FirstStage) -> Piece:
+    people = len(np.unique(stage.respondent))
+    note = f"{len(stage.prior)} answers of {people} people, by the design's weights; intervals are over people."
     if people < FEWEST:
         note += f" {people} people are too few for the intervals to be reliable."
     panels = {
@@ -446,15 +446,15 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
     is known whose answers they are, the bands take answers of one person as dependent."""
     rows: list[list[Any]] = []
     drawn_lines = []
-    for one in lines:
-        points = rank_curve(one.labels, one.scores, sample_weight=one.weights)
-        for point, ends in zip(points, _bands_over_people(one), strict=False):
+    for line in lines:
+        points = rank_curve(line.labels, line.scores, sample_weight=line.weights)
+        for point, ends in zip(points, _bands_over_people(line), strict=False):
             point["interval"] = ends
         for p in points:
-            rows.append([one.name, p["rank"], p["n"], as_figure(p["observed"], p["interval"])])
+            rows.append([line.name, p["rank"], p["n"], as_figure(p["observed"], p["interval"])])
         drawn_lines.append(
             Line(
-                f"{one.name} (n = {len(one.labels)})",
+                f"{line.name} (n = {len(line.labels)})",
                 [(100 * point["rank"], point["observed"]) for point in points],
                 [(point["interval"][0], point["interval"][1]) for point in points],
             )
@@ -470,16 +470,16 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
     )
 
 
-def _bands_over_people(one: Ranked) -> Iterator[list[float]]:
+def _bands_over_people(ranked: Ranked) -> Iterator[list[float]]:
     """The interval of each point; nothing where it is not known whose answers they are. Without two people in a point
     its ends are NaN."""
-    if one.respondent is None:
+    if ranked.respondent is None:
         return
-    weights = np.ones(len(one.labels)) if one.weights is None else one.weights
-    for rows in rows_by_rank(one.scores, weights):
-        inside = np.zeros(len(one.labels), dtype=bool)
+    weights = np.ones(len(ranked.labels)) if ranked.weights is None else ranked.weights
+    for rows in rows_by_rank(ranked.scores, weights):
+        inside = np.zeros(len(ranked.labels), dtype=bool)
         inside[rows] = True
-        yield share_over_people(one.labels, weights, one.respondent, inside)
+        yield share_over_people(ranked.labels, weights, ranked.respondent, inside)
 
 
 def share_over_people(
@@ -491,21 +491,21 @@ def share_over_people(
     """The 95 % interval of a weighted mean of values in [0, 1] over the rows `inside`, which allows any dependence
     between the answers of a person. Wilson's, at the effective number of answers, where the values are 0 and 1 and one
     of them is rare. NaN without two people. All arguments are (n,)."""
-    kept = weights > 0
-    if len(np.unique(respondent[inside & kept])) < 2:
+    weighted = weights > 0
+    if len(np.unique(respondent[inside & weighted])) < 2:
         return [float("nan"), float("nan")]
-    found = bandit.hajek(
-        values=values[kept],
-        probability=weights[kept].min() / weights[kept],
-        cluster=respondent[kept],
-        domain=inside[kept],
+    estimate = bandit.hajek(
+        values=values[weighted],
+        probability=weights[weighted].min() / weights[weighted],
+        cluster=respondent[weighted],
+        domain=inside[weighted],
         share=bool(np.isin(values[inside], (0, 1)).all()),
     )
-    return [min(1.0, max(0.0, end)) for end in found.interval]
+    return [min(1.0, max(0.0, end)) for end in estimate.interval]
 
 
 def _band(ends: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
-    return [(low, high) for low, high in ends] if all(one[0] is not None for one in ends) else []
+    return [(low, high) for low, high in ends] if all(end[0] is not None for end in ends) else []
 
 
 def drawn(name: str, title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> Picture:
@@ -536,7 +536,7 @@ def findings(title: str, pieces: Sequence[Piece], notes: Sequence[str] = ()) -> 
         pictures=[piece.picture for piece in pieces if piece.picture is not None],
         files=[*files, ReportFile("index.html", partial(str.encode, page))],
         notes=[*notes, *missing],
-        data={"pieces": [{"name": one.name, "title": one.title, "missing": one.missing} for one in pieces]},
+        data={"pieces": [{"name": piece.name, "title": piece.title, "missing": piece.missing} for piece in pieces]},
     )
 
 

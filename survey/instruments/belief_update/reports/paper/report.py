@@ -27,9 +27,9 @@ class PaperReport(Report):
     def obstacle(self, study: Study) -> str:
         return releasing.obstacle(study)
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         if not frozen_stages(study):
             raise StateRefused(f"{study.slug}: no stage is frozen yet; close one and wait until it is frozen")
-        people = given.one("people_study")
+        people = arguments.one("people_study")
         pieces = pieces_of(study, people_study=find_study(people) if people else None)
         return findings(f"The paper's tables and figures of {study.slug}: {study.title}", pieces)

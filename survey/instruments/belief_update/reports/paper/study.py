@@ -94,11 +94,11 @@ def _model_tables(study: Study, answered: Callable[[], Sequence[Assignment]]) ->
         without = obstacle(study)  # Before all answers are read.
         if without:
             raise StateRefused(without)
-        found = alignment_of(study, samples=ALIGNMENT_SAMPLES, answered=answered())
+        alignment = alignment_of(study, samples=ALIGNMENT_SAMPLES, answered=answered())
     except (HunchError, ValueError) as exc:
         said = str(exc)
         return {name: tried(name, title, lambda: sentence(said)) for name, title in titles.items()}
-    made = dict(model_tables(found.scores, found.unreadable))
+    made = dict(model_tables(alignment.scores, alignment.unreadable))
     return {name: tried(name, title, partial(made.__getitem__, name)) for name, title in titles.items()}
 
 
@@ -114,21 +114,21 @@ def _test_stage(study: Study, stages: Sequence[Stage]) -> Tested:
     tests = [stage for stage in stages if stage.config.design.kind == "test_set"]
     if not tests:
         raise StateRefused(f"{study.slug}: no test stage is frozen, and the paper's test labels are its majorities")
-    labelled = [one for one in majorities_of(tests[-1]) if one.label is not None]
+    labelled = [majority for majority in majorities_of(tests[-1]) if majority.label is not None]
     if not labelled:
         raise StateRefused(f"{study.slug}: no item of test stage {tests[-1].index} has a majority label")
     seen: set[frozenset[Any]] = set()
     # All of them were trained after the same stage.
     for stage, through in {(run.stage, run.held_out_through) for run in runs_in_force(tests[-1])}:
         seen |= trained_subjects(stage, held_out_through=through)
-    keys = subject_keys([one.item for one in labelled], study)
-    kept = [one for one, key in zip(labelled, keys, strict=True) if key not in seen]
-    if not kept:
+    keys = subject_keys([majority.item for majority in labelled], study)
+    unseen = [majority for majority, key in zip(labelled, keys, strict=True) if key not in seen]
+    if not unseen:
         raise StateRefused(
             f"{study.slug}: the pair of each of the {len(labelled)} items of test stage {tests[-1].index} had answers "
             "that trained the predictors, so that nothing is left to judge them by"
         )
-    return tests[-1], kept, len(labelled) - len(kept)
+    return tests[-1], unseen, len(labelled) - len(unseen)
 
 
 def _table_1(study: Study, tested: Tested) -> Piece:
@@ -155,12 +155,12 @@ def _trained(items: int) -> str:
 
 
 def _figures(line: LeaderboardLine) -> dict[tuple[str, str], Figure]:
-    found = {}
+    figures = {}
     for metric in METRICS:
         for part in PARTS:
             cell = line.figures[metric][part]
-            found[metric, part] = as_figure(cell.value, (cell.low, cell.high), line.n or 0)
-    return found
+            figures[metric, part] = as_figure(cell.value, (cell.low, cell.high), line.n or 0)
+    return figures
 
 
 def _groups(tested: Tested, name: str) -> Piece:
@@ -170,8 +170,8 @@ def _groups(tested: Tested, name: str) -> Piece:
     labels = np.array([one.label for one in labelled], dtype=np.float64)
     scores = np.array([one.answer.slot.score for one in labelled], dtype=np.float64)
     tasks = []
-    for one in labelled:
-        pair = one.answer.slot.item.pair
+    for majority in labelled:
+        pair = majority.answer.slot.item.pair
         tasks.append((pair.evidence.task.name if pair.evidence else "", pair.target.task.name))
     items = f"{len(labelled)} items. {_trained(trained)}"
     note = f"The predictor that planned test stage {stage.index}, on its {items}{EXTREMES}"
@@ -210,15 +210,15 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
             f"{counted(len(rows), 'uniform pair')} of stage {stored.stage.index}, each under one outcome, scored by "
             f"{stored.predictor_run}. {_under_both(study)}"
         )
-    found = {}
+    by_outcome = {}
     for outcome in (0, 1):
         inside = rows[rows["outcome"] == outcome]
 
         def texts(place: int, inside: np.ndarray = inside) -> tuple[str, str]:
             return questions[int(inside["evidence"][place])].plain, questions[int(inside["target"][place])].plain
 
-        found[outcome] = ScoredPairs(inside[SCORE].astype(np.float64), texts)
-    return _UniformPairs(found, words)
+        by_outcome[outcome] = ScoredPairs(inside[SCORE].astype(np.float64), texts)
+    return _UniformPairs(by_outcome, words)
 
 
 def _under_both(study: Study) -> str:
@@ -231,26 +231,28 @@ def _under_both(study: Study) -> str:
     )
 
 
-def _figure_2(found: _UniformPairs) -> Piece:
-    return figure_2(found.by_outcome, f"{found.words} Intervals are of the mean over such pairs.")
+def _figure_2(uniform_pairs: _UniformPairs) -> Piece:
+    return figure_2(uniform_pairs.by_outcome, f"{uniform_pairs.words} Intervals are of the mean over such pairs.")
 
 
-def _figure_6(found: _UniformPairs) -> Piece:
-    return figure_6(found.by_outcome, f"{found.words} The prediction of one pair has no interval over pairs.")
+def _figure_6(uniform_pairs: _UniformPairs) -> Piece:
+    return figure_6(
+        uniform_pairs.by_outcome, f"{uniform_pairs.words} The prediction of one pair has no interval over pairs."
+    )
 
 
 def _figure_4(study: Study, answered: Sequence[Assignment]) -> Piece:
     seen, failures = misleading(study, answered)
-    models = [SeenRight(one.llm, one.change, one.wrong, one.weight, one.respondent) for one in seen]
+    models = [SeenRight(line.llm, line.change, line.wrong, line.weight, line.respondent) for line in seen]
     pairs = [
         MisleadingPair(
-            llm=one.llm,
-            texts=(one.evidence.plain, one.target.plain),
-            tasks=(one.evidence.task.name, one.target.task.name),
-            n=one.answers,
-            rise=Figure(one.gain, one.low, one.high),
+            llm=failure.llm,
+            texts=(failure.evidence.plain, failure.target.plain),
+            tasks=(failure.evidence.task.name, failure.target.task.name),
+            n=failure.answers,
+            rise=Figure(failure.gain, failure.low, failure.high),
         )
-        for one in failures
+        for failure in failures
     ]
     note = (
         "Answers after a correct answer on the evidence, of models that really gave it and have answered the target: "
@@ -258,17 +260,17 @@ def _figure_4(study: Study, answered: Sequence[Assignment]) -> Piece:
         "its answers; the pairs are those that people saw, ordered by what they said, so that the rise of the first "
         "ones is too large."
     )
-    counts = unreadable_of(study, [one.llm for one in seen])
+    counts = unreadable_of(study, [line.llm for line in seen])
     return figure_4(models, pairs, POINTS, note, {model: count.replies for model, count in counts.items()})
 
 
 def _figure_7(study: Study, people_study: Study | None, answered: Callable[[], Sequence[Assignment]]) -> Piece:
     try:
-        found, without = human_calibration(study, people_study=people_study, answered=answered()), ""
+        calibration, without = human_calibration(study, people_study=people_study, answered=answered()), ""
     except HunchError as exc:
         if people_study is None:
             raise
-        found = human_calibration(study, people_study=None, answered=answered())
+        calibration = human_calibration(study, people_study=None, answered=answered())
         without = f"No people: {exc.message}."
     if people_study is None:
         without = (
@@ -276,26 +278,29 @@ def _figure_7(study: Study, people_study: Study | None, answered: Callable[[], S
             "one."
         )
     lines = [
-        f"{found.beliefs} beliefs, {found.people} people answering. A belief counts where an answerer has the outcome "
+        f"{calibration.beliefs} beliefs, {calibration.people} people answering. A belief counts where an "
+        "answerer has the outcome "
         "that was shown and has answered the target too. Intervals are Student's, by respondent, question and "
         "answerer.",
         without,
-        *(f"{note[0].upper()}{note[1:]}." for note in found.notes),
+        *(f"{note[0].upper()}{note[1:]}." for note in calibration.notes),
     ]
-    return figure_7(found.lines, " ".join(filter(None, lines)), found.unreadable)
+    return figure_7(calibration.lines, " ".join(filter(None, lines)), calibration.unreadable)
 
 
 def _first_stage(study: Study, stages: Sequence[Stage]) -> FirstStage:
     if not stages:
         raise StateRefused(f"{study.slug}: the first stage is not frozen yet")
-    answers = [one for one in frozen_answers(stages[0]) if beliefs_of(one).change is not None]
+    answers = [
+        frozen_answer for frozen_answer in frozen_answers(stages[0]) if beliefs_of(frozen_answer).change is not None
+    ]
     if not answers:
         raise StateRefused(f"{study.slug}: the first stage has no answers that count")
-    beliefs = [beliefs_of(one) for one in answers]
+    beliefs = [beliefs_of(answer) for answer in answers]
     return FirstStage(
-        prior=np.array([one.prior for one in beliefs], dtype=np.float64),
-        posterior=np.array([one.posterior for one in beliefs], dtype=np.float64),
-        respondent=np.array([one.sitting.respondent_id for one in answers], dtype=np.int64),
+        prior=np.array([belief.prior for belief in beliefs], dtype=np.float64),
+        posterior=np.array([belief.posterior for belief in beliefs], dtype=np.float64),
+        respondent=np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64),
         weight=design_weights(answers),
     )
 
@@ -307,22 +312,22 @@ def _figure_3_right(study: Study, stages: Sequence[Stage]) -> Piece:
     for stage in stages:
         if stage.config.design.kind in ("uniform", "test_set"):
             continue
-        answers = [one for one in frozen_answers(stage) if one.slot.score is not None]
-        changed = [beliefs_of(one).changed(threshold) for one in answers]
-        kept = [(one, label) for one, label in zip(answers, changed, strict=True) if label is not None]
+        answers = [frozen_answer for frozen_answer in frozen_answers(stage) if frozen_answer.slot.score is not None]
+        changed = [beliefs_of(answer).changed(threshold) for answer in answers]
+        labelled = [(answer, label) for answer, label in zip(answers, changed, strict=True) if label is not None]
         run = PredictorRun.objects.filter(candidate_sets__stage=stage).select_related("stage").first()
-        if not kept or run is None:
+        if not labelled or run is None:
             continue
-        scores = np.array([one.slot.score for one, _label in kept], dtype=np.float64)
+        scores = np.array([answer.slot.score for answer, _label in labelled], dtype=np.float64)
         if scores.min() < 0 or scores.max() > 1:  # Drawn by a number of the instrument's own, not by a probability.
             continue
         lines.append(
             Ranked(
                 name=f"after stage {run.stage.index}, on stage {stage.index}",
-                labels=np.array([label for _one, label in kept], dtype=np.float64),
+                labels=np.array([label for _one, label in labelled], dtype=np.float64),
                 scores=scores,
-                weights=design_weights([one for one, _label in kept]),
-                respondent=np.array([one.sitting.respondent_id for one, _label in kept], dtype=np.int64),
+                weights=design_weights([answer for answer, _label in labelled]),
+                respondent=np.array([answer.sitting.respondent_id for answer, _label in labelled], dtype=np.int64),
             )
         )
     if not lines:

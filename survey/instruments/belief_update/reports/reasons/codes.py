@@ -141,14 +141,14 @@ def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
     tables, notes = tables_of(coders, known, seed=seed)
     pairs = list(combinations(coders, 2))
     if pairs and not any(first.codes.keys() & second.codes.keys() for first, second in pairs):
-        names = [one.coder for one in coders]
+        names = [coder.coder for coder in coders]
         raise HunchError(f"{', '.join(names[:-1])} and {names[-1]}: have coded no reason in common")
     return Findings(title=f"Codes of the reasons in {study.slug}", tables=tables, notes=notes)
 
 
 def known_reasons(asked: Sequence[Reason]) -> dict[str, Reason]:
     """Those that have been written, by the name of their answer."""
-    return {one.answer: one for one in asked if one.text}
+    return {reason.answer: reason for reason in asked if reason.text}
 
 
 def read_all(files: Sequence[tuple[bytes, str]], known: Mapping[str, Reason]) -> list[Coded]:
@@ -159,7 +159,7 @@ def read_all(files: Sequence[tuple[bytes, str]], known: Mapping[str, Reason]) ->
         HunchError: two files have the same name.
     """
     coders = [read_codes(content, path, known) for content, path in files]
-    names = Counter(one.coder for one in coders)
+    names = Counter(coder.coder for coder in coders)
     if doubled := [name for name, count in names.items() if count > 1]:
         raise HunchError(f"{doubled[0]}: two files have this name, which names the coder; rename one")
     return coders
@@ -168,13 +168,13 @@ def read_all(files: Sequence[tuple[bytes, str]], known: Mapping[str, Reason]) ->
 def store(study: Study, coders: Sequence[Coded], known: Mapping[str, Reason]) -> None:
     """Keep the coders' codes with the study, in place of all that these coders gave before."""
     ReasonCode.objects.filter(
-        explanation__response__assignment__slot__stage__study=study, coder__in=[one.coder for one in coders]
+        explanation__response__assignment__slot__stage__study=study, coder__in=[coder.coder for coder in coders]
     ).delete()
     ReasonCode.objects.bulk_create(
         [
-            ReasonCode(explanation_id=known[answer].explanation, coder=one.coder, code=code)
-            for one in coders
-            for answer, code in one.codes.items()
+            ReasonCode(explanation_id=known[answer].explanation, coder=coder.coder, code=code)
+            for coder in coders
+            for answer, code in coder.codes.items()
         ],
         batch_size=BATCH,
     )
@@ -182,14 +182,14 @@ def store(study: Study, coders: Sequence[Coded], known: Mapping[str, Reason]) ->
 
 def stored(known: Mapping[str, Reason]) -> list[Coded]:
     """The stored codes of these reasons, by coder."""
-    by_row = {one.explanation: answer for answer, one in known.items()}
-    found: dict[str, dict[str, str]] = {}
+    by_row = {reason.explanation: answer for answer, reason in known.items()}
+    stored_codes: dict[str, dict[str, str]] = {}
     keys = list(by_row)
     for start in range(0, len(keys), BATCH):
         rows = ReasonCode.objects.filter(explanation__in=keys[start : start + BATCH]).order_by("coder", "explanation")
         for row, coder, code in rows.values_list("explanation_id", "coder", "code"):
-            found.setdefault(coder, {})[by_row[row]] = code
-    return [Coded(coder, codes) for coder, codes in sorted(found.items())]
+            stored_codes.setdefault(coder, {})[by_row[row]] = code
+    return [Coded(coder, codes) for coder, codes in sorted(stored_codes.items())]
 
 
 def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int = 0) -> tuple[list[Table], list[str]]:
@@ -201,14 +201,14 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
         if not common:
             notes.append(f"{first.coder} and {second.coder} have coded no reason in common")
             continue
-        found = agreement(
+        agreed = agreement(
             [first.codes[key] for key in common],
             [second.codes[key] for key in common],
             rng=np.random.default_rng(seed),
         )
-        withheld = "" if found["kappa"] is not None else "both used one code alone, so that kappa is not defined"
-        kappa = Figure.between(found["kappa"], found["interval"], withheld=withheld)
-        rows.append([first.coder, second.coder, found["n"], found["agree"], kappa])
+        withheld = "" if agreed["kappa"] is not None else "both used one code alone, so that kappa is not defined"
+        kappa = Figure.between(agreed["kappa"], agreed["interval"], withheld=withheld)
+        rows.append([first.coder, second.coder, agreed["n"], agreed["agree"], kappa])
     if len(coders) == 1:
         notes.append("one file: agreement needs those of two coders")
     note = "Cohen's kappa; reasons are resampled for its interval."
@@ -223,12 +223,12 @@ def tables_of(coders: Sequence[Coded], known: Mapping[str, Reason], *, seed: int
 
 
 def _alpha_table(coders: Sequence[Coded], *, seed: int) -> Table:
-    found = krippendorff_alpha([one.codes for one in coders], rng=np.random.default_rng(seed))
-    names = ", ".join(one.coder for one in coders)
-    row = [names, found["units"], found["codes"], Figure.between(found["alpha"], found["interval"])]
+    alpha = krippendorff_alpha([coder.codes for coder in coders], rng=np.random.default_rng(seed))
+    names = ", ".join(coder.coder for coder in coders)
+    row = [names, alpha["units"], alpha["codes"], Figure.between(alpha["alpha"], alpha["interval"])]
     note = "Krippendorff's alpha for codes without an order; reasons are resampled for its interval."
-    if found["alpha"] is None:
-        note = "No reason has codes by two coders." if not found["units"] else "One code alone was given: no alpha."
+    if alpha["alpha"] is None:
+        note = "No reason has codes by two coders." if not alpha["units"] else "One code alone was given: no alpha."
     return Table("alpha", "Agreement of all coders together", ALPHA, [row], note)
 
 

@@ -68,28 +68,28 @@ class ReasonsReport(Report):
         known = reason_codes.known_reasons(reasons.reasons_of(study))
         coders = reason_codes.read_all([(file.content, file.name) for file in files], known)
         reason_codes.store(study, coders, known)
-        counts = ", ".join(f"{len(one.codes)} by {one.coder}" for one in coders)
-        return f"Stored {sum(len(one.codes) for one in coders)} codes: {counts}."
+        counts = ", ".join(f"{len(coder.codes)} by {coder.coder}" for coder in coders)
+        return f"Stored {sum(len(coder.codes) for coder in coders)} codes: {counts}."
 
     def obstacle(self, study: Study) -> str:
         return reasons.obstacle(study)
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: Given) -> Findings:
         """Only what is `verbatim` depends on the search, so that nobody who may not read reasons can try words."""
         for name, known in (("outcome", OUTCOMES), ("change", CHANGES)):
-            if given.one(name) and given.one(name) not in known:
-                raise HunchError(f"{name}: {given.one(name)!r} is none of {', '.join(known)}")
-        size = given.whole("sample", lowest=1, highest=MOST) if given.one("sample") else MOST
-        seed = given.whole("seed", lowest=0, highest=2**32 - 1)
-        asked = reasons.reasons_of(study, condition=given["condition"])
-        words = given.one("search").casefold()
+            if arguments.one(name) and arguments.one(name) not in known:
+                raise HunchError(f"{name}: {arguments.one(name)!r} is none of {', '.join(known)}")
+        size = arguments.whole("sample", lowest=1, highest=MOST) if arguments.one("sample") else MOST
+        seed = arguments.whole("seed", lowest=0, highest=2**32 - 1)
+        asked = reasons.reasons_of(study, condition=arguments["condition"])
+        words = arguments.one("search").casefold()
         among = [
-            one
-            for one in asked
-            if one.text
-            and given.one("outcome") in ("", one.outcome)
-            and given.one("change") in ("", one.change)
-            and words in one.text.casefold()
+            reason
+            for reason in asked
+            if reason.text
+            and arguments.one("outcome") in ("", reason.outcome)
+            and arguments.one("change") in ("", reason.change)
+            and words in reason.text.casefold()
         ]
         chosen = sampled(among, size=size, seed=seed)
         written = reason_codes.known_reasons(asked)
@@ -99,7 +99,8 @@ class ReasonsReport(Report):
         return Findings(
             title=f"Reasons: {study.title}",
             lines=[
-                f"{len(asked)} counted answers asked for reasons, {sum(bool(one.text) for one in asked)} have one. "
+                f"{len(asked)} counted answers asked for reasons, "
+                f"{sum(bool(reason.text) for reason in asked)} have one. "
                 f"{FILE} holds the chosen ones without beliefs, for people to code."
             ],
             tables=[counts, *coded, _reasons(chosen, of=len(among))],
@@ -118,16 +119,16 @@ def sampled(among: Sequence[Reason], *, size: int, seed: int) -> list[Reason]:
 
 def to_code(chosen: Sequence[Reason]) -> bytes:
     """The reasons as a file that a spreadsheet can open: what it would run is guarded."""
-    rows = [[one.answer, one.evidence, one.target, one.text, None] for one in chosen]
+    rows = [[reason.answer, reason.evidence, reason.target, reason.text, None] for reason in chosen]
     return guarded("".join(csv_lines(TO_CODE, rows))).encode()
 
 
 def _rows(asked: Sequence[Reason]) -> list[list[str | int | float | None]]:
     number = Counter((one.outcome, one.change) for one in asked)
     lengths: dict[tuple[str, str], list[int]] = {}
-    for one in asked:
-        if one.text:
-            lengths.setdefault((one.outcome, one.change), []).append(len(one.text))
+    for reason in asked:
+        if reason.text:
+            lengths.setdefault((reason.outcome, reason.change), []).append(len(reason.text))
     order = {name: place for place, name in enumerate((*OUTCOMES, reasons.NO_EVIDENCE, *CHANGES))}
     return [
         [*key, number[key], len(lengths.get(key, ())), median(lengths[key]) if key in lengths else None]
@@ -141,8 +142,17 @@ def _counts(asked: Sequence[Reason]) -> Table:
 
 def _reasons(chosen: Sequence[Reason], *, of: int) -> Table:
     rows = [
-        [one.answer, one.outcome, one.change, one.prior, one.posterior, one.evidence_task, one.target_task, one.text]
-        for one in chosen
+        [
+            reason.answer,
+            reason.outcome,
+            reason.change,
+            reason.prior,
+            reason.posterior,
+            reason.evidence_task,
+            reason.target_task,
+            reason.text,
+        ]
+        for reason in chosen
     ]
     return Table(
         "reasons",

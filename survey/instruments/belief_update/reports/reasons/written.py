@@ -55,21 +55,21 @@ def reasons_of(study: Study, *, condition: Sequence[str] = ()) -> list[Reason]:
     """
     levels = read_condition(study, condition)
     threshold = belief_update_of(study).options.threshold
-    found = []
+    reasons = []
     for stage in study.main_stages():
         stage.study = study
         rows = with_answers(counting([stage]).filter(responses__explanation__isnull=False), study)
         rows = rows.prefetch_related(*relations_of(study)).order_by("slot__number").distinct()
-        found += [_reason(one, threshold) for one in rows.iterator(500) if has_levels(one, levels)]
-    if not found:
+        reasons += [_reason(row, threshold) for row in rows.iterator(500) if has_levels(row, levels)]
+    if not reasons:
         raise StateRefused(f"{study.slug}: nobody has been asked for reasons yet")
-    return found
+    return reasons
 
 
 def _reason(answer: Assignment, threshold: int) -> Reason:
     pair, beliefs = answer.slot.item.pair, beliefs_of(answer)
     change = (beliefs.posterior or 0) - (beliefs.prior or 0)
-    (own,) = [one.explanation for one in answer.responses.all() if hasattr(one, "explanation")]
+    (own,) = [response.explanation for response in answer.responses.all() if hasattr(response, "explanation")]
     return Reason(
         answer=f"s{answer.slot.stage.index}n{answer.slot.number}",
         outcome=NO_EVIDENCE if pair.evidence is None else OUTCOMES[0] if pair.outcome else OUTCOMES[1],

@@ -66,7 +66,7 @@ class TestStage:
 
     @property
     def labelled(self) -> list[ItemMajority]:
-        return [one for one in self.majorities if one.label is not None]
+        return [majority for majority in self.majorities if majority.label is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,8 @@ class Release:
     @property
     def files(self) -> dict[str, bytes]:
         """The files by name, as they are written."""
-        found = {TRAIN: as_csv(self.train, self.columns)}
-        return {**found, TEST: as_csv(self.test, self.columns)} if self.test else found
+        files = {TRAIN: as_csv(self.train, self.columns)}
+        return {**files, TEST: as_csv(self.test, self.columns)} if self.test else files
 
 
 def obstacle(study: Study) -> str:
@@ -128,7 +128,7 @@ def release_of(study: Study, beside: Sequence[str] = ()) -> Release:
         raise StateRefused(f"{study.slug}: none of the frozen answers may train, so there is nothing to release")
     threshold = _threshold(study)
     tests = [_test_stage(stage) for stage in stages if stage.config.design.kind == "test_set"]
-    labelled = [one for test in tests for one in test.labelled]
+    labelled = [majority for test in tests for majority in test.labelled]
     return Release(
         study=study,
         columns=(*PAPER_COLUMNS, *(BESIDE[name] for name in beside)),
@@ -138,8 +138,8 @@ def release_of(study: Study, beside: Sequence[str] = ()) -> Release:
             beside,
         ),
         test=_with_columns(
-            [paper_row(one.answer, bool(one.label)) for one in labelled],
-            columns_of([one.answer for one in labelled], [name for name in beside if name != PEOPLE]),
+            [paper_row(majority.answer, bool(majority.label)) for majority in labelled],
+            columns_of([majority.answer for majority in labelled], [name for name in beside if name != PEOPLE]),
             beside,
         ),
         tests=tests,
@@ -154,9 +154,9 @@ def as_csv(rows: Sequence[Row], columns: Sequence[Column] = PAPER_COLUMNS) -> by
     return "".join(csv_lines(columns, rows)).encode()
 
 
-def readme(found: Release) -> str:
+def readme(release: Release) -> str:
     """What the files hold, in counts and plain words."""
-    study = found.study
+    study = release.study
     threshold = _threshold(study)
     lines = [
         f"# {study.title}",
@@ -167,50 +167,50 @@ def readme(found: Release) -> str:
         "| file | rows | changed | after a correct answer | sha256 |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name, rows in ((TRAIN, found.train), (TEST, found.test)):
+    for name, rows in ((TRAIN, release.train), (TEST, release.test)):
         if rows:
             changed, correct = sum(row[5] for row in rows), sum(row[4] for row in rows)
-            sha256 = hashlib.sha256(found.files[name]).hexdigest()
+            sha256 = hashlib.sha256(release.files[name]).hexdigest()
             lines.append(f"| {name} | {len(rows)} | {changed} | {correct} | {sha256} |")
     lines += [
         "",
         f"- `{TRAIN}`: a row for each frozen answer that predictors may learn from. `belief_change` is 1 where the two "
         f"numbers differ by more than {threshold} points.",
     ]
-    if found.test:
+    if release.test:
         lines.append(
             f"- `{TEST}`: a row for each item of a test stage. `belief_change` is the label of more than half of its "
             "answers. A test stage holds extremes of the predictions: no figure on this file is one of all pairs."
         )
     else:
-        lines.append(f"- There is no `{TEST}`: {found.without_test}.")
-    for test in found.tests:
-        answered = [one.answered for one in test.majorities]
+        lines.append(f"- There is no `{TEST}`: {release.without_test}.")
+    for test in release.tests:
+        answered = [majority.answered for majority in test.majorities]
         each = f", {min(answered)} to {max(answered)} answers each" if answered else ""
         lines.append(
             f"- Stage {test.stage.index}: {test.facts['items']} items{each}, {test.facts['label_1']} with the label 1, "
             f"{test.facts['label_0']} with the label 0, {test.facts['tied']} ties ({IN_WORDS[ties_of(test.stage)]})."
         )
     lines += [
-        f"- {sum(one.frozen for one in found.stages)} frozen answers count; {len(found.train)} of them are in "
+        f"- {sum(stage.frozen for stage in release.stages)} frozen answers count; {len(release.train)} of them are in "
         f"`{TRAIN}`. The others are those of holdouts and test stages, and answers about the same pairs as those, in "
         "whichever order. Answers of pilots, excluded and withdrawn ones are in no file and not counted here.",
     ]
-    if found.simulated:
-        lines.append(f"- {found.simulated} of the frozen answers were given by simulated respondents.")
+    if release.simulated:
+        lines.append(f"- {release.simulated} of the frozen answers were given by simulated respondents.")
     lines += [
         "",
         "| stage | design | state | frozen answers | in train.csv | items in test.csv |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
-            f"| {one.stage}{' (pilot)' if one.pilot else ''} | {one.design} | {one.state} | {one.frozen} | "
-            f"{one.train} | {one.test} |"
-            for one in found.stages
+            f"| {stage.stage}{' (pilot)' if stage.pilot else ''} | {stage.design} | {stage.state} | {stage.frozen} | "
+            f"{stage.train} | {stage.test} |"
+            for stage in release.stages
         ),
         "",
         "| column | kind | meaning |",
         "| --- | --- | --- |",
-        *(f"| {column.name} | {column.kind} | {column.description} |" for column in found.columns),
+        *(f"| {column.name} | {column.kind} | {column.description} |" for column in release.columns),
         "",
         'The files are UTF-8. Read them with missing-value detection off: a text may be "nan". No row says who '
         "answered.",

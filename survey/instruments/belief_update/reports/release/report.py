@@ -36,11 +36,11 @@ class ReleaseReport(Report):
     def obstacle(self, study: Study) -> str:
         return releasing.obstacle(study)
 
-    def make(self, study: Study, given: Given) -> Findings:
-        found = releasing.release_of(study, releasing.checked_names(given.one("columns")))
-        page = releasing.readme(found)
-        lines = [f"{counted(len(found.train), 'training row')}, {counted(len(found.test), 'test row')}"]
-        notes = [f"no {releasing.TEST}: {found.without_test}"] if found.without_test else []
+    def make(self, study: Study, arguments: Given) -> Findings:
+        release = releasing.release_of(study, releasing.checked_names(arguments.one("columns")))
+        page = releasing.readme(release)
+        lines = [f"{counted(len(release.train), 'training row')}, {counted(len(release.test), 'test row')}"]
+        notes = [f"no {releasing.TEST}: {release.without_test}"] if release.without_test else []
         return Findings(
             title=f"Release of {study.slug}: {study.title}",
             lines=lines,
@@ -49,20 +49,20 @@ class ReleaseReport(Report):
                     "counts",
                     "Rows by stage",
                     COLUMNS,
-                    [[getattr(one, column.name) for column in COLUMNS] for one in found.stages],
+                    [[getattr(stage, column.name) for column in COLUMNS] for stage in release.stages],
                 )
             ],
             files=[
-                *(ReportFile(name, partial(bytes, content)) for name, content in found.files.items()),
+                *(ReportFile(name, partial(bytes, content)) for name, content in release.files.items()),
                 ReportFile("README.md", page.encode),
             ],
             notes=notes,
             data={
-                "train_rows": len(found.train),
-                "test_rows": len(found.test),
-                "without_test": found.without_test,
-                "simulated_answers": found.simulated,
-                "stages": [asdict(one) for one in found.stages],
-                "tests": [{"stage": test.stage.index, **test.facts} for test in found.tests],
+                "train_rows": len(release.train),
+                "test_rows": len(release.test),
+                "without_test": release.without_test,
+                "simulated_answers": release.simulated,
+                "stages": [asdict(stage) for stage in release.stages],
+                "tests": [{"stage": test.stage.index, **test.facts} for test in release.tests],
             },
         )

@@ -63,23 +63,24 @@ class Command(HunchCommand):
             price_out=price_out,
             cost_cap=cost_cap,
         )
-        shown = bar(total=0, name=(name or model)[:22])
+        progress_bar = bar(total=0, name=(name or model)[:22])
 
         def progress(now: JudgeResult) -> None:
-            shown.total = now.wanted
-            shown.update(now.known + now.stored - shown.n)
+            progress_bar.total = now.wanted
+            progress_bar.update(now.known + now.stored - progress_bar.n)
 
         try:
-            found = judge_replies(run, progress=progress)
+            result = judge_replies(run, progress=progress)
         except KeyboardInterrupt:
             raise HunchError("stopped; what was judged is stored. Run the same command again to go on") from None
         finally:
-            shown.close()
-        cost = "" if found.cost is None else f", {number(found.cost, 4)} spent"
+            progress_bar.close()
+        cost = "" if result.cost is None else f", {number(result.cost, 4)} spent"
         self.stdout.write(
-            f"{found.judge}: {found.known + found.stored} of {found.wanted} verdicts stored, {found.stored} new; "
-            f"{found.unreadable} of these could not be read; {found.refused} refused; {found.tokens_in} tokens sent, "
-            f"{found.tokens_out} returned{cost}"
+            f"{result.judge}: {result.known + result.stored} of {result.wanted} verdicts stored, {result.stored} new; "
+            f"{result.unreadable} of these could not be read; {result.refused} refused; {result.tokens_in} "
+            "tokens sent, "
+            f"{result.tokens_out} returned{cost}"
         )
-        if found.stopped:
-            raise HunchError(found.stopped)
+        if result.stopped:
+            raise HunchError(result.stopped)

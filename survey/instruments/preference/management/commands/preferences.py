@@ -48,7 +48,7 @@ class Command(ReportCommand):
         out: Path | None,
         **options: Any,
     ) -> None:
-        given = given_of(PreferencesReport, options)
+        arguments = given_of(PreferencesReport, options)
         if slug is not None and comparisons is not None:
             raise HunchError("give either a study's SLUG or --comparisons FILE, not both")
         if slug is not None:
@@ -56,27 +56,27 @@ class Command(ReportCommand):
                 raise HunchError("--judgements, --each-answer: only with --comparisons; a study has both of its own")
             self.require_database()
             if no_side:
-                given["side"] = ["no"]
-            self.show(find_study(slug), "preferences", given, out=out)
+                arguments["side"] = ["no"]
+            self.show(find_study(slug), "preferences", arguments, out=out)
             return
         if comparisons is None:
             raise HunchError("give a study's SLUG or --comparisons FILE")
-        if wrong := [name for name in given if name not in ("ridge", "tie")]:
+        if wrong := [name for name in arguments if name not in ("ridge", "tie")]:
             raise HunchError(f"{', '.join(wrong)}: only with a study")
         settings = AnalysisSettings(
             each_answer=each_answer,
-            ridge=_ridge(given.get("ridge", [str(RIDGE)])[0]),
+            ridge=_ridge(arguments.get("ridge", [str(RIDGE)])[0]),
             side=not no_side,
-            tie=_tie(given.get("tie", ["none"])[0]),
+            tie=_tie(arguments.get("tie", ["none"])[0]),
         )
         material = read_material(comparisons, judgements)
         try:
-            found = analyse(material, settings, rng=np.random.default_rng(SEED))
+            analysis = analyse(material, settings, rng=np.random.default_rng(SEED))
         except NoRanking as exc:
             raise HunchError(f"{comparisons}: {exc}") from exc
-        shown = findings(found, title=f"Preferences in {comparisons.name}")
+        report = findings(analysis, title=f"Preferences in {comparisons.name}")
         self.show_findings(
-            replace(shown, files=[*shown.files, ReportFile.of_json("preferences.json", shown.data)]), out=out
+            replace(report, files=[*report.files, ReportFile.of_json("preferences.json", report.data)]), out=out
         )
 
 

@@ -98,15 +98,15 @@ class Command(ReportCommand):
     def _read(self, study: Any) -> None:
         if not study.config.models:
             raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
-        with bar(total=0, name="passages") as shown:
+        with bar(total=0, name="passages") as progress_bar:
 
             def progress(model: str, done: int, total: int) -> None:
-                shown.set_description(model[:22])
-                shown.total = total
-                shown.update(done - shown.n)
+                progress_bar.set_description(model[:22])
+                progress_bar.total = total
+                progress_bar.update(done - progress_bar.n)
 
-            found = read_models(study, progress=progress)
-        for name, count in found.items():
+            counts = read_models(study, progress=progress)
+        for name, count in counts.items():
             self.stdout.write(f"{name}: {integer(count)} passages read now")
 
 

@@ -84,19 +84,20 @@ class Command(ReportCommand):
         questions, options, models = (
             _of_study_file(Path(named)) if named.endswith(".toml") else _of_study(find_study(named))
         )
-        with bar(total=0, name="contexts") as shown:
+        with bar(total=0, name="contexts") as progress_bar:
 
             def progress(what: str, done: int, total: int) -> None:
-                shown.set_description(what[:22])
-                shown.total = total
-                shown.update(done - shown.n)
+                progress_bar.set_description(what[:22])
+                progress_bar.total = total
+                progress_bar.update(done - progress_bar.n)
 
-            found = prepare(questions, options, models, progress=progress)
+            preparation = prepare(questions, options, models, progress=progress)
         self.stdout.write(
-            f"{integer(found.contexts)} contexts of {integer(len(questions))} texts, {integer(found.made)} of them "
+            f"{integer(preparation.contexts)} contexts of {integer(len(questions))} texts, "
+            f"{integer(preparation.made)} of them "
             "drawn now"
         )
-        for name, count in found.read.items():
+        for name, count in preparation.read.items():
             self.stdout.write(f"{name}: {integer(count)} contexts read now")
 
 

@@ -22,13 +22,13 @@ class ToyEstimates(Estimates):
         return {"found": (points > 0).astype(float), "points": points}
 
     def estimands(self, assignments: "Sequence[Assignment]", *, thresholds: Sequence[int] = ()) -> Estimands:
-        found = self.outcomes(assignments)
+        outcomes = self.outcomes(assignments)
         words = [sum(len(words_in(guess)) for guess in guesses_of(assignment)) for assignment in assignments]
         return Estimands(
             measures=[
-                Measure("found", "items with a right word", "share", found["found"]),
-                Measure("accuracy", "right words per word guessed", "share", found["points"], per=np.asarray(words)),
-                Measure("points", "points", "points", found["points"]),
+                Measure("found", "items with a right word", "share", outcomes["found"]),
+                Measure("accuracy", "right words per word guessed", "share", outcomes["points"], per=np.asarray(words)),
+                Measure("points", "points", "points", outcomes["points"]),
             ],
             retested=("found", "accuracy"),
         )

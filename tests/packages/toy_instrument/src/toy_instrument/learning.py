@@ -26,8 +26,8 @@ class ToyLearning(Learning):
         return [features_of(questions[row["question"]]) for row in rows]
 
     def examples(self, assignments: "Sequence[Assignment]") -> tuple[Sequence[Features], np.ndarray]:
-        shown = [features_of(assignment.slot.item.passage.question) for assignment in assignments]
-        return shown, np.asarray([float(total_of(assignment) > 0) for assignment in assignments])
+        features = [features_of(assignment.slot.item.passage.question) for assignment in assignments]
+        return features, np.asarray([float(total_of(assignment) > 0) for assignment in assignments])
 
     def evaluate(
         self,
@@ -38,8 +38,8 @@ class ToyLearning(Learning):
         clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
-        found, intervals = self._means(assignments, (self._labels(assignments) - scores) ** 2, weights, clusters, rng)
-        return {"n": len(assignments), "brier": found, "intervals": {"brier": intervals}}
+        means, intervals = self._means(assignments, (self._labels(assignments) - scores) ** 2, weights, clusters, rng)
+        return {"n": len(assignments), "brier": means, "intervals": {"brier": intervals}}
 
     def compare(
         self,
@@ -53,8 +53,8 @@ class ToyLearning(Learning):
     ) -> dict[str, Any]:
         labels = self._labels(assignments)
         losses = (labels - scores) ** 2 - (labels - others) ** 2
-        found, intervals = self._means(assignments, losses, weights, clusters, rng)
-        cells = {part: {"difference": found[part], "interval": intervals[part]} for part in found}
+        means, intervals = self._means(assignments, losses, weights, clusters, rng)
+        cells = {part: {"difference": means[part], "interval": intervals[part]} for part in means}
         return {"brier": cells}
 
     def _labels(self, assignments: "Sequence[Assignment]") -> np.ndarray:
@@ -75,18 +75,18 @@ class ToyLearning(Learning):
         for cluster in clusters:
             names, place = np.unique(cluster, return_inverse=True)
             drawn *= rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=SAMPLES)[:, place]
-        found: dict[str, float | None] = {}
+        figures: dict[str, float | None] = {}
         intervals: dict[str, list[float] | None] = {}
         for part, where in (("all", np.ones(len(losses), dtype=bool)), ("long", letters > LONG)):
-            found[part], intervals[part] = None, None
+            figures[part], intervals[part] = None, None
             if not where.any():
                 continue
-            found[part] = float(np.average(losses[where], weights=weighing[where]))
+            figures[part] = float(np.average(losses[where], weights=weighing[where]))
             counts = (drawn * weighing)[:, where]
-            kept = counts.sum(axis=1) > 0
-            means = (counts[kept] @ losses[where]) / counts[kept].sum(axis=1)
+            non_empty = counts.sum(axis=1) > 0
+            means = (counts[non_empty] @ losses[where]) / counts[non_empty].sum(axis=1)
             intervals[part] = [float(bound) for bound in np.quantile(means, [0.025, 0.975])]
-        return found, intervals
+        return figures, intervals
 
 
 def features_of(question: "Question") -> Features:

@@ -51,4 +51,4 @@ class ByDoubt(Priority):
         return np.asarray(-np.abs(chances - 0.5) - times, dtype=np.float64)
 
 
-PRIORITIES: dict[str, Priority] = {one.name: one for one in (ByLetters(), ByDoubt())}
+PRIORITIES: dict[str, Priority] = {priority.name: priority for priority in (ByLetters(), ByDoubt())}

@@ -15,10 +15,10 @@ FEEDBACK = "feedback"
 
 
 def next_screen(assignment: "Assignment") -> Screen | None:
-    given = assignment.responses.count()
-    if given > GUESSES:
+    guess_count = assignment.responses.count()
+    if guess_count > GUESSES:
         return None
-    if given == GUESSES:
+    if guess_count == GUESSES:
         return feedback_screen(assignment)
     passage = Passage.objects.select_related("question").get(item_id=assignment.slot.item_id)
     parts: dict[str, dict[str, Any]] = {"opening": {"kind": "text", "value": passage.question.plain.split()[0]}}
@@ -27,7 +27,7 @@ def next_screen(assignment: "Assignment") -> Screen | None:
         parts["last_guess"] = {"kind": "text", "value": last.text}
         parts["points"] = {"kind": "number", "value": int(last.response.score.value)}
     return Screen(
-        name=f"guess_{given + 1}",
+        name=f"guess_{guess_count + 1}",
         title="How does it go on?",
         template="toy_instrument/guess.html",
         form=GuessForm,

@@ -111,10 +111,10 @@ class ToyClient(PanelClient):
 
 def _known(read: Any, identifier: str) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = read(identifier)
+        entry: dict[str, Any] = read(identifier)
     except server.NoSuchThing as exc:
         raise PanelMissing("toy panel: it knows nothing under this id") from exc
-    return found
+    return entry
 
 
 def _posting(job: Mapping[str, Any]) -> PostingAtPanel:
