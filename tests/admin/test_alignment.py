@@ -90,6 +90,7 @@ def test_the_command_of_a_study_prints_the_same_and_writes_every_table(tried: St
     assert [float(row["accuracy"]) for row in rows] == scores[0]["accuracy"]
 
 
+@pytest.mark.thorough
 def test_a_task_that_does_not_exist_leaves_no_failures(tried: Study, as_superuser: Client) -> None:
     failures = as_superuser.get(page_of(tried)).content.decode()
     assert "None." not in failures and "/admin/survey/question/" in failures

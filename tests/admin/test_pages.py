@@ -367,6 +367,7 @@ def test_every_list_takes_few_queries(busy: Study, superuser: User, as_researche
     assert seen > 30
 
 
+@pytest.mark.thorough
 def test_searching_for_a_panels_id_finds_nobody(study: Study, as_superuser: Client) -> None:
     for model in our_models():
         response = as_superuser.get(address(model, "changelist"), {"q": f"{PERSON}101"})

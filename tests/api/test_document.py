@@ -31,6 +31,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return entries
 
 
+@pytest.mark.thorough
 def test_it_is_made_once_whoever_asks_for_whatever(client: Client, made: list[int]) -> None:
     first = client.get(ADDRESS)
     asked = [

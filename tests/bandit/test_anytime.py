@@ -64,6 +64,7 @@ def test_the_interval_of_a_share_lies_around_its_logit():
     assert bandit.anytime_ends(1e-9, 0.3, 30, rho=0.1, scale="logit") == (0.0, 1.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_intervals_of_rare_shares_hold_at_all_looks_where_few_heavy_answers_decide():
     """95 % and more is promised; with 250 studies a share of .95 falls under .92 in one of fifty."""

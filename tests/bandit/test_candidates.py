@@ -96,6 +96,7 @@ def test_a_pool_holds_different_pairs_and_none_that_is_excluded(n_questions, siz
     assert (pool.universe_size, pool.excluded) == (universe, len(exclude))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "exclude"), [(3, []), (8, []), (15, []), (7, [0, 5, 6, 7, 22, 23])])
 def test_every_pair_comes_into_the_pool_equally_often(size, exclude):

@@ -70,6 +70,7 @@ def test_a_cut_over_narrow_blocks_is_exact(monkeypatch, count, bins):
     assert_cut_is_right(find_cut(scores, count=count, exclude=EXCLUDE, threads=2), left, count)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.3), TestSet(4, 2, 0.2, 0.2)])
 @pytest.mark.parametrize("rare", [0, 1])
@@ -118,6 +119,7 @@ def test_no_thread_runs_far_ahead_of_who_reads():
     assert sum(1 for _ in blocks) == len(worked) - 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[30, 5, 0, 65], [3, 1, 6]])
 def test_a_large_stratum_is_shared_out_among_its_layers_as_a_small_one(monkeypatch, sizes):

@@ -64,6 +64,7 @@ def test_shares_are_right_on_average_in_uneven_studies() -> None:
         assert abs(np.mean(made[name]) - share) < 0.02, name
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_share_of_skewed_people_reaches_further_up_than_down() -> None:
     """A few people far from the others: most samples lack them, so that the truth lies above more often than below."""

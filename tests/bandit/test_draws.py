@@ -101,6 +101,7 @@ def test_an_impossible_draw_is_refused(n, scores, message):
         draw(design=Uniform(), n=n, scores=scores, n_candidates=3, rng=np.random.default_rng(1))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("design", [Softmax(temperature=0.25, floor=0.2), Proportional(trade_off=0.2, power=2)])
 def test_frequencies_match_the_stored_probabilities_of_each_candidate(design):

@@ -9,6 +9,7 @@ from tests.bandit import estimate_laws
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("people", [12, 20])
 def test_figures_of_all_stages_cover_the_truth_and_stages_that_agree_are_not_said_to_differ(people):
     laws, p = estimate_laws.whole_studies(people=people, studies=300, seed=3)
@@ -26,6 +27,7 @@ def test_weights_that_know_of_clustering_make_intervals_narrower():
     assert laws["share"].width < 0.9 * laws["share by Kish's weights"].width
 
 
+@pytest.mark.thorough
 def test_tasks_are_unbiased_covered_and_not_said_to_differ_by_stage():
     laws, p, estimated_share = estimate_laws.by_task(people=40, studies=150, seed=2)
     assert abs(laws["all stages"].bias) < 0.01 + 2 * laws["all stages"].error
@@ -36,6 +38,7 @@ def test_tasks_are_unbiased_covered_and_not_said_to_differ_by_stage():
     assert abs(laws["one stage"].bias) < 0.01 + 3 * laws["one stage"].error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rest", [5, 10, 20])
 def test_means_in_points_with_a_thin_stratum_are_covered_and_their_bounds_claim_less(rest):
     laws = estimate_laws.thin_strata(rest=rest, studies=400, seed=1)
@@ -65,6 +68,7 @@ def test_a_difference_between_levels_of_items_is_no_less_certain_because_of_scor
     assert 0.93 <= law.cover <= 0.97, law
 
 
+@pytest.mark.thorough
 def test_means_of_tasks_hold_where_a_few_large_changes_decide():
     """A tenth of the changes is 60 points, the others 2. Studies of three tasks: 120 intervals, of which .86 held."""
     skewed = estimate_laws.points_by_task(people=88, studies=40, seed=1, steps=estimate_laws.FEW_LARGE)
@@ -84,6 +88,7 @@ def test_a_mean_of_few_effective_answers_says_what_it_may_have_missed():
     assert enough.too_few == ""
 
 
+@pytest.mark.thorough
 def test_first_items_are_free_of_what_carries_over_and_figures_of_all_stages_are_not():
     """-3 logits after a change on the item before. Without carry-over the comparison with the holdouts is a test at
     .05: of 100 studies 12 and more have a chance under .005."""

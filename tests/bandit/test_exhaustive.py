@@ -193,6 +193,7 @@ def test_draws_that_do_not_fit_all_pairs_are_refused_with_the_sizes():
         draw_exhaustively(design=TestSet(pairs=1, responses_per_pair=2), n=2, scores=flat, rng=rng)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("rare", [0, 1])
@@ -286,6 +287,7 @@ def test_a_cut_of_what_happened_is_exact_whatever_the_ties(questions, largest, s
     assert_cut_is_right(find_cut(scores, count=count, exclude=exclude), values[possible], count)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.usefixtures("cuts_found_once")
 @pytest.mark.parametrize("design", [EpsilonGreedy(epsilon=0.4, top_fraction=0.2), Uniform()])

@@ -69,6 +69,7 @@ def test_the_rows_it_names_turn_each_pair_of_neighbours_and_one_less_does_not(ti
         assert pair.share == pair.count / 2000
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_in_small_sets_it_is_as_short_as_the_best_of_all_sets(seed):

@@ -221,6 +221,7 @@ def test_too_few_people_who_left_give_no_weights() -> None:
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_weights_undo_what_leaving_after_a_change_does() -> None:
     for of_task in EVERYTHING_AND_TASK:
@@ -580,6 +581,7 @@ def test_bounds_hold_where_people_leave_instead_of_answering() -> None:
         assert cover(worst, of_task=of_task) >= 0.93
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_weights_do_little_where_people_leave_by_a_trait_and_bounds_hold() -> None:
     """Who changes easily leaves more often whatever they have just answered. The documents say so."""

@@ -96,6 +96,7 @@ def test_a_comparison_says_what_the_policy_that_is_farther_from_the_design_leave
     assert comparison.effective_sample_size == pytest.approx(2.0**2 / (4 * 0.01 + 2 * 0.64))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_other_policies_are_evaluated_without_bias_and_with_intervals_that_cover():
     rng = np.random.default_rng(31)

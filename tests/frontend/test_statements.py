@@ -98,6 +98,7 @@ def most(counts: dict[str, set[int]], *, more: int = 0) -> None:
         assert max(counts[what], default=0) <= limit + (more if what != "GET" else 0), counts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", STUDIES)
 def test_an_items_pages_take_as_few_statements_with_six_items_as_with_two(kind: str) -> None:
     """And an exchange takes fewer than a POST and a GET."""

@@ -67,6 +67,7 @@ def test_every_stage_verifies(golden: None, slug: str) -> None:
         assert differences == []
 
 
+@pytest.mark.thorough
 def test_alignment_and_calibration_are_what_they_were(golden: None, request: pytest.FixtureRequest) -> None:
     compare("models", store.reports_about_models(study_of("beliefs"), study_of("answers")), request)
 

@@ -113,6 +113,7 @@ def tables_of(package: Path) -> dict[str, list[dict[str, str]]]:
     return tables
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_main_table_is_redone_from_the_files_alone(

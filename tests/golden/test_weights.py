@@ -53,6 +53,7 @@ def all_pooled_figures(slug: str, condition: list[str]) -> list[Any]:
     return [*estimating.estimate(study_of(slug), condition=condition).figures]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slug", ["answers", "beliefs", "real"])
 def test_a_weighted_mean_of_the_export_is_the_figure_of_estimate(golden: None, slug: str) -> None:
     rows, compared = rows_of(slug, {}), 0
@@ -65,6 +66,7 @@ def test_a_weighted_mean_of_the_export_is_the_figure_of_estimate(golden: None, s
     assert math.fsum(weights) / len(weights) == pytest.approx(1)
 
 
+@pytest.mark.thorough
 def test_the_weights_under_a_level_are_those_of_its_own_answers(golden: None) -> None:
     study = study_of("beliefs")
     for pair in pairs_of(study):

@@ -456,6 +456,7 @@ def test_it_can_be_cloned_like_any_estimator_of_scikit_learn(tiny_params):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_rows_kept_back_recalibrate_the_average(tiny_params):
     """A teacher's squeezed probabilities teach the order of pairs, and people's labels how far apart they are."""

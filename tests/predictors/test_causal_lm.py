@@ -169,6 +169,7 @@ def test_answers_that_read_alike_are_refused(params, tmp_path):
 # Learning
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_it_learns_what_the_pairs_hold_and_lora_unlearns_it(params, tmp_path):
     pairs = some_pairs(160, seed=3, words=3)

@@ -36,6 +36,7 @@ def _fitted(params, pairs=PAIRS, labels=LABELS, weights=None, seed=0, progress=N
     return registry.create("embedding_xgboost", params, seed).fit(pairs, labels, weights, progress)
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_it_learns_what_the_pairs_hold(params):
     pairs = some_pairs(500, seed=3)

@@ -427,6 +427,7 @@ def test_it_refuses_to_predict_before_it_has_learnt():
 # Saved, and in a study
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_it_reloads_to_the_same_prompts_in_a_fresh_process_and_holds_no_key(server, tmp_path):
     server.answer = lists_tokens

@@ -294,6 +294,7 @@ def tiny_network(tiny_bert, tmp_path_factory):
     return [folder]
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_questions_are_embedded_as_the_networks_read_them_in_a_pair(tiny_network):
     bank = _bank(30)

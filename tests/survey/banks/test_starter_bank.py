@@ -176,6 +176,7 @@ def test_no_two_questions_have_the_same_text():
     assert len({stem(row["question"]).casefold() for row in HANDWRITTEN}) == len(HANDWRITTEN)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_no_two_handwritten_questions_are_nearly_the_same():
     stems = [(row["id"], stem(row["question"]).lower()) for row in HANDWRITTEN]

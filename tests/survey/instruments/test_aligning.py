@@ -85,6 +85,7 @@ def test_averages_are_the_studys_own_estimates(study: Study) -> None:
     assert aligning.alignment_of(study, samples=200).averages.prior == pytest.approx(figures["prior"].value / 100)
 
 
+@pytest.mark.thorough
 def test_models_are_compared_each_over_its_own_pairs(study: Study) -> None:
     answers_of("good", study, share=0.9)
     answers_of("poorer", study, share=0.3)

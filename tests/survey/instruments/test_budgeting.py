@@ -126,6 +126,7 @@ def test_the_intervals_it_promises_cover_the_truth() -> None:
     assert forecast.coverage >= 0.85
 
 
+@pytest.mark.thorough
 def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -> None:
     hurried = dataclasses.replace(SETTING, speeders=0.3)
     truth = 0.7 * 0.39 + 0.3 * bandit.RANDOM_CHANGE
@@ -213,6 +214,7 @@ def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path)
     ]
 
 
+@pytest.mark.thorough
 def test_the_frontier_gives_up_findings_for_precision_and_leaves_out_what_cannot_be_drawn(tmp_path: Path) -> None:
     text = SMALL.replace("frontier = [0.2, 0.5]", "frontier = [0.05, 0.6]").replace("[20, 20]", "[40, 40]")
     text = text.replace("studies = 2", "studies = 8").replace("candidates = 900", "candidates = 1500")

@@ -120,6 +120,7 @@ def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: St
     assert "In 1 of 3 pairs of models the better one dominates" in findings.lines[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_every_place_has_it(study: Study, tmp_path: Path) -> None:

@@ -496,6 +496,7 @@ def test_all_processors_are_used_once_or_as_many_as_the_environment_says(train, 
     assert evaluate_predictors.processors() >= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_it_runs_without_a_database_and_its_bars_are_on_stderr(tmp_path, train, test_file):
     """In a process of its own, whose database does not exist; only there torch is not imported yet."""

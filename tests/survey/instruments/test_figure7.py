@@ -87,6 +87,7 @@ def test_the_error_is_unknown_with_a_single_cluster_of_every_kind() -> None:
     assert np.isnan(clustered_error(np.ones(1), np.ones(1), [cluster, cluster, cluster]))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_standard_error_is_as_large_as_the_spread_of_the_estimate() -> None:
     """People, questions and answerers drawn anew 150 times: what the errors say is what happens."""

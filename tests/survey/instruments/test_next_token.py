@@ -189,6 +189,7 @@ def test_the_chance_of_a_guess_is_that_of_its_run_in_the_pool_and_of_the_pool(ta
     assert pool < 1 and written == pytest.approx(inside * pool)
 
 
+@pytest.mark.thorough
 def test_priorities_are_of_the_guesses_at_each_token_and_of_what_the_model_held_likeliest(
     tales: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -632,6 +633,7 @@ def test_models_are_compared_at_positions_that_all_have_read(tales: None) -> Non
     assert _at_common_positions([whole]) == ([whole], [])
 
 
+@pytest.mark.thorough
 def test_the_demonstration_teaches_that_models_guess_better_than_people() -> None:
     """By the chances with which simulated people guess, at the very tokens of the passages that come with Hunch."""
     from survey.instruments.next_token import demonstration

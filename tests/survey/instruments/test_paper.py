@@ -171,6 +171,7 @@ def test_the_last_bins_hold_their_upper_ends() -> None:
     }
 
 
+@pytest.mark.thorough
 def test_figure_3_right_has_a_line_for_each_stage_that_a_predictor_drew(study: Study) -> None:
     rows = rows_of(pieces(study)["figure3_right"])
     assert {row["line"] for row in rows} == {"after stage 1, on stage 2"}
@@ -413,6 +414,7 @@ def label_files(tmp_path: Path) -> tuple[Any, ...]:
     return ("--train", train, "--test", test, "--predictors", "previous_correct,same_task", "--samples", 100)
 
 
+@pytest.mark.thorough
 def test_from_files_table_1_is_what_evaluate_predictors_finds(label_files: tuple[Any, ...], tmp_path: Path) -> None:
     run(*label_files, "--out", tmp_path / "paper")
     call_command("evaluate_predictors", *map(str, label_files), "--out", str(tmp_path / "own"), stdout=io.StringIO())

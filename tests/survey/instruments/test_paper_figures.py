@@ -225,6 +225,7 @@ def test_the_command_takes_the_only_study_of_people_and_the_report_does_not(tmp_
     assert {row[0] for row in table.rows} == {"language models"}
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_no_change_at_all_leaves_every_other_figure() -> None:

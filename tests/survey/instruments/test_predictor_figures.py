@@ -23,6 +23,7 @@ def comparison_of(tmp_path: Path, labels: list[int]) -> PredictorComparison:
     return compare(read(path), made, train=None, seed=0, samples=20)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_names_its_predictors_and_is_the_same_each_time(tmp_path, name):
     found = comparison_of(tmp_path, [0, 1, 1, 0] * 10)

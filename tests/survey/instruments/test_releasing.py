@@ -125,6 +125,7 @@ def evaluated(*arguments: str) -> str:
     return out.getvalue()
 
 
+@pytest.mark.thorough
 def test_predictors_have_the_same_table_on_the_files_and_on_the_study(tmp_path: Path) -> None:
     study = frozen_test_stage().study
     released(study, tmp_path / "files")

@@ -136,6 +136,7 @@ def test_the_ratio_stands_in_the_command_the_page_and_the_api(capsys: pytest.Cap
     assert figure["combined"]["value"] == pytest.approx(value)
 
 
+@pytest.mark.thorough
 def test_an_item_that_is_asked_again_is_compared_by_the_ratio_of_each_answer(tmp_path: Path) -> None:
     asked: Counter[tuple[int, int]] = Counter()
 
@@ -181,6 +182,7 @@ def test_each_item_is_answered_by_different_people_in_different_booklets(tmp_pat
     assert "replicate" in (tmp_path / "codebook.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_estimates_of_such_a_study_are_plain_and_their_errors_are_between_people_and_items(tmp_path: Path) -> None:
     study = several_answers()
     rows = exported(study, tmp_path)

@@ -144,6 +144,7 @@ def test_the_claim_is_renewed_block_by_block_while_all_pairs_are_scored(
     assert JobStep.objects.get(pk=step.pk).attempt == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shortlist", [0, 200])
 def test_a_plan_is_the_same_with_any_number_of_threads(
     shortlist: int, scorer: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch

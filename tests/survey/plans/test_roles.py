@@ -342,6 +342,7 @@ def test_an_instrument_without_controls_of_its_own_still_repeats() -> None:
     assert all(slot.item_id == slot.repeat_of.item_id for slot in cast_roles)
 
 
+@pytest.mark.thorough
 def test_a_holdout_that_must_fit_a_small_bank_still_gives_every_pair_the_same_chance() -> None:
     """3 pairs over 8 questions in one booklet: most draws share a question and are drawn again."""
     study = cast.small_study(on=cast.small_bank(8, name="tiny"), sitting={"items": 1})

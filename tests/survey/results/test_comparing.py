@@ -113,6 +113,7 @@ def test_a_flag_changes_nothing_for_a_stage_that_was_planned_before(study: Study
     assert comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"]) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lacks", ["the list of its questions", "its file"])
 def test_without_the_questions_of_its_plan_nobody_knows_what_its_candidates_mean_after_a_flag(
     study: Study, lacks: str

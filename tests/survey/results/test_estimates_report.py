@@ -87,6 +87,7 @@ def test_page_and_api_show_stages_and_parts(study: Study) -> None:
     assert body["data"]["figures"][0]["name"] == "changed_over_0"
 
 
+@pytest.mark.thorough
 def test_stored_figures_are_taken_while_they_are_current(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     first = stored_estimates.shown_estimates(study).report
     monkeypatch.setattr(estimating, "estimate", lambda *_args, **_options: pytest.fail("computed anew"))

@@ -184,6 +184,7 @@ def test_an_instrument_that_cannot_say_what_it_expects_keeps_the_other_reports(s
     assert not set(NAMES) & set(names)
 
 
+@pytest.mark.thorough
 def test_the_leaderboard_knows_how_few_answers_decide(study: Study) -> None:
     lines = [line for line in leaderboard(study) if not line.is_main and line.evaluated_on is not None]
     assert lines

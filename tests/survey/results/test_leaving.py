@@ -77,6 +77,7 @@ def by_hand(study: Study) -> Any:
     return map(np.array, zip(*rows, strict=True))
 
 
+@pytest.mark.thorough
 def test_the_test_is_of_the_last_answer_by_item_number(left: Study) -> None:
     leaving = estimating.estimate(left).leaving
     assert leaving is not None and leaving.outcome == "share that changes, changes over 0"
@@ -116,6 +117,7 @@ def test_the_file_of_weights_gives_the_weighted_figure_again(left: Study, condit
     assert not list(estimating.staying_rows(Study.objects.get(pk=left.pk), levels))
 
 
+@pytest.mark.thorough
 def test_weights_and_bounds_stand_beside_every_figure(left: Study) -> None:
     report = estimating.estimate(left, by=["outcome", "framing"])
     first = report.figures[0]
@@ -145,6 +147,7 @@ def test_the_weighted_figure_allows_for_people_who_weigh_much(left: Study, monke
         assert other.degrees_of_freedom <= estimate.degrees_of_freedom
 
 
+@pytest.mark.thorough
 def test_weights_and_bounds_stand_beside_differences_too(left: Study) -> None:
     """Of two levels, which different people have, and of two parts of the items, which the same people answered."""
     for division in estimating.estimate(left, by=["framing", "outcome"]).divisions:
@@ -301,6 +304,7 @@ def test_who_left_is_known_once_nothing_of_theirs_can_be_answered_any_more() -> 
     ]
 
 
+@pytest.mark.thorough
 def test_leavers_are_compared_with_who_had_the_same_item_of_the_same_stage() -> None:
     study = cast.small_study(stages=[{"sittings": 30}, {"sittings": 30}], **NO_ROLES)
     for index in (1, 2):
@@ -323,6 +327,7 @@ def test_leavers_are_compared_with_who_had_the_same_item_of_the_same_stage() -> 
     assert expected.p != bandit.leaving_test(left=gone, value=value, stratum=stratum % 10).p
 
 
+@pytest.mark.thorough
 def test_command_files_page_and_api_show_the_same(left: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("estimate", "small", "--by", "framing", "--out", str(tmp_path), stdout=out)

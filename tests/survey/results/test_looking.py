@@ -92,6 +92,7 @@ def study_that_was_frozen() -> Study:
     return stage.study
 
 
+@pytest.mark.thorough
 def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
     stage = running(0.01)
     looks = look_often(stage, every=1)
@@ -223,6 +224,7 @@ def test_a_narrow_interval_of_too_few_changes_ends_nothing() -> None:
     assert cast.stage_of(stage.study).state == "open" and looking.verify_looks(cast.stage_of(stage.study)) == []
 
 
+@pytest.mark.thorough
 def test_a_rule_about_a_difference_looks_at_both_levels() -> None:
     stage = running(0.5, factor="framing")
     looks = look_often(stage)

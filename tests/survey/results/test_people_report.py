@@ -93,6 +93,7 @@ def test_command_page_api_and_figure_show_it_and_nobody_in_it(study: Study, tmp_
     assert [row["part"] for row in body["data"]["shares"]] == parts
 
 
+@pytest.mark.thorough
 def test_another_figure_is_chosen_by_its_name_and_an_unknown_one_refused(study: Study) -> None:
     findings = reports.make(study, "people", {"figure": ["posterior_correct"], "resamples": ["20"]})
     named = {figure.name: figure for figure in estimating.estimate(study).figures}

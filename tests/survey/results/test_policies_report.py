@@ -31,6 +31,7 @@ def study() -> Study:
     )
 
 
+@pytest.mark.thorough
 def test_page_api_and_files_say_what_the_command_says(study: Study, tmp_path: Path) -> None:
     asked = {"epsilon": ["0.5"], "design": ["uniform"], "predictor": ["previous_correct"]}
     out = io.StringIO()

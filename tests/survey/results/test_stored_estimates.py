@@ -103,6 +103,7 @@ def test_few_answers_are_estimated_at_once_and_then_shown_as_stored(study: Study
     assert len({view.computed_at for view in views}) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", [[], ["outcome", "target_task"]])
 def test_what_is_stored_is_what_is_computed_to_the_last_digit(study: Study, by: list[str]) -> None:
     report = estimating.estimate(study, by=by)
@@ -182,6 +183,7 @@ def an_exclusion_taken_back(study: Study) -> None:
     stage.exclusions.create(sitting=stage.sittings.all()[0], flags=["same_answers"], decided_at=timezone.now())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
@@ -309,6 +311,7 @@ def test_an_unknown_division_is_refused_and_stores_nothing(study: Study) -> None
     assert not StoredEstimate.objects.exists()
 
 
+@pytest.mark.thorough
 def test_a_study_has_a_limited_number_of_them(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_estimates, "MOST", 2)
     for by in (["outcome"], ["same_task"], ["target_task"]):

@@ -158,6 +158,7 @@ def test_a_server_that_does_not_answer_is_reported_in_words() -> None:
         crowd.run()
 
 
+@pytest.mark.thorough
 @pytest.mark.every_database
 @pytest.mark.parametrize("through", ["pages", "api"])
 def test_a_whole_stage_is_answered_over_http(live_server, through: str) -> None:
@@ -193,6 +194,7 @@ def test_people_from_a_panel_bring_made_up_ids_of_their_own(live_server) -> None
     assert study.respondents.filter(panel_identity__panel="prolific").count() == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("through", ["pages", "api"])
 def test_people_answer_holdouts_controls_and_repeats_like_all_else(live_server, through: str) -> None:
     roles = {"holdout": 0.25, "controls": 0.34}
@@ -204,6 +206,7 @@ def test_people_answer_holdouts_controls_and_repeats_like_all_else(live_server, 
     assert answered.count() == 16
 
 
+@pytest.mark.thorough
 def test_answers_are_a_fixed_function_of_person_and_pair(live_server) -> None:
     """The pages lose nothing that an answer depends on: each one stored is what its person gives in this process."""
     study = cast.open_study()

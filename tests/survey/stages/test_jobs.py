@@ -138,6 +138,7 @@ def test_a_step_that_is_delivered_twice_runs_once(kind: str) -> None:
     assert (step.state, step.attempt) == ("done", 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["freeze", "train", "score", "plan"])
 def test_a_step_whose_worker_died_at_the_end_is_done_again_with_the_same_result(kind: str) -> None:
     stage = cast.closed_stage(**TWO)

@@ -504,6 +504,7 @@ def test_a_worker_that_lost_its_claim_judges_nobody(monkeypatch: pytest.MonkeyPa
 # Files
 
 
+@pytest.mark.thorough
 def test_a_saved_predictor_says_the_same_in_a_fresh_process_bit_for_bit(tmp_path: Path) -> None:
     stage = cast.frozen_stage(**TWO)
     (folder,) = training.folders_of(PredictorRun.objects.get(role="main"))
