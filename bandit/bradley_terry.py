@@ -61,18 +61,18 @@ class Duels:
         side: bool = True,
     ) -> Duels:
         """A row for each judgement. Arguments and errors as in `fit_bradley_terry`."""
-        one, two, y = np.asarray(first), np.asarray(second), np.asarray(outcome, dtype=np.float64)
+        firsts, two, y = np.asarray(first), np.asarray(second), np.asarray(outcome, dtype=np.float64)
         w = np.ones(y.size) if weight is None else np.asarray(weight, dtype=np.float64)
-        if not one.shape == two.shape == y.shape == w.shape or y.ndim != 1 or not y.size:
+        if not firsts.shape == two.shape == y.shape == w.shape or y.ndim != 1 or not y.size:
             raise DesignError(
-                f"first, second, outcome, weight: shapes {one.shape}, {two.shape}, {y.shape} and {w.shape}; give one "
-                "of each for each judgement"
+                f"first, second, outcome, weight: shapes {firsts.shape}, {two.shape}, {y.shape} and {w.shape}; "
+                "give one of each for each judgement"
             )
-        for name, places in (("first", one), ("second", two)):
+        for name, places in (("first", firsts), ("second", two)):
             if not np.issubdtype(places.dtype, np.integer) or not ((places >= 0) & (places < names)).all():
                 raise DesignError(f"{name}: must be whole numbers from 0 to {names - 1}")
-        if (one == two).any():
-            raise DesignError(f"second: row {int(np.flatnonzero(one == two)[0])} compares a name with itself")
+        if (firsts == two).any():
+            raise DesignError(f"second: row {int(np.flatnonzero(firsts == two)[0])} compares a name with itself")
         if not ((y >= 0) & (y <= 1)).all():
             raise DesignError("outcome: must lie between 0 and 1")
         if not (np.isfinite(w) & (w >= 0)).all() or not w.any():
@@ -82,7 +82,7 @@ class Duels:
         w = w / w[w > 0].mean()
         columns = np.ones((y.size, int(side)))
         precision = np.r_[np.full(names, float(ridge)), np.zeros(int(side))]
-        duels = cls(one.astype(np.int64), two.astype(np.int64), w, w * y, columns, names, precision)
+        duels = cls(firsts.astype(np.int64), two.astype(np.int64), w, w * y, columns, names, precision)
         apart = np.setdiff1d(np.arange(names), duels.connected(0))
         if apart.size:
             raise DesignError(
@@ -138,14 +138,14 @@ class Duels:
         k, v = self.names, self.mass * chance * (1 - chance)
         pairs = np.bincount(self.first * k + self.second, weights=v, minlength=k * k).reshape(k, k)
         both, weighted = pairs + pairs.T, v[:, None] * self.columns
-        found = np.diag(self.precision + self._unknown)
-        found[:k, :k] += np.diag(both.sum(axis=1)) - both
+        matrix = np.diag(self.precision + self._unknown)
+        matrix[:k, :k] += np.diag(both.sum(axis=1)) - both
         if not self.precision[:k].any():  # The judgements fix only differences; this fixes their mean at 0.
-            found[:k, :k] += v.sum() / k**2
+            matrix[:k, :k] += v.sum() / k**2
         across = np.stack([self._by_name(column) for column in weighted.T], axis=1) if weighted.shape[1] else 0
-        found[:k, k:], found[k:, :k] = across, np.transpose(across)
-        found[k:, k:] += weighted.T @ self.columns
-        return found
+        matrix[:k, k:], matrix[k:, :k] = across, np.transpose(across)
+        matrix[k:, k:] += weighted.T @ self.columns
+        return matrix
 
     def _slope(self, at: Floats, chance: Floats) -> Floats:
         rest = self.wins - self.mass * chance

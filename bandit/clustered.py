@@ -86,8 +86,8 @@ def crossed_variance(by_one: ArrayLike, by_other: ArrayLike, by_both: ArrayLike)
         `by_one` + `by_other` - `by_both`, and at least the smaller one of the first two (see the module); the same
         shape.
     """
-    one, other, both = (np.asarray(part, dtype=np.float64) for part in (by_one, by_other, by_both))
-    return np.asarray(np.maximum(one + other - both, np.minimum(one, other)), dtype=np.float64)
+    of_one, other, both = (np.asarray(part, dtype=np.float64) for part in (by_one, by_other, by_both))
+    return np.asarray(np.maximum(of_one + other - both, np.minimum(of_one, other)), dtype=np.float64)
 
 
 def crossed_covariance(by_one: ArrayLike, by_other: ArrayLike, by_both: ArrayLike) -> Floats:
@@ -96,8 +96,8 @@ def crossed_covariance(by_one: ArrayLike, by_other: ArrayLike, by_both: ArrayLik
     Where the variance of a figure is raised to its least value, its covariances are raised by the same factor of its
     standard error.
     """
-    one, other, both = (np.asarray(part, dtype=np.float64) for part in (by_one, by_other, by_both))
-    return _at_least(one + other - both, [one, other])
+    of_one, other, both = (np.asarray(part, dtype=np.float64) for part in (by_one, by_other, by_both))
+    return _at_least(of_one + other - both, [of_one, other])
 
 
 def clustered_freedom(shares: ArrayLike, *clusters: ArrayLike) -> float:
@@ -149,8 +149,8 @@ def _one_way(rows: Floats, label: NDArray[np.generic]) -> Floats:
     count, figures = totals.shape
     if count < 2:
         return np.full((figures, figures), math.nan)
-    found: Floats = count / (count - 1) * (totals.T @ totals)
-    return found
+    covariance: Floats = count / (count - 1) * (totals.T @ totals)
+    return covariance
 
 
 def _together(codes: tuple[NDArray[np.intp], ...]) -> NDArray[np.intp]:
@@ -162,12 +162,12 @@ def _together(codes: tuple[NDArray[np.intp], ...]) -> NDArray[np.intp]:
 
 
 def _at_least(total: Floats, single: list[Floats]) -> Floats:
-    found = np.diag(total)
+    diagonal = np.diag(total)
     least = np.min([np.diag(part) for part in single], axis=0)
-    if not (found < least).any():
+    if not (diagonal < least).any():
         return total
     # A figure without a variance of its own has no covariances to raise.
-    raised = np.sqrt(np.where(found > 0, np.maximum(found, least) / np.where(found > 0, found, 1.0), 0.0))
+    raised = np.sqrt(np.where(diagonal > 0, np.maximum(diagonal, least) / np.where(diagonal > 0, diagonal, 1.0), 0.0))
     scaled = total * np.outer(raised, raised)
-    scaled[np.diag_indices_from(scaled)] = np.maximum(found, least)
+    scaled[np.diag_indices_from(scaled)] = np.maximum(diagonal, least)
     return scaled

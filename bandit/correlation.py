@@ -34,8 +34,8 @@ def correlation_of_sums(sums: ArrayLike) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         of_x, of_y = xx / total - (x / total) ** 2, yy / total - (y / total) ** 2
         tiny = 1e-12 * (1 + np.abs(xx / total) + np.abs(yy / total))
-        found = (xy / total - x / total * (y / total)) / np.sqrt(of_x * of_y)
-        return np.asarray(np.where((of_x > tiny) & (of_y > tiny), np.clip(found, -1, 1), np.nan))
+        coefficient = (xy / total - x / total * (y / total)) / np.sqrt(of_x * of_y)
+        return np.asarray(np.where((of_x > tiny) & (of_y > tiny), np.clip(coefficient, -1, 1), np.nan))
 
 
 def ranks(values: ArrayLike) -> Floats:

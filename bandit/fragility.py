@@ -113,10 +113,10 @@ def fragile_bradley_terry(
             if ridge == 0 and behind not in left.connected(ahead):
                 return np.inf  # Nothing says which of the two is ahead.
             try:
-                found = left.fit(start)
+                fitted = left.fit(start)
             except (DesignError, np.linalg.LinAlgError):
                 return np.inf
-            return float(found[ahead] - found[behind])
+            return float(fitted[ahead] - fitted[behind])
 
         def further(lost: Ints) -> Floats:
             left = without(lost)

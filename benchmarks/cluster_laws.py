@@ -149,13 +149,13 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=4000)
     studies = parser.parse_args().studies
     rng = np.random.default_rng(20261128)
-    found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    laws: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     few = max(studies // 8, 1)
     for *key, cover, width in [*means(studies, rng), *shares(few, rng), *three_kinds(few, rng)]:
-        found.setdefault((key[0], key[1], key[2]), []).append((100 * cover, width))
+        laws.setdefault((key[0], key[1], key[2]), []).append((100 * cover, width))
     print(f"{'figure':10} {'answers':10} {'rule':16} {'kinds':>5} {'cover':>6} {'from':>6} {'to':>6} {'width':>6}")
     rows = []
-    for (figure, kind, rule), pairs in found.items():
+    for (figure, kind, rule), pairs in laws.items():
         cover, width = np.array(pairs).T
         covers = [round(float(value), 1) for value in (cover.mean(), cover.min(), cover.max())]
         rows.append([figure, kind, rule, len(pairs), *covers, round(float(width.mean()), 3)])

@@ -177,7 +177,7 @@ def print_cost(rows: list[Contender], train: PairTable, score: int, threads: int
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             cost = costs[row.name] = pool.submit(cost_of, row, train, score, threads).result()
         print(f"{row.name:20} {cost['processor_seconds']:10.1f} {cost['seconds']:8.1f}", flush=True)
-    total = {key: round(sum(one[key] for one in costs.values()), 1) for key in ("processor_seconds", "seconds")}
+    total = {key: round(sum(cost[key] for cost in costs.values()), 1) for key in ("processor_seconds", "seconds")}
     print(f"{'together':20} {total['processor_seconds']:10.1f} {total['seconds']:8.1f}")
     print(json.dumps({"train": len(train), "score": score, "threads": threads, "together": total, "predictors": costs}))
 

@@ -48,7 +48,7 @@ def page() -> str:
         raise ValueError(f"{SOURCE.name} and the models differ in the tables {', '.join(sorted(different))}")
     for table in named:
         text = text.replace(f"<!-- keys: {table} -->\n", keys_of(models[table]))
-    columns = "".join(f"| {one.name} | {one.kind} | {one.description} |\n" for one in QUOTAS)
+    columns = "".join(f"| {quota.name} | {quota.kind} | {quota.description} |\n" for quota in QUOTAS)
     return text.replace(
         "<!-- columns: quotas.csv -->\n", "| column | kind | meaning |\n| --- | --- | --- |\n" + columns
     )

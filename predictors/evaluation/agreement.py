@@ -68,8 +68,8 @@ def agreement(
 
 def _ends(values: np.ndarray, level: float) -> list[float] | None:
     """The percentile interval; None also where all resamples are alike."""
-    found = percentile_interval(np.where(np.isfinite(values), values, np.nan), level)
-    return None if found is None or found[0] == found[1] else list(found)
+    ends = percentile_interval(np.where(np.isfinite(values), values, np.nan), level)
+    return None if ends is None or ends[0] == ends[1] else list(ends)
 
 
 Level = Literal["nominal", "ordinal", "interval"]

@@ -280,8 +280,8 @@ def _ratio(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> 
 
 
 def _ends(values: NDArray[np.float64], level: float) -> Interval:
-    found = percentile_interval(np.where(np.isfinite(values), values, np.nan), level)
-    return None if found is None else list(found)
+    ends = percentile_interval(np.where(np.isfinite(values), values, np.nan), level)
+    return None if ends is None else list(ends)
 
 
 def percentile_interval(

@@ -162,7 +162,7 @@ class TextReader(Protocol):
 def common_begin(readings: Sequence[TextReading], length: int) -> int:
     """The first character of a text of `length` from which on all of these readings read it, and at which a token of
     each begins; `length` where there is none."""
-    begin, before = max((one.unread_until for one in readings), default=0), -1
+    begin, before = max((reading.unread_until for reading in readings), default=0), -1
     while begin != before:
         before = begin
         for reading in readings:

@@ -181,7 +181,7 @@ def _curve(look: StudyLook) -> SafeString | str:
         if all(point.low is not None for point in points)
         else (),
     )
-    ticks = [(float(one.examples), f"{one.examples} (stage {one.stage})") for one in points]
+    ticks = [(float(point.examples), f"{point.examples} (stage {point.stage})") for point in points]
     chart = LineChart(
         title=f"{look.quick.metric_title} on the answers of the stage after",
         x=Axis("answers that it had learnt from", ticks=ticks),

@@ -20,8 +20,8 @@ from .command import HunchCommand
 def page(findings: Findings, *, out: bool = False) -> Iterator[str]:
     """What people read of a report, a part at a time. `out`: its files are written too."""
     yield from findings.lines
-    for one in findings.tables:
-        yield from rendering.terminal(one)
+    for table in findings.tables:
+        yield from rendering.terminal(table)
     if findings.pictures and not out:
         yield ""
         for picture in findings.pictures:

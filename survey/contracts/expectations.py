@@ -144,7 +144,7 @@ class Expectations:
         for name, values in loose:
             if values is not None and not (np.isnan(values) | ((values >= 0) & (values <= 1))).all():
                 raise ValueError(f"{name}: must lie between 0 and 1, or be NaN where there is none")
-        if len({one.name for one in self.readers}) < len(self.readers):
+        if len({reader.name for reader in self.readers}) < len(self.readers):
             raise ValueError("readers: two have the same name")
 
 

@@ -105,7 +105,10 @@ def _across(
         for place, (name, heading) in enumerate(asked.items())
     ]
     turned = {row[view.across]: None for row in rows}
-    for value in [*filter(turned.__contains__, view.headings), *(one for one in turned if one not in view.headings)]:
+    for value in [
+        *filter(turned.__contains__, view.headings),
+        *(value_first for value_first in turned if value_first not in view.headings),
+    ]:
         title = view.headings.get(value) or across.text(value)
         cells.append((title, column, [group.get(value) for group in groups.values()]))
     return cells, [{} for _group in groups]
@@ -121,7 +124,9 @@ def _heading(heading: str, column: Column, values: Sequence[Any]) -> str:
 def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool) -> Iterator[str]:
     """What stands below a sheet: what the brackets are, and what to know about single figures, by their rows' names."""
     if not in_headings:
-        brackets = [one.interval for _t, one, values in cells if isinstance(one, FigureColumn) and has_interval(values)]
+        brackets = [
+            column.interval for _t, column, values in cells if isinstance(column, FigureColumn) and has_interval(values)
+        ]
         for interval in dict.fromkeys(filter(None, brackets)):
             yield f"In brackets: {interval}s."
     before = list(takewhile(lambda cell: not any(isinstance(value, Figure) for value in cell[2]), cells)) or cells[:1]

@@ -140,7 +140,7 @@ def send_due(*, now: datetime | None = None) -> int:
     for delivery in held:
         # A daemon: looking up a name cannot be interrupted, and must not keep a worker from ending.
         threading.Thread(target=_send_into, args=(results, *_what_to_send(delivery.row)), daemon=True).start()
-    waiting = {one.row.pk: one for one in held}
+    waiting = {delivery.row.pk: delivery for delivery in held}
     taken = 0
     while waiting:
         left = LONGEST_ROUND - (time.monotonic() - started)

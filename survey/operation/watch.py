@@ -98,7 +98,7 @@ class Watch:
             return []
         why = f"the site has not worked since {since:%Y-%m-%d %H:%M} UTC ({'; '.join(problems.values())})"
         troubles = []
-        for recruitment in [one for one in self.recruitment if one not in self._settled]:
+        for recruitment in [recruitment for recruitment in self.recruitment if recruitment not in self._settled]:
             try:
                 state = pausing.pause(recruitment, was_asked=recruitment in self._asked)
             except Exception as exc:  # The others are paused all the same, and this one is tried again in a minute.

@@ -87,8 +87,12 @@ def invite(
     stage = waves.stage_of_wave(study, wave)
     stage.study = study
     panel = panels.get(study.config.panel.kind)
-    due = [one for one in waves.due_for(study, wave, now=now) if not one.sitting.respondent.is_simulated]
-    ready = [one for one in due if panel.invites_by_links or one.window.opens <= now]
+    due = [
+        due_person
+        for due_person in waves.due_for(study, wave, now=now)
+        if not due_person.sitting.respondent.is_simulated
+    ]
+    ready = [due_person for due_person in due if panel.invites_by_links or due_person.window.opens <= now]
     people, forgotten = [], 0
     for due_person in ready:
         sealed = bytes(due_person.sitting.respondent.panel_identity.ids_encrypted)
@@ -103,7 +107,7 @@ def invite(
         panel.refuse_invitations(study)
         with client_of(panel.name, client) as asked:
             invitations = panel.invite(stage, people, client=asked)
-    waiting = [one.window.opens for one in due if one not in ready]
+    waiting = [due_person.window.opens for due_person in due if due_person not in ready]
     result = Invited(
         study=study.slug,
         wave=wave,

@@ -180,8 +180,8 @@ def test_a_short_booklet_with_room_asks_one_of_its_items_again_at_its_end(repeat
         plan = deal_short_with_repeats(
             keys, repeatable=repeatable, repeats=repeats, size=3, rng=np.random.default_rng(seed)
         )
-        room = [[slot for slot in one if slot < 9] for one in plan.booklets]
-        possible = sum(len(one) < 3 and any(repeatable[slot] for slot in one) for one in room)
+        room = [[slot for slot in booklet if slot < 9] for booklet in plan.booklets]
+        possible = sum(len(booklet) < 3 and any(repeatable[slot] for slot in booklet) for booklet in room)
         assert len(plan.repeat_of) == min(repeats, possible) and possible >= 2
         assert sorted(plan.repeat_of) == list(range(9, 9 + len(plan.repeat_of)))
         for booklet in plan.booklets:

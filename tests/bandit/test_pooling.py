@@ -58,7 +58,10 @@ def test_sums_are_put_together_before_they_are_divided():
         share = np.where(stage["stratum"] == 0, 100, 300) / 60 / 400
         above += weight * np.dot(share[mask], stage["values"][mask])
         below += weight * share[mask].sum()
-    stages = [StageAnswers(**found, inside=mask) for found, mask in zip((first, two), inside, strict=True)]
+    stages = [
+        StageAnswers(**answers_of_stage, inside=mask)
+        for answers_of_stage, mask in zip((first, two), inside, strict=True)
+    ]
     pooled = pooled_mean(stages=stages, plan_weights=[6, 4])
     assert pooled.value == pytest.approx(above / below) and pooled.n == 60
     # A stage without any answer there adds nothing to either sum: the weights of the others need no change.

@@ -56,10 +56,10 @@ def test_a_kind_with_one_cluster_says_nothing() -> None:
 
 def test_the_covariance_of_figures_agrees_with_the_variance_of_each_and_of_sums() -> None:
     added = np.random.default_rng(7).normal(size=(40, 2)) + np.repeat(np.eye(2)[[0, 1] * 4], 5, axis=0)
-    found = bandit.clustered_covariance(added, PERSON, ITEM)
+    covariance = bandit.clustered_covariance(added, PERSON, ITEM)
     for place in (0, 1):
-        assert found[place, place] == pytest.approx(bandit.clustered_variance(added[:, place], PERSON, ITEM))
-    assert found.sum() == pytest.approx(bandit.clustered_variance(added.sum(axis=1), PERSON, ITEM))
+        assert covariance[place, place] == pytest.approx(bandit.clustered_variance(added[:, place], PERSON, ITEM))
+    assert covariance.sum() == pytest.approx(bandit.clustered_variance(added.sum(axis=1), PERSON, ITEM))
 
 
 def test_a_figure_whose_variance_is_raised_keeps_its_correlations() -> None:
@@ -69,10 +69,10 @@ def test_a_figure_whose_variance_is_raised_keeps_its_correlations() -> None:
         plain = single[0] + single[1] - np.array([by(column, PERSON, ITEM) for column in added.T])
         if (plain > 0).all() and (plain < np.minimum(*single)).any():
             break
-    found, across = bandit.clustered_covariance(added, PERSON, ITEM), added[:, 0] + added[:, 1]
+    covariance, across = bandit.clustered_covariance(added, PERSON, ITEM), added[:, 0] + added[:, 1]
     both = by(across, PERSON) + by(across, ITEM) - by(across, PERSON, ITEM)
     correlation = (both - plain.sum()) / 2 / math.sqrt(plain[0] * plain[1])
-    assert found[0, 1] / math.sqrt(found[0, 0] * found[1, 1]) == pytest.approx(correlation)
+    assert covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1]) == pytest.approx(correlation)
 
 
 def test_degrees_of_freedom_are_the_fewest_effective_clusters_less_one() -> None:

@@ -21,7 +21,7 @@ def declared_rows() -> list[type[TableRow]]:
     for path in (ROOT / "survey").rglob("*.py"):
         if "TableRow" in path.read_text(encoding="utf-8"):
             module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-            rows |= {one for _name, one in inspect.getmembers(module, inspect.isclass) if issubclass(one, TableRow)}
+            rows |= {kind for _name, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, TableRow)}
     return sorted((row for row in rows if row.__dict__.get("read_by")), key=lambda row: row.__name__)
 
 

@@ -62,15 +62,15 @@ def test_people_flow_as_the_database_has_them(golden: None) -> None:
 
 def test_sampling_is_what_was_drawn(golden: None) -> None:
     study = study_of("beliefs")
-    found = methods.methods_of(study)
-    rows = found.records("sampling")
+    study_methods = methods.methods_of(study)
+    rows = study_methods.records("sampling")
     assert [row["stage"] for row in rows] == list(Stage.objects.filter(study=study).values_list("index", flat=True))
     for row in rows:
         slots = Slot.objects.filter(stage__study=study, stage__index=row["stage"])
         assert {role: row[role] for role in ("sampled", "holdout", "control")} == {
             role: slots.filter(role=role).count() for role in ("sampled", "holdout", "control")
         }
-    strata = found.records("strata")
+    strata = study_methods.records("strata")
     assert sum(row["drawn"] for row in strata) > 0
 
 

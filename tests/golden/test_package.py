@@ -522,8 +522,10 @@ def test_a_folder_for_the_hub_has_a_card_over_its_tables(
     card = yaml.safe_load(head)
     assert empty == "" and body.startswith("\n# ") and card["license"] == "cc-by-4.0" and card["pretty_name"]
     assert card["language"] and all(re.fullmatch("[a-z]{2,3}", language) for language in card["language"])
-    assert [one["config_name"] for one in card["configs"] if one.get("default")] == ["answers"]
-    names = [one["config_name"] for one in card["configs"]]
+    assert [table_config["config_name"] for table_config in card["configs"] if table_config.get("default")] == [
+        "answers"
+    ]
+    names = [table_config["config_name"] for table_config in card["configs"]]
     assert len(set(names)) == len(names) and all(re.fullmatch(r"\w+", name) for name in names)
     paths = set()
     csvs = tables_of(package(slug, audience))

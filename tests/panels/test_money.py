@@ -138,7 +138,7 @@ def test_points_are_paid_to_those_who_were_approved(fake: FakeProlific, cents_a_
     assert (payment.kind, payment.amount) == (Payment.Kind.SCORE, cents)
     fake.submissions[place["id"]]["status"] = "PARTIALLY APPROVED"
     read_posting(posting)
-    assert [one.amount for one in money.owed(posting)] == [cents]
+    assert [claim.amount for claim in money.owed(posting)] == [cents]
 
 
 @pytest.mark.slow

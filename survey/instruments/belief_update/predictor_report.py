@@ -63,7 +63,8 @@ def sections(
     if "counts" in comparison:
         yield "\nLikelihood of the counts: NLL per single answer"
         rows = [
-            [name, str(one["answers"]), number(one["nll_per_answer"], 3)] for name, one in comparison["counts"].items()
+            [name, str(count["answers"]), number(count["nll_per_answer"], 3)]
+            for name, count in comparison["counts"].items()
         ]
         yield aligned(["predictor", "answers", "NLL"], rows)
     yield "\nExpected calibration error (10 bins of equal weight), and seconds to train and predict"
@@ -82,9 +83,9 @@ def table_1(metrics: Mapping[str, PartMetricsWithIntervals], missing: Sequence[s
         f"{metric.upper()}{part}" for metric in METRICS for part in ("", " correct", " incorrect")
     ]
     rows = []
-    for name, one in metrics.items():
-        rows.append([name, *[number(one[metric][part], 3) for metric in METRICS for part in PARTS]])
-        rows.append(["", *[_interval(one["intervals"][metric][part]) for metric in METRICS for part in PARTS]])
+    for name, metric_of in metrics.items():
+        rows.append([name, *[number(metric_of[metric][part], 3) for metric in METRICS for part in PARTS]])
+        rows.append(["", *[_interval(metric_of["intervals"][metric][part]) for metric in METRICS for part in PARTS]])
     rows += [[name, *[NOTHING] * (len(header) - 1)] for name in missing]
     return aligned(header, rows)
 
@@ -97,7 +98,7 @@ def _bits(figures: PartMetricsWithIntervals) -> dict[str, float | None]:
 def _bits_table(metrics: Mapping[str, PartMetricsWithIntervals]) -> str:
     header = ["predictor", *(f"bits{part}" for part in ("", " correct", " incorrect"))]
     return aligned(
-        header, [[name, *(number(bits, 3) for bits in _bits(one).values())] for name, one in metrics.items()]
+        header, [[name, *(number(bits, 3) for bits in _bits(measures).values())] for name, measures in metrics.items()]
     )
 
 
@@ -133,21 +134,21 @@ def writers_of(
     ]
 
 
-def charts(found: PredictorComparison) -> dict[str, Chart]:
+def charts(comparison: PredictorComparison) -> dict[str, Chart]:
     """The figures by name: areas with their intervals, ROC curves, calibration, and the rank of the prediction (figure
     3, right)."""
     diagonal = Line("chance", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
     calibrated = Line("calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
     changed = Axis("beliefs that changed", share=True, includes=(0.0, 1.0))
-    curves = found["curves"].items()
+    curves = comparison["curves"].items()
     return {
         "auc": BarChart(
             title="How well changed and kept beliefs are separated (95 % intervals)",
             x=Axis("area under the ROC curve", includes=(1.0,)),
             series=[words for _part, words in DRAWN_PARTS],
             rows=[
-                ForestRow(name, [_area(one, part) for part, _words in DRAWN_PARTS])
-                for name, one in found["metrics"].items()
+                ForestRow(name, [_area(measured, part) for part, _words in DRAWN_PARTS])
+                for name, measured in comparison["metrics"].items()
             ],
             mark_at=0.5,
         ),
@@ -155,7 +156,7 @@ def charts(found: PredictorComparison) -> dict[str, Chart]:
             title="ROC curves",
             x=Axis("kept beliefs predicted above the threshold", share=True, includes=(0.0, 1.0)),
             y=Axis("changed beliefs predicted above it", share=True, includes=(0.0, 1.0)),
-            lines=[diagonal, *(Line(name, one["roc"], marked=False) for name, one in curves)],
+            lines=[diagonal, *(Line(name, curve["roc"], marked=False) for name, curve in curves)],
         ),
         "calibration": LineChart(
             title="Calibration (bins of equal weight, 95 % intervals)",
@@ -164,8 +165,8 @@ def charts(found: PredictorComparison) -> dict[str, Chart]:
             lines=[
                 calibrated,
                 *(
-                    _observed(name, [(bin_["predicted"], bin_) for bin_ in one["calibration"]["bins"]])
-                    for name, one in curves
+                    _observed(name, [(bin_["predicted"], bin_) for bin_ in curve["calibration"]["bins"]])
+                    for name, curve in curves
                 ),
             ],
         ),
@@ -173,13 +174,13 @@ def charts(found: PredictorComparison) -> dict[str, Chart]:
             title="Changes found by rank of prediction (95 % intervals)",
             x=Axis("percentile of predicted probability of change", share=True, includes=(0.0, 1.0)),
             y=changed,
-            lines=[_observed(name, [(point["rank"], point) for point in one["rank"]]) for name, one in curves],
+            lines=[_observed(name, [(point["rank"], point) for point in curve["rank"]]) for name, curve in curves],
         ),
     }
 
 
-def _area(found: PartMetricsWithIntervals, part: Any) -> Figure:
-    return Figure.between(found["auc"][part], found["intervals"]["auc"][part])
+def _area(metrics: PartMetricsWithIntervals, part: Any) -> Figure:
+    return Figure.between(metrics["auc"][part], metrics["intervals"]["auc"][part])
 
 
 def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
@@ -214,7 +215,10 @@ def _groups(comparison: PredictorComparison, grouping: str) -> Iterator[str]:
     yield f"\nAUC of {comparison['reference']} {TITLES[grouping]} (tables 3 and 4)"
     groups = list(areas["groups"].items())
     if groups:
-        rows = [[_group_name(group), str(one["n"]), number(one["auc"], 3)] for group, one in groups[:GROUPS_SHOWN]]
+        rows = [
+            [_group_name(group), str(figures["n"]), number(figures["auc"], 3)]
+            for group, figures in groups[:GROUPS_SHOWN]
+        ]
         yield aligned(["group", "rows", "AUC"], rows)
     more = f"{len(groups) - GROUPS_SHOWN} more in auc_by_group.csv; " if len(groups) > GROUPS_SHOWN else ""
     yield f"{more}left out: {areas['too_small']} groups of under five rows, {areas['one_class']} of one class"

@@ -81,10 +81,10 @@ def _read_written(study: Study, model: LanguageModelConfig, source: Source) -> N
     """What people wrote, each word after its fragment: never by a server, which need not know it."""
     texts = {text_hash(written_text.text): written_text for written_text in written_texts(study).values()}
     stored = set(_hashes(model, list(texts)))
-    wanted = [(sha256, one) for sha256, one in texts.items() if sha256 not in stored]
+    wanted = [(sha256, text) for sha256, text in texts.items() if sha256 not in stored]
     if not wanted:
         return
-    reader = open_reader(source, [Text(sha256, one.text) for sha256, one in wanted])
+    reader = open_reader(source, [Text(sha256, text.text) for sha256, text in wanted])
     language_model = LanguageModel.named(source.name)
     pending: list[SentenceReading] = []
     try:

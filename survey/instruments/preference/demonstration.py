@@ -31,7 +31,9 @@ def verdict_on(study: Study, null: bool) -> DemonstrationVerdict:
     first = judged.models[ranking.order[0]]
     right = null or first == judged.models[int(np.argmax(theta))]
     passed = bool(max(distances) < Z and right)
-    strengths = ", ".join(f"{judged.models[one]} {number(ranking.theta[one], signed=True)}" for one in ranking.order)
+    strengths = ", ".join(
+        f"{judged.models[model]} {number(ranking.theta[model], signed=True)}" for model in ranking.order
+    )
     known = ", ".join(f"{model} {number(value, signed=True)}" for model, value in truth.theta.items())
     sentence = (
         f"{verdict_word(near=passed, held=not missed)}: people rank {strengths} with a side bias of "

@@ -78,7 +78,7 @@ def judges_of(
 ) -> dict[str, Judgements]:
     """The verdicts of each judge by its name in tables, on these prompts with their categories."""
     of_prompt = {name: index for index, name in enumerate(prompts)}
-    verdicts = [one for one in verdicts_of(bank_id, models) if one.a.question.external_id in of_prompt]
+    verdicts = [verdict for verdict in verdicts_of(bank_id, models) if verdict.a.question.external_id in of_prompt]
     by_judge: dict[str, list[JudgeVerdict]] = {}
     for name, verdict in zip(names_of(verdicts), verdicts, strict=True):
         by_judge.setdefault(name, []).append(verdict)

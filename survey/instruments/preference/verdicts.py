@@ -36,14 +36,18 @@ def names_of(verdicts: Sequence[JudgeVerdict]) -> list[str]:
     for verdict in verdicts:
         ways.setdefault(verdict.judge_id, set()).add((verdict.template, verdict.template_version))
 
-    def name(one: JudgeVerdict) -> str:
-        own = ways[one.judge_id]
+    def name(verdict: JudgeVerdict) -> str:
+        own = ways[verdict.judge_id]
         if len(own) == 1:
-            return one.judge.name
-        version = f" {one.template_version}" if sum(template == one.template for template, _version in own) > 1 else ""
-        return f"{one.judge.name} ({one.template or 'imported'}{version})"
+            return verdict.judge.name
+        version = (
+            f" {verdict.template_version}"
+            if sum(template == verdict.template for template, _version in own) > 1
+            else ""
+        )
+        return f"{verdict.judge.name} ({verdict.template or 'imported'}{version})"
 
-    return [name(one) for one in verdicts]
+    return [name(verdict) for verdict in verdicts]
 
 
 # Reading scores again

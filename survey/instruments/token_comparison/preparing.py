@@ -315,9 +315,12 @@ def _read(
     pending: list[ContextReading] = []
     try:
         for number, (sha256, own) in enumerate(wanted.items(), start=1):
-            places = frozenset(one.position for one in own)
+            places = frozenset(drawn_token.position for drawn_token in own)
             mass = _said(reader, texts[sha256], Detail(among=readable, places=places))
-            ids_of = {one.pk: [one.true_id, *(other.id for other in one.others)] for one in own}
+            ids_of = {
+                drawn_token.pk: [drawn_token.true_id, *(other.id for other in drawn_token.others)]
+                for drawn_token in own
+            }
             # All contexts of a text in one reading: a model on disk takes a second for each.
             logs_at = log_probabilities(reader, texts[sha256], np.concatenate(list(ids_of.values())), places)
             for context in own:
@@ -352,7 +355,7 @@ def readings_of(
         ContextReading.objects.filter(
             language_model__name=model.name,
             source=str(passages.source_of(model)),
-            context__in=[one.pk for one in contexts],
+            context__in=[context.pk for context in contexts],
         )
         .order_by("-pk")
         .values_list("source_sha256", flat=True)

@@ -64,7 +64,7 @@ class Command(HunchCommand):
             self.stdout.write(f"{place}{finding}")
         if check.slug:
             self._facts(check)
-        problems = sum(one.level == "problem" for one in check.findings)
+        problems = sum(finding.level == "problem" for finding in check.findings)
         remarks = len(check.findings) - problems
         self.stdout.write(f"{check.source}: {problems} problems, {remarks} remarks")
 
@@ -111,7 +111,7 @@ class Command(HunchCommand):
 
 def _pools(pools: Sequence[PoolOutlook]) -> str:
     own, *larger = pools
-    others = " and ".join(f"{number(one.found, 3)} with {integer(one.size)}" for one in larger)
+    others = " and ".join(f"{number(pool.found, 3)} with {integer(pool.size)}" for pool in larger)
     return (
         f"candidates.size: with {integer(own.size)} candidates {number(own.found, 3)} of the answers from stage 2 on "
         f"have label 1 (for beliefs: changed), {others} and as many of them at the top; simulated with people as "

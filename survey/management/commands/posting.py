@@ -99,7 +99,9 @@ class Command(HunchCommand):
         begun = rehearsals.begin(study, root=root) if rehearsal is None else rehearsal
         steps = rehearsals.look(begun)
         self.stdout.write(
-            aligned(["step", "done", ""], [[one.title, "yes" if one.is_done else "no", one.sentence] for one in steps])
+            aligned(
+                ["step", "done", ""], [[step.title, "yes" if step.is_done else "no", step.sentence] for step in steps]
+            )
         )
         if not begun.is_over:
             self.stdout.write(f"then: hunch posting {study.slug} rehearse")

@@ -61,8 +61,13 @@ class Command(HunchCommand):
 
     def _list(self, study: Study) -> None:
         rows = [
-            [str(one.pk), str(one), "on" if one.is_active else f"off: {one.off_because}", ", ".join(one.causes)]
-            for one in study.receivers.all()
+            [
+                str(receiver.pk),
+                str(receiver),
+                "on" if receiver.is_active else f"off: {receiver.off_because}",
+                ", ".join(receiver.causes),
+            ]
+            for receiver in study.receivers.all()
         ]
         self.stdout.write(aligned(["number", "receiver", "state", "gets"], rows) if rows else "there is no receiver")
 

@@ -92,7 +92,7 @@ def draw_for_items(slots: Sequence[GivenSlot], sitting: Sitting, *, booklet: int
     if not conditions:
         return
     chosen = _chosen(sitting, conditions)
-    inside = {one.slot for one in slots}
+    inside = {slot.slot for slot in slots}
     drawn = []
     for condition in conditions:
         levels: dict[int, tuple[str, int]] = {}
@@ -205,8 +205,8 @@ def hand_levels(assignments: Sequence[Assignment]) -> None:
     of_sitting: dict[int, list[ConditionLevel | AssignmentCondition]] = defaultdict(list)
     of_item: dict[int, list[ConditionLevel | AssignmentCondition]] = defaultdict(list)
     columns = ("factor", "level", "probability", "seed")
-    per_item = AssignmentCondition.objects.filter(assignment__in=[one.pk for one in assignments])
-    per_sitting = ConditionLevel.objects.filter(sitting__in={one.sitting_id for one in assignments})
+    per_item = AssignmentCondition.objects.filter(assignment__in=[assignment.pk for assignment in assignments])
+    per_sitting = ConditionLevel.objects.filter(sitting__in={assignment.sitting_id for assignment in assignments})
     rows = per_item.order_by().values_list(Value(True), "assignment", *columns)
     for is_of_item, key, *values in rows.union(per_sitting.order_by().values_list(Value(False), "sitting", *columns)):
         fields = dict(zip(columns, values, strict=True))

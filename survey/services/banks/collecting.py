@@ -363,7 +363,7 @@ class _Run:
                 left.append(_Asked(question, prompt, request_digest(self.collection, prompt)))
         known: dict[str, list[str]] = {}
         for start in range(0, len(left), 500):
-            digests = [one.digest for one in left[start : start + 500]]
+            digests = [request.digest for request in left[start : start + 500]]
             part = ModelAnswer.objects.filter(request_sha256__in=digests)
             rows = part.values_list("request_sha256", "response", "replies")
             known.update({sha256: replies or [response] for sha256, response, replies in rows})

@@ -118,7 +118,7 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
         FileErrors: lists every problem with its line and column.
     """
     rows = read_rows(ReadTokenRow, path, Problems(), guesses=False)
-    number_of_text = {one.id: number for number, one in enumerate(texts)}
+    number_of_text = {text.id: number for number, text in enumerate(texts)}
     columns: dict[int, list[tuple[int, int, float]]] = {}
     marks: dict[int, list[bool]] = {}
     for row in rows:

@@ -200,17 +200,17 @@ def each_study(work: Callable[[int], Result], studies: int, *, jobs: int, progre
     Args:
         work: a function that a process without Django can load. progress: is called after each study.
     """
-    found = []
+    outcomes = []
     if jobs == 1:
         for study in range(studies):
-            found.append(work(study))
+            outcomes.append(work(study))
             progress()
-        return found
+        return outcomes
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for result in pool.map(work, range(studies), chunksize=max(1, studies // (8 * jobs))):
-            found.append(result)
+            outcomes.append(result)
             progress()
-    return found
+    return outcomes
 
 
 @dataclass(frozen=True)

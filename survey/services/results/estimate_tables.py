@@ -373,7 +373,11 @@ def codebook_table() -> Table:
     """What every column of the four files means."""
     files = {"estimates.csv": ESTIMATES, "slots.csv": SLOTS, "leaving.csv": LEAVING, "noise.csv": NOISE}
     columns = tuple(Column(name, "text", "") for name in ("file", "column", "meaning"))
-    rows = [[file, one.name, one.description] for file, declared in files.items() for one in plain_columns(declared)]
+    rows = [
+        [file, plain_column.name, plain_column.description]
+        for file, declared in files.items()
+        for plain_column in plain_columns(declared)
+    ]
     return Table("codebook", "What columns mean", columns, rows)
 
 

@@ -308,10 +308,10 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     read = _with_predictions(study, read, instrument)
     read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
     groups = _groups(study, read, by)
-    read = [_with_groups(one, groups) for one in read]
+    read = [_with_groups(stage_read, groups) for stage_read in read]
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
     factors = {condition.factor for condition in shown_conditions(study)}
-    universe = max(found.line.universe_size for found in read)
+    universe = max(stage_read.line.universe_size for stage_read in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
     return StudyEstimates(
         study=study.slug,
@@ -325,10 +325,10 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
             *_about_levels(study, levels),
         ),
         thresholds=wanted,
-        answers=sum(len(found.answers) for found in read),
-        respondents=len({answer.sitting.respondent_id for found in read for answer in found.answers}),
-        provisional=any(found.line.state != Stage.State.FROZEN for found in read),
-        parts=tuple(found.line for found in read),
+        answers=sum(len(stage_read.answers) for stage_read in read),
+        respondents=len({answer.sitting.respondent_id for stage_read in read for answer in stage_read.answers}),
+        provisional=any(stage_read.line.state != Stage.State.FROZEN for stage_read in read),
+        parts=tuple(stage_read.line for stage_read in read),
         figures=figures,
         assisted=_assisted(read),
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
@@ -563,7 +563,10 @@ def _carry_over(read: Sequence[_Read]) -> CarryOver:
     ]
     measures = range(len(read[0].estimands.measures))
     reason = "" if both else "no adaptive stage has answers to a holdout" if adaptive else "no stage is adaptive"
-    first = [_only(one, np.array([answer.position == 1 for answer in one.answers], dtype=bool), None) for one in read]
+    first = [
+        _only(stage_read, np.array([answer.position == 1 for answer in stage_read.answers], dtype=bool), None)
+        for stage_read in read
+    ]
     return CarryOver(
         differences=tuple(_sampled_minus_holdout(both, index) for index in measures) if both else (),
         first_items=tuple(

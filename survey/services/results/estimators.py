@@ -265,19 +265,19 @@ class StudyFigure:
     @property
     def notes(self) -> str:
         """What a reader must know about it: too few answers, stages left out, stages that disagree."""
-        found = []
+        notes = []
         if self.combined is None:
-            found.append("no estimate")
+            notes.append("no estimate")
         elif self.combined.too_few:
-            found.append(f"too few: {self.combined.too_few}")
+            notes.append(f"too few: {self.combined.too_few}")
         without = [stage for stage in self.stages if stage.reason and not stage.weight]
         if without:
-            found.append(f"left out: {', '.join(f'{_title(stage)} ({stage.reason})' for stage in without)}")
+            notes.append(f"left out: {', '.join(f'{_title(stage)} ({stage.reason})' for stage in without)}")
         if self.agreement is not None and self.agreement.p < 0.05:
-            found.append(f"the stages' estimates are further apart than their errors ({in_words_p(self.agreement.p)})")
+            notes.append(f"the stages' estimates are further apart than their errors ({in_words_p(self.agreement.p)})")
         if self.agreement_withheld:
-            found.append(f"no test whether the stages agree: {self.agreement_withheld}")
-        return "; ".join(found)
+            notes.append(f"no test whether the stages agree: {self.agreement_withheld}")
+        return "; ".join(notes)
 
 
 def in_words_p(p: float | None) -> str:

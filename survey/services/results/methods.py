@@ -187,10 +187,12 @@ def methods_of(study: Study) -> StudyMethods:
             "estimates",
             "Estimates",
             ESTIMATES,
-            [[one.name, one.title, one.unit, Figure.of(one.combined, one.unit)] for one in figures],
+            [[figure.name, figure.title, figure.unit, Figure.of(figure.combined, figure.unit)] for figure in figures],
             views=[TableView(["title", "value", "answers", "people"])],
         ),
-        Table("beside", "Estimates under other assumptions", BESIDE, [_other_assumptions(one) for one in figures]),
+        Table(
+            "beside", "Estimates under other assumptions", BESIDE, [_other_assumptions(figure) for figure in figures]
+        ),
     )
     return StudyMethods(study, estimates, why, {table.name: table for table in tables})
 
@@ -376,11 +378,11 @@ CHAPTERS = {
 }
 
 
-def markdown(found: StudyMethods) -> str:
-    parts = [f"# Methods of {found.study.title}", ""]
-    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(found), strict=True):
+def markdown(study_methods: StudyMethods) -> str:
+    parts = [f"# Methods of {study_methods.study.title}", ""]
+    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(study_methods), strict=True):
         parts += [f"## {title}", "", " ".join(sentences), ""]
-        parts += [rendering.markdown(found.tables[name]) for name in names if found.tables[name].rows]
+        parts += [rendering.markdown(study_methods.tables[name]) for name in names if study_methods.tables[name].rows]
     return "\n".join(parts)
 
 

@@ -256,7 +256,7 @@ def _begins(readings: Sequence[Readings], texts: Sequence[Text]) -> list[int]:
 
 
 def _lines(texts: Sequence[Text], begins: Sequence[int], *, models: int) -> list[str]:
-    lines = [f"{len(texts)} texts, {integer(sum(len(one.text) for one in texts))} characters"]
+    lines = [f"{len(texts)} texts, {integer(sum(len(text.text) for text in texts))} characters"]
     if any(begins):
         who = "all models" if models > 1 else "the model"
         left = sum(len(text.text) - begin for text, begin in zip(texts, begins, strict=True))
@@ -335,8 +335,12 @@ def _by_bits(model_figures: ModelFigures) -> tuple[float, str]:
 
 def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequence[Text]) -> list[str]:
     notes: list[str] = []
-    if len({tokenizer for one in figures for tokenizer in one.readings.tokenizers}) > 1:
-        how = "within each ranking by bits a character" if any(one.unpaid for one in figures) else "by bits a character"
+    if len({tokenizer for figure in figures for tokenizer in figure.readings.tokenizers}) > 1:
+        how = (
+            "within each ranking by bits a character"
+            if any(figure.unpaid for figure in figures)
+            else "by bits a character"
+        )
         notes.append(
             f"{INCOMPARABLE}: the models cut texts into different tokens; compare them {how}, by which the table is "
             "sorted"
@@ -434,13 +438,19 @@ def _table(
     figured = ["bits_per_character", "perplexity_per_word", "perplexity_per_token"]
     shown = ["model", "bound", *figured, "tokens", "unknown_share", "cut_by", "train_perplexity_per_token"]
     shown += ["train_to_test", "overfitted", *(["normalised_perplexity"] if normalised else [])]
-    groups = list(dict.fromkeys(group for one in figures for group in one.groups))
+    groups = list(dict.fromkeys(group for figure in figures for group in figure.groups))
     ranks = {model_figures.name: place for place, ranking in enumerate(rankings, start=1) for model_figures in ranking}
     rows = [
-        _row(one, "", one.total, len(one.scores), intervals.bits_per_character[one.name], ranks[one.name])
-        for one in figures
+        _row(
+            figure, "", figure.total, len(figure.scores), intervals.bits_per_character[figure.name], ranks[figure.name]
+        )
+        for figure in figures
     ]
-    rows += [_row(one, group, one.groups[group], None, None, ranks[one.name]) for one in figures for group in groups]
+    rows += [
+        _row(figure, group, figure.groups[group], None, None, ranks[figure.name])
+        for figure in figures
+        for group in groups
+    ]
     # People see all models of a group together.
     places = [
         len(figures) + model * len(groups) + group for group in range(len(groups)) for model in range(len(figures))
@@ -528,16 +538,16 @@ def _expected(listed: Any, place: int) -> list[Any]:
 def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> ForestChart:
     """Bits a character, a row a model. A model that does not pay for all it read has a mark of its own."""
 
-    def row(one: ModelFigures) -> ForestRow:
-        bits = one.total.bits_per_character
-        figure = Figure.between(bits, intervals.bits_per_character[one.name])
-        return ForestRow(one.name, [Figure(), figure] if one.unpaid else [figure], _bound(bits, one, 3))
+    def row(model: ModelFigures) -> ForestRow:
+        bits = model.total.bits_per_character
+        figure = Figure.between(bits, intervals.bits_per_character[model.name])
+        return ForestRow(model.name, [Figure(), figure] if model.unpaid else [figure], _bound(bits, model, 3))
 
     return ForestChart(
         title="Bits per character of each model; lower is better",
         x=Axis("bits per character", includes=(0.0,)),
         series=["bits per character", "at least: some of what it read is unknown to it"]
-        if any(one.unpaid for one in figures)
+        if any(figure.unpaid for figure in figures)
         else [""],
-        rows=[row(one) for one in figures],
+        rows=[row(figure) for figure in figures],
     )

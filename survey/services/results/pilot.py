@@ -74,13 +74,13 @@ def _lines(report: PilotReport) -> "Iterator[str]":
         yield f"pay: {report.pay}" + (" (too low)" if report.pay.is_too_low else "")
 
 
-def _tables(found: PilotReport) -> "Iterator[Table]":
-    checks = [[line.name, line.question, line.shown, line.failed, line.failed_again] for line in found.checks]
+def _tables(report: PilotReport) -> "Iterator[Table]":
+    checks = [[line.name, line.question, line.shown, line.failed, line.failed_again] for line in report.checks]
     outcomes = [
-        *([name, Figure(mean), answers] for name, mean, answers in found.outcomes),
-        *([f"{line.what} is exactly {line.value}", Figure(line.share, unit="share"), line.n] for line in found.shares),
+        *([name, Figure(mean), answers] for name, mean, answers in report.outcomes),
+        *([f"{line.what} is exactly {line.value}", Figure(line.share, unit="share"), line.n] for line in report.shares),
     ]
-    yield Table("screens", "Screens", SCREENS, [_screen_row(line) for line in found.screens])
+    yield Table("screens", "Screens", SCREENS, [_screen_row(line) for line in report.screens])
     yield Table(
         "checks",
         "Checks",
@@ -93,7 +93,7 @@ def _tables(found: PilotReport) -> "Iterator[Table]":
         "remarks",
         "What people wrote",
         REMARKS,
-        [[remark.where, remark.text] for remark in found.remarks],
+        [[remark.where, remark.text] for remark in report.remarks],
         verbatim=True,
     )
 

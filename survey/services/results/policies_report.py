@@ -144,8 +144,10 @@ def _design(text: str) -> Any:
 
 
 def stage_in_words(stage: StageComparison) -> str:
-    found = "nothing" if stage.logged is None else Figure.of(stage.logged, stage.unit)
-    text = f"Stage {stage.stage}, planned {stage.design}: {stage.answers} answers to {stage.slots} slots found {found}"
+    finding = "nothing" if stage.logged is None else Figure.of(stage.logged, stage.unit)
+    text = (
+        f"Stage {stage.stage}, planned {stage.design}: {stage.answers} answers to {stage.slots} slots found {finding}"
+    )
     text += f" ({stage.title})." if stage.title else "."
     return f"{text} It cannot be compared: {stage.reason}." if stage.reason else text
 
@@ -170,4 +172,6 @@ def _values(line: PolicyLine, unit: str) -> dict[str, Any]:
     if line.reason:
         return support
     figures = {"plain": line.found.plain, "self_normalised": line.found.self_normalised, "difference": line.difference}
-    return {name: None if one is None else Figure.of(one, unit) for name, one in figures.items()} | support
+    return {
+        name: None if estimate is None else Figure.of(estimate, unit) for name, estimate in figures.items()
+    } | support

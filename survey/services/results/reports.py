@@ -555,7 +555,7 @@ def as_json(study: Study, name: str, findings: Findings) -> dict[str, Any]:
         "pictures": [
             {"name": picture.name, "title": picture.title, "text": picture.text} for picture in findings.pictures
         ],
-        "files": [one.name for one in findings.files],
+        "files": [file.name for file in findings.files],
         "data": rendering.plain(findings.data),
     }
 
@@ -568,16 +568,16 @@ def file_of(findings: Findings, name: str) -> Callable[[Path], None] | None:
     return dict(writers_of(findings)).get(name)
 
 
-def writers_of(found: Findings, *, png: bool = False) -> list[tuple[str, Callable[[Path], None]]]:
+def writers_of(findings: Findings, *, png: bool = False) -> list[tuple[str, Callable[[Path], None]]]:
     """Every file of a report by name, with the function that writes it. png: each picture as PNG too.
 
     Raises:
         HunchError: PNG cannot be drawn on this machine.
     """
     writers: list[tuple[str, Callable[[Path], None]]] = [
-        *((f"{table.name}.csv", partial(_write_table, table)) for table in found.tables),
-        *((f"{picture.name}.svg", picture.draw) for picture in found.pictures),
-        *((file.name, partial(_write_file, file)) for file in found.files),
+        *((f"{table.name}.csv", partial(_write_table, table)) for table in findings.tables),
+        *((f"{picture.name}.svg", picture.draw) for picture in findings.pictures),
+        *((file.name, partial(_write_file, file)) for file in findings.files),
     ]
     return with_png(writers) if png else writers
 

@@ -488,4 +488,4 @@ def _assign_slots(sitting: Sitting, *, booklet: int, now: datetime) -> list[int]
         if given_slot.in_booklet != given_slot.position:
             Slot.objects.filter(pk=given_slot.slot).update(position=given_slot.position)
     draw_for_items(given_slots, sitting, booklet=booklet)
-    return [one.number for one in given_slots]
+    return [given_slot.number for given_slot in given_slots]

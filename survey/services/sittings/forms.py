@@ -106,7 +106,7 @@ def _several(field: FieldConfig, stored: FieldConfig, entered: Sequence[str]) ->
             raise ValueError(_("“%(option)s” does not go together with other answers.") % {"option": words})
     if chosen == [NOT_SAID] and field.prefer_not_to_say:
         return chosen
-    codes = {_code(field, stored, one) for one in chosen}
+    codes = {_code(field, stored, choice) for choice in chosen}
     return [str(code) for code in stored.codes if code in codes]
 
 

@@ -124,7 +124,7 @@ def _other_visits(respondent: Respondent) -> list[Respondent]:
         new = [other for other in near if other.pk not in visits]
         visits |= {other.pk: other for other in new}
         waiting += new
-    return [one for key, one in sorted(visits.items()) if key != respondent.pk]
+    return [visit for key, visit in sorted(visits.items()) if key != respondent.pk]
 
 
 def plan_withdrawal(respondent: Respondent) -> Plan:

@@ -234,7 +234,7 @@ def leaderboard(
         judged.setdefault(evaluation.predictor_run_id, []).append(evaluation)
     lines: list[LeaderboardLine] = []
     for run in runs:
-        lines += [line for found in judged.get(run.pk, []) for line in _lines(run, found, level, learning)] or [
+        lines += [line for result in judged.get(run.pk, []) for line in _lines(run, result, level, learning)] or [
             LeaderboardLine(
                 run=run,
                 trained_after=run.stage.index,

@@ -60,9 +60,9 @@ def test_a_repeat_has_the_level_of_the_item_that_it_asks_again() -> None:
     for _person in range(8):
         sitting = cast.Visitor(stage.study).to_items().sitting
         by_slot = {assignment.slot_id: assignment for assignment in sitting.assignments.select_related("slot")}
-        for one in by_slot.values():
-            if one.slot.role == Slot.Role.REPEAT:
-                first, again = by_slot[one.slot.repeat_of_id or 0].conditions.get(), one.conditions.get()
+        for condition in by_slot.values():
+            if condition.slot.role == Slot.Role.REPEAT:
+                first, again = by_slot[condition.slot.repeat_of_id or 0].conditions.get(), condition.conditions.get()
                 assert (first.level, first.probability, first.seed) == (again.level, again.probability, again.seed)
                 seen.add(again.level)
     assert seen == {"machine", "anybody"}

@@ -299,9 +299,9 @@ def test_a_table_of_measurements_is_read_by_what_its_cells_store_and_says_so(tmp
             sheet[cell] = 0.5
             sheet[cell].number_format = "0%"
 
-    found = Problems()
-    file = read_rows(KeyedRow, written(tmp_path / "a.xlsx", sheet_of(fill)), found)
-    assert [row.answer for row in file] == [0.5, 0.5] and not found
+    problems = Problems()
+    file = read_rows(KeyedRow, written(tmp_path / "a.xlsx", sheet_of(fill)), problems)
+    assert [row.answer for row in file] == [0.5, 0.5] and not problems
     assert len(file.notes) == 1 and "D2: is shown as '50%'" in file.notes[0] and "1 more" in file.notes[0]
 
 
@@ -311,7 +311,7 @@ def test_every_problem_of_a_row_is_named_and_rules_between_rows_are_looked_at_be
     path = written(tmp_path / "t.csv", text_of(rows=[header, *rows[:2], [*rows[2], "", ""]]))
     with pytest.raises(FileErrors) as error:
         own_times.make(path, path, own_times.TimeSettings())
-    said = [(one.line, one.field) for one in error.value.problems]
+    said = [(problem.line, problem.field) for problem in error.value.problems]
     assert said == [
         *((3, name) for name in ("right", "log_frequency", "word", "position")),
         *((4, name) for name in ("passage", "position", "word", "time", "person")),

@@ -111,7 +111,7 @@ def test_parts_may_stand_apart_from_their_figure_and_what_people_alone_see_is_in
     figures = [FigureColumn(name, "number", "A figure.", parts={}) for name in "ab"]
     apart: Columns = (
         *figures,
-        *(PartColumn(one.name, part, column) for one in figures for part, column in one.ends.items()),
+        *(PartColumn(figure.name, part, column) for figure in figures for part, column in figure.ends.items()),
         Column("about", "text", "A link.", in_file=False),
     )
     rows = [{"a": Figure(1, 0, 2), "b": Figure(3, 2, 4), "about": Linked("fox", None)}]

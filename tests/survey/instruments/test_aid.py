@@ -112,7 +112,7 @@ def test_every_planned_item_has_an_aid_of_other_questions_that_the_model_was_ask
     aided()
     position = dict(Question.objects.values_list("external_id", "position"))
     aids = list(Aid.objects.select_related("pair__target", "pair__evidence"))
-    assert len(aids) == Pair.objects.count() > 60 and any(one.pair.evidence is None for one in aids)
+    assert len(aids) == Pair.objects.count() > 60 and any(aid.pair.evidence is None for aid in aids)
     for aid in aids:
         question_ids = {aid.pair.target.external_id, aid.pair.evidence.external_id if aid.pair.evidence else ""}
         assert len(set(aid.questions)) == aid.asked == K and not question_ids & {*aid.questions}

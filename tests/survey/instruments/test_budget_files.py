@@ -148,7 +148,7 @@ def test_comparisons_that_a_stage_draws_have_the_weights_of_their_chances() -> N
     """Drawn with each one's weight, comparisons and contexts are again as many as there are."""
     plan = TokenPlan(texts=10, contexts=1, draws=8, people=20, asked=16, responses=2)
     made = [study(TokenWorld(vocabulary=12), plan, rng=np.random.default_rng(seed)) for seed in range(60)]
-    assert all(len(one.answers) == 32 and np.unique(one.answers.item).size == 16 for one in made)
+    assert all(len(simulated.answers) == 32 and np.unique(simulated.answers.item).size == 16 for simulated in made)
     contexts, comparisons = [], []
     for token_study in made:
         c, asked = token_study.comparisons, np.unique(token_study.answers.item)

@@ -95,8 +95,8 @@ def test_the_papers_table_gives_its_correlations(human_data: Path) -> None:
     high = table["pnc"] >= 0.4
     assert high.sum() == 19
     for name, expected in (("dll_ffd", 0.963), ("dll_gd", 0.957), ("dll_td", 0.949)):
-        found = bandit.weighted_correlation(table["pnc"][high], table[name][high], ones[high])
-        assert found == pytest.approx(expected, abs=5e-4)
+        coefficient = bandit.weighted_correlation(table["pnc"][high], table[name][high], ones[high])
+        assert coefficient == pytest.approx(expected, abs=5e-4)
 
 
 def test_smoothing_gives_the_public_column(measures: list[dict[str, str]], human_data: Path) -> None:
@@ -322,11 +322,16 @@ def test_few_positions_carry_the_order_of_two_models() -> None:
     first = fragility.first
     assert first is not None and first.rows is not None and 0 < len(first.rows) < 60
     remaining = np.setdiff1d(places, places[first.rows])
-    one, other = (
+    first_value, other = (
         bandit.weighted_correlation(human[remaining], models[name][remaining], positions.weight[remaining])
         for name in models
     )
-    assert one is not None and other is not None and one - other == pytest.approx(first.margin_after) and one < other
+    assert (
+        first_value is not None
+        and other is not None
+        and first_value - other == pytest.approx(first.margin_after)
+        and first_value < other
+    )
     assert fragile_order(positions, {"one": models["one"]}) is None
     assert fragile_order(positions, {"one": models["one"], "flat": np.ones(200)}) is None
 

@@ -104,7 +104,7 @@ def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: St
     assert (first["questions"], first["more"]) == (n, n // 2)
     assert not any(pair["dominates"] for pair in others) and len(others) == 2
     deployed = findings.data["deployed"]
-    assert {(one["rule"]["kind"], one["beliefs"]) for one in deployed} == {
+    assert {(table["rule"]["kind"], table["beliefs"]) for table in deployed} == {
         (rule, beliefs) for rule in ("threshold", "proportional") for beliefs in ("mixture", "regression")
     }
     # The figures are those of the report `alignment`, since all models have answered everything.

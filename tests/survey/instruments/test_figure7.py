@@ -143,7 +143,7 @@ def test_the_figure_has_a_point_where_there_is_an_accuracy_and_none_elsewhere() 
     below, between, above = (accuracy for _place, accuracy in chart.lines[0].points)
     assert below == 0 and np.isnan(between) and above == 0.5, "nobody believes anything between 30 and 70 %"
     words = chart.svg("figure7")
-    assert all(one in words for one in ("0 to 30 %", "30 to 70 %", "70 to 100 %", "accuracy (bars: standard error)"))
+    assert all(word in words for word in ("0 to 30 %", "30 to 70 %", "70 to 100 %", "accuracy (bars: standard error)"))
 
 
 def test_rows_are_empty_where_a_figure_is_not_defined() -> None:

@@ -344,5 +344,5 @@ def test_people_who_are_always_right_make_the_share_of_several_guesses_uncertain
         figures = analysis.ensemble(table)
         assert figures is not None and figures.person.value == pytest.approx(0.5)
         shares.append(figures.person)
-    consistent, mixed = (one.standard_error or 0 for one in shares)
+    consistent, mixed = (share.standard_error or 0 for share in shares)
     assert consistent > 0.15 and mixed < 1e-6

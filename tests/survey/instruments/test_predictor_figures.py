@@ -26,9 +26,9 @@ def comparison_of(tmp_path: Path, labels: list[int]) -> PredictorComparison:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_names_its_predictors_and_is_the_same_each_time(tmp_path, name):
-    found = comparison_of(tmp_path, [0, 1, 1, 0] * 10)
-    text = charts(found)[name].svg(name)
-    assert text == charts(found)[name].svg(name)
+    comparison = comparison_of(tmp_path, [0, 1, 1, 0] * 10)
+    text = charts(comparison)[name].svg(name)
+    assert text == charts(comparison)[name].svg(name)
     assert ">same_task<" in text and ">hybrid<" in text
 
 

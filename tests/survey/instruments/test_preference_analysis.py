@@ -588,9 +588,11 @@ def judgements(rows: list[dict[str, Any]], *, prompts: int = 20, models: int = 2
     for value in values:
         value.setdefault("value", {1: 1.0, -1: -1.0}.get(value["outcome"], 0.0))
     whole = {
-        name: np.array([one[name] for one in values]) for name in ("prompt", "a", "b", "person", "outcome", "first")
+        name: np.array([value[name] for value in values]) for name in ("prompt", "a", "b", "person", "outcome", "first")
     }
-    parts = {name: np.array([one[name] for one in values], dtype=float) for name in ("value", "probability", "chance")}
+    parts = {
+        name: np.array([value[name] for value in values], dtype=float) for name in ("value", "probability", "chance")
+    }
     return Judgements(
         models=tuple(f"m{number}" for number in range(models)),
         prompts=tuple(map(str, range(prompts))),
@@ -702,7 +704,7 @@ def test_an_assisted_win_rate_is_the_mean_prediction_and_what_people_add_to_it()
     }
     universe = {pair: chance[:, number] for number, pair in enumerate(pairs)}
     win_rates = judging.assisted(people, predictions, universe=universe)
-    assert [(one.model, one.other) for one in win_rates] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
+    assert [(win_rate.model, win_rate.other) for win_rate in win_rates] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
     for pair, win_rate in enumerate(win_rates):
         own = people.where(np.array(of_pair) == pair)
         known, weight, item = chance[:15, pair], 1 / own.probability, np.arange(15)

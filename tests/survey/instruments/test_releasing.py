@@ -78,7 +78,7 @@ def test_it_writes_training_answers_majorities_and_counts(tmp_path: Path) -> Non
     }
     train, test = rows_of(tmp_path / "train.csv"), rows_of(tmp_path / "test.csv")
     assert (len(train), len(test)) == (12, 4)
-    labelled = [one for one in majorities_of(stage) if one.label is not None]
+    labelled = [majority_row for majority_row in majorities_of(stage) if majority_row.label is not None]
     for row, majority in zip(test, labelled, strict=True):
         pair = majority.answer.slot.item.pair
         assert (row["q1"], row["q2"]) == (pair.evidence.text, pair.target.text)

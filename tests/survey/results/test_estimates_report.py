@@ -48,7 +48,11 @@ def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_pat
         assert rows_of(tmp_path / "export" / name) == rows_of(tmp_path / "estimate" / name), name
     kinds = {row["kind"] for row in rows_of(tmp_path / "export/estimates.csv")}
     assert {"combined", "combined, one stage", "naive", "such questions", "at any time"} <= kinds
-    meaning = next(one.description for one in plain_columns(estimate_tables.ESTIMATES) if one.name == "kind")
+    meaning = next(
+        plain_column.description
+        for plain_column in plain_columns(estimate_tables.ESTIMATES)
+        if plain_column.name == "kind"
+    )
     plain = {kind.removesuffix(", one stage") for kind in kinds}
     assert all(kind in meaning for kind in plain), "the codebook says what every kind of row is"
     described = {(file, column.name) for file, column in codebook.codebook(study)}

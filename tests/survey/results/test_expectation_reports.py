@@ -79,8 +79,8 @@ def test_each_is_a_command_of_its_own_and_a_report(name: str, study: Study, tmp_
     assert figures
     for figure in figures:
         assert figure.read_text().startswith("<?xml")
-    found = reports.make(study, name)
-    assert found.notes
+    report = reports.make(study, name)
+    assert report.notes
 
 
 def test_readers_and_events_are_chosen_by_name(study: Study) -> None:

@@ -426,13 +426,15 @@ def fits(logits: Composition, in_points: Composition) -> list[WayFit]:
     return way_fits
 
 
-def best_of(found: Sequence[WayFit], shapes: Sequence[Figure]) -> str:
+def best_of(fits: Sequence[WayFit], shapes: Sequence[Figure]) -> str:
     """The name of the way that fits best: the lowest score. Where all changes count in full, `shapes` (see
     `scale_of_adding`, with sums cut at the ends and not) help to decide on which scale they add. They rest on the same
     answers as the distances, so that these count by half and the shapes by their mean."""
-    scores = {fit.name: fit.score for fit in found}
+    scores = {fit.name: fit.score for fit in fits}
     best = min(scores, key=lambda name: scores[name])
-    known = [(one.value, one.standard_error) for one in shapes if one.value is not None and one.standard_error]
+    known = [
+        (shape.value, shape.standard_error) for shape in shapes if shape.value is not None and shape.standard_error
+    ]
     if best not in ("bayes", "additive") or not known:
         return best
     for name, aim in (("bayes", 1.0), ("additive", 0.0)):

@@ -53,8 +53,8 @@ class Positions:
 
 def spearman(x: Floats, y: Floats, weight: Floats) -> float | None:
     """The weighted correlation of ranks, ties in the middle."""
-    found = bandit.weighted_correlation(bandit.ranks(x), bandit.ranks(y), weight)
-    return None if math.isnan(found) else found
+    coefficient = bandit.weighted_correlation(bandit.ranks(x), bandit.ranks(y), weight)
+    return None if math.isnan(coefficient) else coefficient
 
 
 def pnc(
@@ -113,13 +113,13 @@ def fragile_order(positions: Positions, models: Mapping[str, Floats]) -> tuple[F
         for x in (values[places] for values in models.values())
     ]
     try:
-        found = fragile_sums(
+        fragile = fragile_sums(
             parts=np.stack(parts, axis=1),
             score=correlation_of_sums,
         )
     except DesignError:  # One of them has no PNC there.
         return None
-    return found, places
+    return fragile, places
 
 
 def mean_surprisal(positions: Positions, *, rng: np.random.Generator, samples: int = RESAMPLES) -> Figure:

@@ -339,24 +339,24 @@ def _models_table(figures: ClozeFigures) -> Table:
     ceiling = figures.ceiling
     rows = [
         [
-            one.name,
-            one.pnc.answers,
-            one.perplexity,
-            one.bits_per_character,
-            one.pnc,
+            model.name,
+            model.pnc.answers,
+            model.perplexity,
+            model.bits_per_character,
+            model.pnc,
             ceiling,
-            None if one.pnc.value is None or not ceiling else one.pnc.value / ceiling,
-            one.spearman,
-            one.pnc_corrected,
+            None if model.pnc.value is None or not ceiling else model.pnc.value / ceiling,
+            model.spearman,
+            model.pnc_corrected,
         ]
-        for one in figures.models
+        for model in figures.models
     ]
     note = f"Perplexity and bits are of the {integer(figures.common)} positions that all of these models have read."
     return Table("models", "Language models beside people", MODELS, rows, note=note)
 
 
 def _differences_table(figures: ClozeFigures) -> Table:
-    rows = [[one, other, value, value.answers] for (one, other), value in figures.differences.items()]
+    rows = [[first_model, other, value, value.answers] for (first_model, other), value in figures.differences.items()]
     return Table("differences", "Differences of PNC between models", DIFFERENCES, rows)
 
 
@@ -417,7 +417,7 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
     models = [model for model in figures.models if model.pnc.value is not None]
     if not models:
         return
-    rows = [ForestRow(one.name, [one.pnc]) for one in models]
+    rows = [ForestRow(model.name, [model.pnc]) for model in models]
     yield Picture.of(
         "pnc",
         "PNC of each model",

@@ -225,7 +225,7 @@ class _NormReader:
             self.frequent.append(", ".join(f"{word} {count}" for word, count in ordered[:5]))
             # Slips that were counted as the word are no distinct answers of their own.
             word = normalised(row.word)
-            slips = sum(_one_slip(one, word) for one in counts) if k > counts.get(word, 0) else 0
+            slips = sum(_one_slip(count, word) for count in counts) if k > counts.get(word, 0) else 0
             return max(1, len(counts) - slips)
         self.frequent.append("")
         if row.distinct.strip():

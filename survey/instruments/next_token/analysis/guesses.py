@@ -271,8 +271,8 @@ class _Crowd:
         if not known.any():
             return UNDEFINED
         value, share, passage = values[known], self.weight[known] / self.weight[known].sum(), self.passage[known]
-        found = float(share @ value)
-        variance = bandit.clustered_variance(share * (value - found), passage)
+        mean = float(share @ value)
+        variance = bandit.clustered_variance(share * (value - mean), passage)
         if added is not None:
             # What people share over passages is added; what they add within one is in the passage's part already.
             own = added * (self.weight / self.weight.sum())[self.position]
@@ -280,7 +280,7 @@ class _Crowd:
             by_person, by_both = (bandit.clustered_variance(own, label) for label in (self.person, both))
             variance = float(bandit.crossed_variance(variance, by_person, by_both))
         ends = (-1.0, 1.0) if difference else (0.0, 1.0)
-        return interval(found, variance, bandit.clustered_freedom(share, passage), within=ends)
+        return interval(mean, variance, bandit.clustered_freedom(share, passage), within=ends)
 
 
 def _codes(values: Ints) -> Ints:

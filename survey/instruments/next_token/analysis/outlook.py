@@ -14,7 +14,10 @@ def one_study(name: str, plan: GuessPlan, seed: int, number: int) -> list[float]
     """People's share and the widths of the intervals of it, of people less the model, and of the most frequent guess;
     NaN where not known."""
     figures = study(GuessWorld(), plan, rng=generator(seed, "next-token budget", name, number))
-    return [figures.people.number, *(_width(one) for one in (figures.people, figures.difference, figures.together))]
+    return [
+        figures.people.number,
+        *(_width(figure) for figure in (figures.people, figures.difference, figures.together)),
+    ]
 
 
 def _width(figure: Figure) -> float:

@@ -149,7 +149,7 @@ def truth(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator, passa
     size = 400
     drawn = tuple(count * size // plan.passages for count in plan.drawn)
     whole = replace(plan, passages=size, drawn=drawn, design=None, priority="")
-    made = np.array([[one.number for one in study(world, whole, rng=rng)] for _part in range(passages // size)])
+    made = np.array([[figure.number for figure in study(world, whole, rng=rng)] for _part in range(passages // size)])
     made[:, 3] = np.log(made[:, 3])
     values = made.mean(axis=0)
     return [*values[:3].tolist(), math.exp(values[3]), *values[4:].tolist()]

@@ -224,7 +224,10 @@ def _together(table: GuessTable, ensemble: analysis.EnsembleFigures | None) -> l
         ("most frequent guess", ensemble.positions, _figure(ensemble.ensemble)),
         ("mean person", ensemble.positions, _figure(ensemble.person)),
         ("most frequent guess less mean person", ensemble.positions, _figure(ensemble.difference)),
-        *((name, ensemble.positions, _figure(one)) for name, one in zip(names, ensemble.models, strict=True)),
+        *(
+            (name, ensemble.positions, _figure(model_figure))
+            for name, model_figure in zip(names, ensemble.models, strict=True)
+        ),
     ]
 
 

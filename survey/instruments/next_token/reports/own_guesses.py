@@ -68,7 +68,7 @@ def read_guesses(path: Path) -> GuessTable:
         position=np.array(positions, dtype=np.int64),
         place=np.zeros(len(guesses), dtype=np.int64),
         number=numbers_of(person),
-        right=np.array([one == true for one, true in zip(guess, truth, strict=True)], dtype=np.float64),
+        right=np.array([word == true for word, true in zip(guess, truth, strict=True)], dtype=np.float64),
         weight=np.ones(len(guesses)),
         guess=guess,
         truth=truth,

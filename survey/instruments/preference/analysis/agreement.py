@@ -90,8 +90,8 @@ def of_people(judged: Judgements, *, names: tuple[str, ...] = ()) -> PeopleAgree
         known = np.unique(judged.person)
         titles = [names[number] if names else str(number + 1) for number in known.tolist()]
         kappas = [
-            _kappa(codes[:, one], codes[:, other], prompt, weight, f"{titles[one]}, {titles[other]}")
-            for one, other in combinations(range(people), 2)
+            _kappa(codes[:, first_person], codes[:, other], prompt, weight, f"{titles[first_person]}, {titles[other]}")
+            for first_person, other in combinations(range(people), 2)
         ]
         return PeopleAgreement(tuple(kappas), pooled=False, alpha=alpha)
     pairs = _pairs(item)

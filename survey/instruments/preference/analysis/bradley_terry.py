@@ -59,11 +59,11 @@ class Ranking:
         """The strength of a model with its interval."""
         return figure(float(self.theta[model]), float(self.covariance[model, model]), self.degrees)
 
-    def difference(self, one: int, other: int) -> Figure:
+    def difference(self, first: int, other: int) -> Figure:
         """Of two models' strengths."""
         cov = self.covariance
-        variance = cov[one, one] + cov[other, other] - 2 * cov[one, other]
-        return figure(float(self.theta[one] - self.theta[other]), float(variance), self.degrees)
+        variance = cov[first, first] + cov[other, other] - 2 * cov[first, other]
+        return figure(float(self.theta[first] - self.theta[other]), float(variance), self.degrees)
 
     @property
     def side(self) -> Figure:

@@ -192,19 +192,19 @@ def cross_fitted(rating: Floats, prompt: NDArray[np.int64], win: Floats, row_ite
 
 def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
     """Every figure of a judge over these items, and of its own verdicts."""
-    one = compared
-    ranks_h, ranks_j = bandit.ranks(one.human), bandit.ranks(one.judge)
-    people, machine = _ceiling(one)
+    own = compared
+    ranks_h, ranks_j = bandit.ranks(own.human), bandit.ranks(own.judge)
+    people, machine = _ceiling(own)
     return JudgeFigures(
-        items=one.m,
+        items=own.m,
         verdicts=judge.n,
         unreadable=int((judge.outcome == UNREADABLE).sum()),
-        pearson=_of_moments(one, one.human, one.judge, correlation_of_sums, _of_rows(one)),
-        uncentred=_of_moments(one, one.human, one.judge, uncentred_of, _of_rows(one)),
-        spearman=_of_moments(one, ranks_h, ranks_j, correlation_of_sums, None),
-        accuracy=_share(one, (one.verdict == one.said).astype(np.float64)[one.row_item]),
-        kappa=_kappa(one),
-        log_score=NOTHING if one.says_nothing else _log_score(one),
+        pearson=_of_moments(own, own.human, own.judge, correlation_of_sums, _of_rows(own)),
+        uncentred=_of_moments(own, own.human, own.judge, uncentred_of, _of_rows(own)),
+        spearman=_of_moments(own, ranks_h, ranks_j, correlation_of_sums, None),
+        accuracy=_share(own, (own.verdict == own.said).astype(np.float64)[own.row_item]),
+        kappa=_kappa(own),
+        log_score=NOTHING if own.says_nothing else _log_score(own),
         ceiling_person=people,
         ceiling_judge=machine,
         **_orders(judge),
@@ -212,12 +212,12 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
     )
 
 
-def _log_score(one: Compared) -> Figure:
+def _log_score(compared: Compared) -> Figure:
     """Without an interval where chances are fitted and items weigh unequally: what the fit adds is not known there, and
     an interval without it holds too seldom (benchmarks/preference_laws.py)."""
-    score = _mean(one, log_scores(one.chance[one.row_item], one.rows.win))
-    unequal = float(np.ptp(one.weight)) > 1e-9
-    return Figure(score.value) if one.fitted and unequal else score
+    score = _mean(compared, log_scores(compared.chance[compared.row_item], compared.rows.win))
+    unequal = float(np.ptp(compared.weight)) > 1e-9
+    return Figure(score.value) if compared.fitted and unequal else score
 
 
 def log_scores(chance: Floats, share: Floats) -> Floats:
@@ -266,25 +266,27 @@ def _of_rows(compared: Compared) -> Floats | None:
     return deviation
 
 
-def _of_moments(one: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any], deviation: Floats | None) -> Figure:
+def _of_moments(
+    compared: Compared, x: Floats, y: Floats, of: Callable[[Floats], Any], deviation: Floats | None
+) -> Figure:
     """A correlation of items' values, whose rows are the people's answers.
 
     deviation: of each answer from its item's mean of x, a share each; None where x is a rank, which no single answer
     moves by a known amount.
     """
-    rows = moments(x, y, one.weight)
+    rows = moments(x, y, compared.weight)
     total = rows.sum(axis=0)
     value = float(of(total))
     if not math.isfinite(value):
         return NOTHING
     gradient = slope(of, total, size=np.abs(rows).sum(axis=0))
     by_item = rows @ gradient
-    n = np.bincount(one.row_item, minlength=one.m)
-    influence = (by_item / n)[one.row_item]
+    n = np.bincount(compared.row_item, minlength=compared.m)
+    influence = (by_item / n)[compared.row_item]
     if deviation is not None:
-        by_x = one.weight * (gradient[1] + 2 * gradient[3] * x + gradient[5] * y)
-        influence = influence + by_x[one.row_item] * deviation
-    return _by_answers(one, value, influence, scale="correlation")
+        by_x = compared.weight * (gradient[1] + 2 * gradient[3] * x + gradient[5] * y)
+        influence = influence + by_x[compared.row_item] * deviation
+    return _by_answers(compared, value, influence, scale="correlation")
 
 
 def _by_answers(compared: Compared, value: float, influence: Floats, *, scale: PlacesInRow) -> Figure:
@@ -293,23 +295,23 @@ def _by_answers(compared: Compared, value: float, influence: Floats, *, scale: P
     return figure(value, variance, freedom(person=person, prompt=prompt), scale=scale)
 
 
-def _share(one: Compared, values: Floats) -> Figure:
+def _share(compared: Compared, values: Floats) -> Figure:
     """The mean over items of values of their answers (n,)."""
-    weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
-    return share_figure(values, weight, person=one.rows.person, prompt=one.rows.prompt)
+    weight = (compared.weight / np.bincount(compared.row_item, minlength=compared.m))[compared.row_item]
+    return share_figure(values, weight, person=compared.rows.person, prompt=compared.rows.prompt)
 
 
-def _mean(one: Compared, values: Floats) -> Figure:
+def _mean(compared: Compared, values: Floats) -> Figure:
     """The mean over items of values of their answers (n,)."""
-    weight = (one.weight / np.bincount(one.row_item, minlength=one.m))[one.row_item]
-    value = float(np.average(values, weights=weight)) if one.m else math.nan
+    weight = (compared.weight / np.bincount(compared.row_item, minlength=compared.m))[compared.row_item]
+    value = float(np.average(values, weights=weight)) if compared.m else math.nan
     if not math.isfinite(value):
         return Figure(value if math.isinf(value) else None)
-    return _by_answers(one, value, weight * (values - value) / weight.sum(), scale="plain")
+    return _by_answers(compared, value, weight * (values - value) / weight.sum(), scale="plain")
 
 
-def _kappa(one: Compared) -> Figure:
-    rows = classes_of(one.verdict, one.said) * one.weight[:, None]
+def _kappa(compared: Compared) -> Figure:
+    rows = classes_of(compared.verdict, compared.said) * compared.weight[:, None]
     size = round(rows.shape[1] ** 0.5)
 
     def of(sums: Floats) -> float:
@@ -319,23 +321,27 @@ def _kappa(one: Compared) -> Figure:
     value = of(total)
     if not math.isfinite(value):
         return NOTHING
-    n = np.bincount(one.row_item, minlength=one.m)
+    n = np.bincount(compared.row_item, minlength=compared.m)
     influence = rows @ slope(of, total, size=np.abs(rows).sum(axis=0))
-    return _by_answers(one, value, (influence / n)[one.row_item], scale="correlation")
+    return _by_answers(compared, value, (influence / n)[compared.row_item], scale="correlation")
 
 
-def _ceiling(one: Compared) -> tuple[Figure, Figure]:
+def _ceiling(compared: Compared) -> tuple[Figure, Figure]:
     """The left-out person, and the judge, against the same mean of the others: a row an answer of which the item has
     others."""
-    n = np.bincount(one.row_item, minlength=one.m)[one.row_item]
+    n = np.bincount(compared.row_item, minlength=compared.m)[compared.row_item]
     with np.errstate(invalid="ignore", divide="ignore"):
-        others = (one.mean[one.row_item] * n - one.rows.value) / (n - 1)
+        others = (compared.mean[compared.row_item] * n - compared.rows.value) / (n - 1)
     several = n >= 2
     if several.sum() < FEWEST_ITEMS:
         return NOTHING, NOTHING
-    weight, person, prompt = one.weight[one.row_item][several], one.rows.person[several], one.rows.prompt[several]
+    weight, person, prompt = (
+        compared.weight[compared.row_item][several],
+        compared.rows.person[several],
+        compared.rows.prompt[several],
+    )
     correlations = []
-    for values in (one.rows.value, one.judge[one.row_item]):
+    for values in (compared.rows.value, compared.judge[compared.row_item]):
         rows = moments(values[several], others[several], weight)
         total = rows.sum(axis=0)
         value = float(correlation_of_sums(total))

@@ -211,12 +211,12 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
             for win in analysis.wins
         ],
         "agreement": {
-            "kappas": [finite(one.kappa.value) for one in analysis.agreement.kappas],
+            "kappas": [finite(kappa.kappa.value) for kappa in analysis.agreement.kappas],
             "alpha": finite(alpha.value),
             "alpha_interval": alpha.interval,
             "pairs": [kappa.pair for kappa in analysis.agreement.kappas],
             "pooled": analysis.agreement.pooled,
-            "kappa_intervals": [one.kappa.as_json() for one in analysis.agreement.kappas],
+            "kappa_intervals": [kappa.kappa.as_json() for kappa in analysis.agreement.kappas],
         },
         "judges": {
             table.judge: {
@@ -327,7 +327,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
             yield f"Side bias: being shown first adds {side.in_words(3)} logits."
     agreement = analysis.agreement
     if agreement.kappas:
-        said = "; ".join(f"{one.pair}: {one.kappa.in_words(3)}" for one in agreement.kappas)
+        said = "; ".join(f"{kappa.pair}: {kappa.kappa.in_words(3)}" for kappa in agreement.kappas)
         yield f"Kappa of people: {said}."
     if agreement.alpha.value is not None:
         yield f"Krippendorff's alpha, ordinal: {agreement.alpha.in_words(3)}."
@@ -386,7 +386,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     ]
     yield Table("sides", "Side bias", SIDES, sides)
     yield _wins_table(analysis)
-    kappas = [(one.pair, one.n, one.agree, one.kappa) for one in analysis.agreement.kappas]
+    kappas = [(kappa.pair, kappa.n, kappa.agree, kappa.kappa) for kappa in analysis.agreement.kappas]
     yield Table("kappas", "Agreement of people", KAPPAS, kappas)
     yield _judges_table(analysis)
     bins = [
@@ -417,7 +417,9 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
         note="Right on average however bad the judge is; a bad judge saves nothing.",
     )
     styles = [
-        (one.judge, name, effect) for one in analysis.styles for name, effect in zip(STYLES, one.effects, strict=True)
+        (style.judge, name, effect)
+        for style in analysis.styles
+        for name, effect in zip(STYLES, style.effects, strict=True)
     ]
     yield Table(
         "style", "Style", STYLE, styles, note="Strengths held equal: towards longer, marked up, listed replies."
@@ -479,11 +481,11 @@ def _ranking_table(analysis: Analysis) -> Table:
     return Table("ranking", "Ranking", RANKING, rows, views=views)
 
 
-def _wins_table(found: Analysis) -> Table:
+def _wins_table(analysis: Analysis) -> Table:
     """In a file a row for each pair; for people a matrix, the strongest model first."""
-    models = found.models
-    order = found.ranking.order if found.ranking is not None else list(range(len(models)))
-    rows = [(models[one.model], models[one.other], one.share, one.wins, one.ties, one.n) for one in found.wins]
+    models = analysis.models
+    order = analysis.ranking.order if analysis.ranking is not None else list(range(len(models)))
+    rows = [(models[win.model], models[win.other], win.share, win.wins, win.ties, win.n) for win in analysis.wins]
     strongest = [models[place] for place in order]
     view = TableView(
         ["model"],
@@ -499,11 +501,11 @@ def _wins_table(found: Analysis) -> Table:
     return Table("wins", "How often each model was preferred to each other", WINS, rows, views=[view])
 
 
-def _judges_table(found: Analysis) -> Table:
+def _judges_table(analysis: Analysis) -> Table:
     """Every figure of a judge over all items, and the most telling ones in each category."""
-    rows = list(_judge_rows(found))
+    rows = list(_judge_rows(analysis))
     views = []
-    for table in found.judges:
+    for table in analysis.judges:
         if not table.by_category:
             continue
         title = f"{table.judge} against people"
@@ -527,12 +529,19 @@ def _judges_table(found: Analysis) -> Table:
 
 def _judge_rows(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
     for table in analysis.judges:
-        for category, one in table.by_category.items():
+        for category, figures_of_category in table.by_category.items():
             for name, words in FIGURES.items():
-                figure: Figure = getattr(one, name)
+                figure: Figure = getattr(figures_of_category, name)
                 if figure.value is not None:
-                    yield table.judge, category, name, words, figure, one.items
-            yield table.judge, category, "unreadable", "could not be read", one.unreadable, one.items
+                    yield table.judge, category, name, words, figure, figures_of_category.items
+            yield (
+                table.judge,
+                category,
+                "unreadable",
+                "could not be read",
+                figures_of_category.unreadable,
+                figures_of_category.items,
+            )
 
 
 def _pictures(analysis: Analysis) -> Iterator[Picture]:
@@ -564,7 +573,7 @@ def _pictures(analysis: Analysis) -> Iterator[Picture]:
             ]
             for row in order
         ]
-        title, names = "How often the row's model was preferred", [models[one] for one in order]
+        title, names = "How often the row's model was preferred", [models[model] for model in order]
         wins = MatrixChart(title=title, names=names, cells=cells)
         yield Picture.of("wins", "Win matrix", "The share of wins of each model against each other.", wins)
     judges = [table for table in analysis.judges if table.by_category]

@@ -116,17 +116,17 @@ def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Figu
     width = columns.both.shape[1]
     if len(columns) <= width:
         return [UNDEFINED] * (width - columns.base.shape[1]), UNDEFINED
-    found = slopes_of(columns)
+    fit = slopes_of(columns)
     degrees = bandit.clustered_freedom(np.ones(len(columns)), person, passage)
     # A row a slope, and their sum as the last one.
-    summed = np.concatenate([np.eye(len(found.slopes)), np.ones((1, len(found.slopes)))])
-    values = summed @ found.slopes
+    summed = np.concatenate([np.eye(len(fit.slopes)), np.ones((1, len(fit.slopes)))])
+    values = summed @ fit.slopes
     if min(bandit.cluster_count(person), bandit.cluster_count(passage)) < 2:
         each = [Figure(float(value)) for value in values]
     else:
         by_person, by_passage = _jackknife(columns, person, summed), _jackknife(columns, passage, summed)
         pairs = person * (int(passage.max()) + 1) + passage
-        both = np.diag(bandit.clustered_covariance(found.added @ summed.T, pairs))
+        both = np.diag(bandit.clustered_covariance(fit.added @ summed.T, pairs))
         variance = bandit.crossed_variance(by_person, by_passage, both)
         each = [
             interval(float(value), float(own_variance), degrees)

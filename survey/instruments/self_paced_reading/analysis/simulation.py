@@ -159,4 +159,4 @@ def truth(world: ReadingWorld, plan: ReadingPlan, *, rng: np.random.Generator, p
     """What such a study aims at: the mean over studies of very many people and passages."""
     large = ReadingPlan(people=1000, passages=1000, each=plan.each, words=plan.words)
     studies = [study(world, large, rng=rng) for _ in range(parts)]
-    return {name: float(np.mean([one[name].number for one in studies])) for name in studies[0]}
+    return {name: float(np.mean([study[name].number for study in studies])) for name in studies[0]}

@@ -73,7 +73,7 @@ class ReadingBudgetConfig(BudgetFileConfig):
 
     @model_validator(mode="after")
     def fits_the_bank(self) -> "ReadingBudgetConfig":
-        if len({one.name for one in self.policies}) != len(self.policies):
+        if len({policy.name for policy in self.policies}) != len(self.policies):
             raise ValueError("policies: two have the same name: make them differ")
         for policy in self.policies:
             if policy.passages > self.bank.passages:

@@ -143,7 +143,7 @@ def _cleaning_table(material: ReadingMaterial) -> Table:
         "reading_left_out",
         "What is left out",
         CLEANING,
-        [[one.rule, one.times, one.whole, one.of_what] for one in material.cleaning.left_out],
+        [[left_out.rule, left_out.times, left_out.whole, left_out.of_what] for left_out in material.cleaning.left_out],
         note="The rules apply in this order, and a time is counted once.",
     )
 
@@ -153,14 +153,17 @@ def _models_table(models: Sequence[ReadingOfModel]) -> Table:
         "reading_models",
         "What surprisal adds to the prediction of times",
         MODELS,
-        [[one.name, one.correlation, one.correlated, *_deltas(one), one.rows, one.words] for one in models],
+        [
+            [model.name, model.correlation, model.correlated, *_deltas(model), model.rows, model.words]
+            for model in models
+        ],
         note="A column of noise in the model's place would add half a nat for each surprisal that enters.",
     )
 
 
-def _deltas(one: ReadingOfModel) -> tuple[float | None, float | None]:
+def _deltas(reading: ReadingOfModel) -> tuple[float | None, float | None]:
     """In all, and per row that the fit has not seen."""
-    return (None, None) if one.delta is None else (one.delta.total, one.delta.a_word)
+    return (None, None) if reading.delta is None else (reading.delta.total, reading.delta.a_word)
 
 
 def _of(place: int) -> str:
@@ -169,11 +172,11 @@ def _of(place: int) -> str:
 
 def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
     rows = [
-        [one.name, name, slope]
-        for one in models
+        [model.name, name, slope]
+        for model in models
         for name, slope in [
-            *((_of(place), slope) for place, slope in enumerate(one.slopes)),
-            ("all together", one.total),
+            *((_of(place), slope) for place, slope in enumerate(model.slopes)),
+            ("all together", model.total),
         ]
     ]
     return Table(
@@ -216,12 +219,13 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
             title="Milliseconds per nat of surprisal",
             x=Axis("ms per nat, with 95 % intervals"),
             series=series,
-            rows=[ForestRow(one.name, list(one.slopes)) for one in drawn],
+            rows=[ForestRow(reading.name, list(reading.slopes)) for reading in drawn],
             mark_at=0.0,
         )
         text = "; ".join(
-            f"{one.name}: " + ", ".join(f"{of} {_ms(slope)}" for of, slope in zip(series, one.slopes, strict=True))
-            for one in drawn
+            f"{reading.name}: "
+            + ", ".join(f"{of} {_ms(slope)}" for of, slope in zip(series, reading.slopes, strict=True))
+            for reading in drawn
         )
         made.append(Picture.of("slopes", "Milliseconds a nat of surprisal", text, slopes))
     tenths = {name: _tenths(material, surprisal) for name, surprisal in material.models.items()}
@@ -231,12 +235,12 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
             title="Mean time by surprisal",
             x=Axis("mean surprisal of the words, nats"),
             y=Axis("mean time, ms"),
-            lines=[Line(name, found) for name, found in usable.items()],
+            lines=[Line(name, tenths) for name, tenths in usable.items()],
         )
         text = "; ".join(
-            f"{name}: from {number(found[0][1], 0)} ms at {number(found[0][0], 1)} nats "
-            f"to {number(found[-1][1], 0)} ms at {number(found[-1][0], 1)} nats"
-            for name, found in usable.items()
+            f"{name}: from {number(tenths[0][1], 0)} ms at {number(tenths[0][0], 1)} nats "
+            f"to {number(tenths[-1][1], 0)} ms at {number(tenths[-1][0], 1)} nats"
+            for name, tenths in usable.items()
         )
         title = "Mean time of words, from the least to the most surprising tenth"
         made.append(Picture.of("tenths", title, text, by_tenth))
@@ -264,17 +268,17 @@ def _data(material: ReadingMaterial, models: Sequence[ReadingOfModel], time: Fig
     }
 
 
-def _of_model(one: ReadingOfModel) -> dict[str, Any]:
-    total, each = _deltas(one)
+def _of_model(reading: ReadingOfModel) -> dict[str, Any]:
+    total, each = _deltas(reading)
     return {
-        "correlation": finite(one.correlation),
-        "correlated_words": one.correlated,
+        "correlation": finite(reading.correlation),
+        "correlated_words": reading.correlated,
         "delta_log_likelihood": total,
         "delta_a_row": each,
-        "rows": one.rows,
-        "words": one.words,
-        "slopes": [_as_json(slope) for slope in one.slopes],
-        "slope": _as_json(one.total),
+        "rows": reading.rows,
+        "words": reading.words,
+        "slopes": [_as_json(slope) for slope in reading.slopes],
+        "slope": _as_json(reading.total),
     }
 
 

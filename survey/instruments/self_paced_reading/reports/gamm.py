@@ -42,7 +42,7 @@ def data(material: ReadingMaterial) -> bytes:
         for index in group:
             cells += [int(length[index]), f"{material.words.log_frequency[index]:.10g}"]
         for surprisal in material.models.values():
-            cells += ["NA" if not np.isfinite(surprisal[one]) else f"{surprisal[one]:.10g}" for one in group]
+            cells += ["NA" if not np.isfinite(surprisal[row]) else f"{surprisal[row]:.10g}" for row in group]
         table.writerow(cells)
     assert previous == prepared.before.shape[1]  # noqa: S101 - the header counts by it
     return text.getvalue().encode()

@@ -54,7 +54,7 @@ class ReadingLive(Report):
         least = instruments.of_study(study).options.least_right
         people = times.aggregate(people=Count(PERSON, distinct=True))["people"]
         shares = rows_so_far(study, PassageAnswer).values(PERSON).annotate(**ANSWERED)
-        poor = sum(one["hits"] / one["asked"] < least for one in shares)
+        poor = sum(share["hits"] / share["asked"] < least for share in shares)
         questions, hits = (sum(row[name] for row in answers.values()) for name in ("asked", "hits"))
         lines = [
             f"{integer(passages)} passages of {integer(people)} people so far; {integer(passages - whole)} of them are "

@@ -379,7 +379,7 @@ def _loss_row(
 def _persons_table(figures: Figures) -> Table:
     rows: list[list[Any]] = []
     for name, count, loss, checks in figures.persons:
-        own = [(PEOPLE, loss, bool(checks), None), *((one.name, one.rounded, True, one.true) for one in checks)]
+        own = [(PEOPLE, loss, bool(checks), None), *((check.name, check.rounded, True, check.true) for check in checks)]
         rows += [
             [
                 name,

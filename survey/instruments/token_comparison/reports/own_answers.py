@@ -194,11 +194,11 @@ def built_from(rows: Sequence[TokenComparisonRow], models: Sequence[str] = ()) -
     all_of = list(contexts.items())
     item, person, percent = (list(column) for column in zip(*answers, strict=True)) if answers else ([], [], [])
     comparisons = Comparisons(
-        text=np.array([texts[one.text or name] for name, one in all_of], dtype=np.int64),
-        log_g_true=np.array([one.log_g_true for _name, one in all_of]),
-        draws=np.array([one.draws for _name, one in all_of]),
-        same=np.array([one.same for _name, one in all_of]),
-        weight=np.array([one.weight for _name, one in all_of]),
+        text=np.array([texts[draw_row.text or name] for name, draw_row in all_of], dtype=np.int64),
+        log_g_true=np.array([draw_row.log_g_true for _name, draw_row in all_of]),
+        draws=np.array([draw_row.draws for _name, draw_row in all_of]),
+        same=np.array([draw_row.same for _name, draw_row in all_of]),
+        weight=np.array([draw_row.weight for _name, draw_row in all_of]),
         context=np.array([place[row.context] for row in of_item], dtype=np.int64),
         multiplicity=np.array([row.multiplicity for row in of_item]),
         log_g_other=np.array([row.log_g_other for row in of_item]),
@@ -214,7 +214,7 @@ def built_from(rows: Sequence[TokenComparisonRow], models: Sequence[str] = ()) -
         [
             CheckModel(
                 name,
-                np.array([one.logs.get(name, math.nan) for _context, one in all_of]),
+                np.array([draw_row.logs.get(name, math.nan) for _context, draw_row in all_of]),
                 np.array([row.logs[name][1] for row in of_item]),
             )
             for name in models

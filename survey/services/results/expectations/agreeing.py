@@ -221,10 +221,10 @@ def _two_people(rows: ReaderRows) -> Figure:
     return _share(mean(like, rows.weight[enough], rows.person[enough], rows.item[enough]))
 
 
-def _share(found: Figure) -> Figure:
-    if found.low is None or found.high is None:
-        return found
-    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
+def _share(figure: Figure) -> Figure:
+    if figure.low is None or figure.high is None:
+        return figure
+    return Figure(figure.value, max(0.0, figure.low), min(1.0, figure.high), figure.standard_error)
 
 
 def _fisher(correlation: float, variance: float, degrees: float) -> Figure:
@@ -251,7 +251,7 @@ def _ratio_to_root(
     root = math.sqrt(below)
     d_root = d_below / (2 * root)
     v_top, v_root, v_sum = (
-        bandit.clustered_variance(one, rows.person, rows.item) for one in (d_top, d_root, d_top + d_root)
+        bandit.clustered_variance(part, rows.person, rows.item) for part in (d_top, d_root, d_top + d_root)
     )
     if not all(math.isfinite(variance) for variance in (v_top, v_root, v_sum)) or v_sum <= 0:
         return None, None
@@ -265,8 +265,8 @@ def _ratio_to_root(
     return (b - math.sqrt(under)) / a, (b + math.sqrt(under)) / a
 
 
-def _clipped(found: Figure) -> Figure:
-    value = min(1.0, max(-1.0, found.number))
-    if found.low is None or found.high is None:
+def _clipped(figure: Figure) -> Figure:
+    value = min(1.0, max(-1.0, figure.number))
+    if figure.low is None or figure.high is None:
         return Figure(value)
-    return Figure(value, max(-1.0, found.low), min(1.0, found.high), found.standard_error)
+    return Figure(value, max(-1.0, figure.low), min(1.0, figure.high), figure.standard_error)

@@ -264,10 +264,10 @@ def _of_share(y: Floats, weight: Floats, person: Ints, item: Ints, *, of_item: b
     return share_interval(value, variance, size, bandit.clustered_freedom(share, person, item))
 
 
-def _in_unit(found: Figure) -> Figure:
-    if found.low is None or found.high is None:
-        return found
-    return Figure(found.value, max(0.0, found.low), min(1.0, found.high), found.standard_error)
+def _in_unit(figure: Figure) -> Figure:
+    if figure.low is None or figure.high is None:
+        return figure
+    return Figure(figure.value, max(0.0, figure.low), min(1.0, figure.high), figure.standard_error)
 
 
 def _bins(forecasts: Forecasts, count: int) -> Iterator[ReliabilityBin]:

@@ -86,7 +86,7 @@ class ChancesReport(Report):
         return Findings(
             title=f"Calibration of people and models: {study.title}",
             lines=[
-                *in_words([one.event for one in reading.found]),
+                *in_words([calibration.event for calibration in reading.found]),
                 f"Chances are kept from {short(floor)} to {short(1 - floor)}.",
             ],
             tables=[table, reliability],

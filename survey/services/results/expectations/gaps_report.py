@@ -97,7 +97,7 @@ Parted = Sequence[tuple[Expectations, Gaps]]
 def _table(parted: Parted) -> Table:
     rows = [
         {
-            "event": one.event.name,
+            "event": own_gaps.event.name,
             "reader": of.reader,
             "kind": of.kind,
             "division": part.division,
@@ -110,17 +110,17 @@ def _table(parted: Parted) -> Table:
             "typical_gap": None if part.division else of.typical,
             "why": "" if part.division else of.why,
         }
-        for one, of in parted
+        for own_gaps, of in parted
         for part in of.parts
     ]
     views = [
         TableView(
             ["division", "part", "gap", "typical_gap", "people_mean", "reader_mean", "items", "answers"],
-            title=f"{one.event.name}: people and {of.reader}",
-            where={"event": one.event.name, "reader": of.reader},
+            title=f"{own_gaps.event.name}: people and {of.reader}",
+            where={"event": own_gaps.event.name, "reader": of.reader},
             note="The first row is all items.",
         )
-        for one, of in parted
+        for own_gaps, of in parted
     ]
     return Table("gaps", "The gap map", COLUMNS, rows, note=NOTE, views=views)
 
@@ -161,7 +161,7 @@ def _items_table(parted: Parted, most: int) -> Table:
         rows,
         note=ITEMS_NOTE if views else "",
         views=views or [TableView(rows=[])],
-        verbatim=any(len(one.said) for one, _of in parted),
+        verbatim=any(len(gap.said) for gap, _of in parted),
     )
 
 

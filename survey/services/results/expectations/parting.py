@@ -118,10 +118,10 @@ def _typical(rows: ReaderRows, means: ItemMeans) -> Figure:
     change = 2 * gap[rows.item] * means.mean_change - means.noise_change
     added = part * (own * (square[rows.item] - value) + change)
     degrees = bandit.clustered_freedom(part * own, rows.person, rows.item)
-    found = interval(value, bandit.clustered_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
-    if found.low is None or found.high is None:
+    figure = interval(value, bandit.clustered_variance(added, rows.person, rows.item), degrees, within=(0.0, 1.0))
+    if figure.low is None or figure.high is None:
         return Figure(math.sqrt(value))
-    return Figure(math.sqrt(value), math.sqrt(found.low), math.sqrt(found.high))
+    return Figure(math.sqrt(value), math.sqrt(figure.low), math.sqrt(figure.high))
 
 
 def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
@@ -156,7 +156,7 @@ def _items(rows: ReaderRows, means: ItemMeans) -> list[ItemGap]:
                 shrunk=shrunk,
             )
         )
-    largest = [abs(one.shrunk.number if one.shrunk.is_defined else one.gap) for one in item_gaps]
+    largest = [abs(item_gap.shrunk.number if item_gap.shrunk.is_defined else item_gap.gap) for item_gap in item_gaps]
     return [item_gaps[place] for place in sorted(range(len(item_gaps)), key=lambda place: (-largest[place], place))]
 
 

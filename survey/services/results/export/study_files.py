@@ -129,7 +129,12 @@ def _sittings(study: Study, stage: int | None, since: datetime | None, *, with_p
         sittings = rows.select_related("respondent", "booklet", "consent").prefetch_related("conditions")
         rest = sittings.iterator(CHUNK)
         while part := list(islice(rest, CHUNK)):
-            facts = _Facts(study, [one.pk for one in part], [one.respondent_id for one in part], with_pay=with_pay)
+            facts = _Facts(
+                study,
+                [sitting_of_part.pk for sitting_of_part in part],
+                [sitting_of_part.respondent_id for sitting_of_part in part],
+                with_pay=with_pay,
+            )
             for sitting in part:
                 yield _sitting(sitting, study, current.index, current.is_pilot, facts, excluded.get(sitting.pk, ()))
 

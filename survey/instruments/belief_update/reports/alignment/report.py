@@ -141,13 +141,13 @@ class AlignmentReport(Report):
         )
 
 
-def _beliefs_table(found: BeliefComparison) -> Table:
-    improvement = Figure.between(found.improvement, found.interval)
+def _beliefs_table(comparison: BeliefComparison) -> Table:
+    improvement = Figure.between(comparison.improvement, comparison.interval)
     return Table(
         "beliefs",
         "How well beliefs are predicted, out of sample (mean squared error)",
         BELIEFS,
-        [[found.n, found.respondents, found.mixture, found.regression, improvement]],
+        [[comparison.n, comparison.respondents, comparison.mixture, comparison.regression, improvement]],
     )
 
 
@@ -165,7 +165,7 @@ def _deployment_table(tables: Sequence[aligning.DeploymentTable], unreadable: Ma
             for table in tables
             for model in table.models
         ],
-        views=[_deployment_view(one) for one in tables],
+        views=[_deployment_view(table) for table in tables],
     )
 
 
@@ -183,14 +183,14 @@ def _ranking(table: aligning.DeploymentTable) -> str:
     return f"{rule}, {table.beliefs}"
 
 
-def _deployment_view(found: aligning.DeploymentTable) -> TableView:
-    rule = found.rule
+def _deployment_view(table: aligning.DeploymentTable) -> TableView:
+    rule = table.rule
     how = f"where the belief is above {short(rule.threshold)}" if rule.kind == "threshold" else "as often as believed"
     return TableView(
         ["llm", "correct", "deployed", "performance"],
-        where={"rule": rule.kind, "beliefs": found.beliefs},
-        title=f"Human-deployed performance: deployed {how}; beliefs by {found.beliefs}",
-        note=" ".join(_remarks(found)),
+        where={"rule": rule.kind, "beliefs": table.beliefs},
+        title=f"Human-deployed performance: deployed {how}; beliefs by {table.beliefs}",
+        note=" ".join(_remarks(table)),
     )
 
 

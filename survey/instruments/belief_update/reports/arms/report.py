@@ -240,11 +240,11 @@ def _figure_of(figure: StudyFigure) -> Figure:
 def _arms_table(compared: Sequence[_Compared]) -> Table:
     """People see a table for each model and belief: measures down, arms across."""
     rows = []
-    for one in compared:
-        sizes = dict(zip(one.found.levels, zip(one.found.answers, one.found.people, strict=True), strict=True))
-        for level, what, figure in one.lines():
-            cells = [*_what(what), _figure_of(figure), *sizes[level], one.unreadable]
-            rows.append([one.llm, one.found.factor, level, *cells])
+    for arm in compared:
+        sizes = dict(zip(arm.found.levels, zip(arm.found.answers, arm.found.people, strict=True), strict=True))
+        for level, what, figure in arm.lines():
+            cells = [*_what(what), _figure_of(figure), *sizes[level], arm.unreadable]
+            rows.append([arm.llm, arm.found.factor, level, *cells])
     return Table(
         "arms",
         "Figures by arm",
@@ -269,11 +269,11 @@ def _arms_table(compared: Sequence[_Compared]) -> Table:
 def _differences_table(compared: Sequence[_Compared]) -> Table:
     rows = [
         [
-            *(one.llm, one.found.factor, level, one.found.levels[0], *_what(what), _figure_of(figure)),
+            *(arm.llm, arm.found.factor, level, arm.found.levels[0], *_what(what), _figure_of(figure)),
             None if figure.combined is None else figure.combined.p_two_sided(),
         ]
-        for one in compared
-        for level, what, figure in one.differences()
+        for arm in compared
+        for level, what, figure in arm.differences()
     ]
     return Table(
         "arm_differences",
@@ -284,11 +284,11 @@ def _differences_table(compared: Sequence[_Compared]) -> Table:
         views=[
             TableView(
                 ["figure", "belief", "value", "p"],
-                where={"llm": one.llm, "level": level},
-                title=f"{one.llm}: {level} less {one.found.levels[0]}",
+                where={"llm": arm.llm, "level": level},
+                title=f"{arm.llm}: {level} less {arm.found.levels[0]}",
             )
-            for one in compared
-            for level in one.found.levels[1:]
+            for arm in compared
+            for level in arm.found.levels[1:]
         ],
     )
 

@@ -285,7 +285,7 @@ def _sentence(config: BudgetConfig, costs: Costs, outlook: PolicyOutlook) -> str
         CONDITION: "between two conditions",
         EVIDENCE: "between evidence and none",
     }
-    found = ", ".join(
+    detectable = ", ".join(
         f"{points(size)} {effects[name]}"
         for name, size in zip(budget.EFFECTS, outlook.detectable, strict=True)
         if size is not None
@@ -303,7 +303,7 @@ def _sentence(config: BudgetConfig, costs: Costs, outlook: PolicyOutlook) -> str
         "expected to "
         f"find {number(outlook.total, 0)} changes of belief ({number(outlook.per_answer)} per answer) and to "
         f"estimate {precise}"
-        + (f"; with 80 % power (two-sided, 5 %) it detects differences of {found}" if found else "")
+        + (f"; with 80 % power (two-sided, 5 %) it detects differences of {detectable}" if detectable else "")
         + f". This takes {number(costs.hours, 0)} hours of people's time and costs {number(costs.total)} "
         f"{costs.currency}, platform fee included. (Simulated: {outlook.studies} studies with a stated truth, in which "
         f"{percent(config.truth.changes_incorrect, 0)} of beliefs change after an incorrect and "

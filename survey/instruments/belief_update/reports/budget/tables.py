@@ -112,7 +112,7 @@ def _policies(budget: PlannedBudget) -> Table:
         "policies",
         "Policies",
         POLICIES,
-        [_policy_row(budget, one) for one in budget.outlooks],
+        [_policy_row(budget, outlook) for outlook in budget.outlooks],
         views=[
             TableView(
                 [
@@ -219,12 +219,12 @@ def _found_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
         title="Changes of belief found, expected",
         x=Axis("after stage", ticks=_stage_ticks(outlooks)),
         y=Axis("changes so far", includes=(0.0,)),
-        lines=[Line(one.name, list(enumerate(accumulate(one.found), start=1))) for one in outlooks],
+        lines=[Line(outlook.name, list(enumerate(accumulate(outlook.found), start=1))) for outlook in outlooks],
     )
 
 
 def _auc_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
-    best = sum(one.best_auc for one in outlooks) / len(outlooks)
+    best = sum(outlook.best_auc for outlook in outlooks) / len(outlooks)
     stages = _stage_ticks(outlooks)
     highest = [(place, best) for place, _words in stages]
     return LineChart(
@@ -232,25 +232,25 @@ def _auc_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
         x=Axis("after stage", ticks=stages),
         y=Axis("AUC over uniform pairs"),
         lines=[
-            *(Line(one.name, list(enumerate(one.auc, start=1))) for one in outlooks),
+            *(Line(outlook.name, list(enumerate(outlook.auc, start=1))) for outlook in outlooks),
             Line("highest possible", highest, marked=False, reference=True),
         ],
     )
 
 
 def _stage_ticks(outlooks: Sequence[PolicyOutlook]) -> list[tuple[float, str]]:
-    return [(float(stage), str(stage)) for stage in range(1, max(len(one.auc) for one in outlooks) + 1)]
+    return [(float(stage), str(stage)) for stage in range(1, max(len(outlook.auc) for outlook in outlooks) + 1)]
 
 
 def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
     lines = [
         Line(
-            f"{kind} ({', '.join(short(one.value) for one in own)})",
-            [(100 * one.width, one.found) for one in own],
-            [(one.found - 1.96 * one.error, one.found + 1.96 * one.error) for one in own],
+            f"{kind} ({', '.join(short(point.value) for point in own)})",
+            [(100 * point.width, point.found) for point in own],
+            [(point.found - 1.96 * point.error, point.found + 1.96 * point.error) for point in own],
         )
-        for kind in dict.fromkeys(one.kind for one in points)
-        if (own := sorted((one for one in points if one.kind == kind), key=lambda one: -one.width))
+        for kind in dict.fromkeys(point.kind for point in points)
+        if (own := sorted((point for point in points if point.kind == kind), key=lambda item: -item.width))
     ]
     return LineChart(
         title="Between finding and estimating",

@@ -264,8 +264,11 @@ def calibration_chart(lines: Sequence[CalibrationLine]) -> LineChart:
                 line.name,
                 [(place, region.accuracy) for place, region in enumerate(line.regions)],
                 [
-                    (max(0.0, one.accuracy - one.standard_error), min(1.0, one.accuracy + one.standard_error))
-                    for one in line.regions
+                    (
+                        max(0.0, region.accuracy - region.standard_error),
+                        min(1.0, region.accuracy + region.standard_error),
+                    )
+                    for region in line.regions
                 ],
                 whiskers=True,
             )

@@ -12,7 +12,7 @@ from .figure7 import calibration_chart, calibration_table
 
 
 def people_slugs(study: Study) -> list[str]:
-    return [one.slug for one in calibrating.people_studies(study)]
+    return [people_study.slug for people_study in calibrating.people_studies(study)]
 
 
 class CalibrationReport(Report):
@@ -39,29 +39,30 @@ class CalibrationReport(Report):
         return ""
 
     def make(self, study: Study, given: Given) -> Findings:
-        found = calibrating.human_calibration(
+        calibration = calibrating.human_calibration(
             study,
             people_study=find_study(given.one("people_study")),
             models=given["model"],
             condition=given["condition"],
         )
-        perplexity = perplexity_table(found.expectations)
+        perplexity = perplexity_table(calibration.expectations)
         return Findings(
             title=f"Do people foresee who answers correctly? {study.title}",
             lines=[
-                f"Accuracy of the answerers by posterior belief: {found.beliefs} beliefs, {found.people} people "
+                f"Accuracy of the answerers by posterior belief: {calibration.beliefs} beliefs, "
+                f"{calibration.people} people "
                 "answering",
             ],
-            tables=[calibration_table(found.lines, found.unreadable), perplexity],
+            tables=[calibration_table(calibration.lines, calibration.unreadable), perplexity],
             pictures=[
                 Picture.of(
                     "figure7",
                     "Figure 7",
                     "The accuracy of people and of language models in three regions of what people expected of them, "
                     "with standard errors.",
-                    calibration_chart(found.lines),
+                    calibration_chart(calibration.lines),
                 )
             ],
-            notes=found.notes,
-            data={**found.as_json(), "perplexity": perplexity.records()},
+            notes=calibration.notes,
+            data={**calibration.as_json(), "perplexity": perplexity.records()},
         )

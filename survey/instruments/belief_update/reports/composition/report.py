@@ -77,15 +77,17 @@ class CompositionReport(Report):
     def make(self, study: Study, arguments: Given) -> Findings:
         if problem := self.obstacle(study):
             raise StateRefused(problem)
-        found = composed(study, arguments["condition"])
-        main, figures = found.main, _figures(found)
+        study_steps = composed(study, arguments["condition"])
+        main, figures = study_steps.main, _figures(study_steps)
         return Findings(
             title=f"How evidence adds up: {study.title}",
-            lines=_lines(found),
-            tables=[figures, _ways(found)],
-            pictures=[Picture.of("composition", "What each step counts for", _weights_in_words(main), _chart(found))],
-            notes=_notes(found),
-            data=_data(found, figures),
+            lines=_lines(study_steps),
+            tables=[figures, _ways(study_steps)],
+            pictures=[
+                Picture.of("composition", "What each step counts for", _weights_in_words(main), _chart(study_steps))
+            ],
+            notes=_notes(study_steps),
+            data=_data(study_steps, figures),
         )
 
 
@@ -133,12 +135,12 @@ def _rows(composition: ComposedStudy) -> list[tuple[float | None, str, str, Figu
     ]
 
 
-def _figures(found: ComposedStudy) -> Table:
+def _figures(study_steps: ComposedStudy) -> Table:
     return Table(
         "composition",
         "Figures",
         FIGURES,
-        _rows(found),
+        _rows(study_steps),
         note="The slope without parting the people is too small where single changes are noisy.",
         views=[TableView(["figure", "clip", "scale", "value"])],
     )
@@ -173,25 +175,25 @@ def _ways(composition: ComposedStudy) -> Table:
 
 
 def _weights_in_words(main: Composition) -> str:
-    each = ", ".join(f"step {step}: {one}" for step, one in enumerate(main.weights, 1))
+    each = ", ".join(f"step {step}: {weight_figure}" for step, weight_figure in enumerate(main.weights, 1))
     return (
         f"The weight of the single change of each step in the whole change, in log-odds: {each}. Bayes’ rule: 1 each."
     )
 
 
-def _chart(found: ComposedStudy) -> ForestChart:
+def _chart(study_steps: ComposedStudy) -> ForestChart:
     rows = [
-        ForestRow("slope on the sum", [one.slope for one in found.by_clip]),
+        ForestRow("slope on the sum", [clip.slope for clip in study_steps.by_clip]),
         *(
-            ForestRow(f"weight of step {step + 1}", [one.weights[step] for one in found.by_clip])
-            for step in range(found.answers.steps)
+            ForestRow(f"weight of step {step + 1}", [clip.weights[step] for clip in study_steps.by_clip])
+            for step in range(study_steps.answers.steps)
         ),
-        ForestRow("last step less first", [one.recency for one in found.by_clip]),
+        ForestRow("last step less first", [clip.recency for clip in study_steps.by_clip]),
     ]
     return ForestChart(
         title="What each step counts for",
         x=Axis("weight in log-odds, with 95 % interval", includes=(0.0, 1.0)),
-        series=[f"clip {short(one.clip)} %" for one in found.by_clip],
+        series=[f"clip {short(clip.clip)} %" for clip in study_steps.by_clip],
         rows=rows,
         mark_at=1.0,
     )
@@ -212,19 +214,19 @@ def _notes(composition: ComposedStudy) -> list[str]:
     return notes
 
 
-def _data(found: ComposedStudy, figures: Table) -> Mapping[str, Any]:
-    main = found.main
+def _data(study_steps: ComposedStudy, figures: Table) -> Mapping[str, Any]:
+    main = study_steps.main
     return {
         "answers": main.answers,
         "people": main.people,
         "items": main.items,
-        "items_left_out": found.left_out,
-        "steps": found.answers.steps,
-        "best": found.best,
-        "slope_of_bayes": found.bayes,
-        "slope_as_bayes": found.as_bayes,
-        "share_of_0": found.ends[0],
-        "share_of_100": found.ends[1],
+        "items_left_out": study_steps.left_out,
+        "steps": study_steps.answers.steps,
+        "best": study_steps.best,
+        "slope_of_bayes": study_steps.bayes,
+        "slope_as_bayes": study_steps.as_bayes,
+        "share_of_0": study_steps.ends[0],
+        "share_of_100": study_steps.ends[1],
         "figures": figures.records(),
         "ways": [
             {
@@ -234,6 +236,6 @@ def _data(found: ComposedStudy, figures: Table) -> Mapping[str, Any]:
                 "parameter": fit.kept,
                 "explained": fit.explained,
             }
-            for fit in found.fits
+            for fit in study_steps.fits
         ],
     }

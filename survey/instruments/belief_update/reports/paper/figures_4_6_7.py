@@ -135,7 +135,9 @@ def figure_4(
             lines.append(Line(model.llm, [(x, y) for x, y, _ in points], [(low, high) for _, _, (low, high) in points]))
     if not lines:
         raise ValueError("no language model was right on an evidence question and has answered the target too")
-    rows += [["pair", one.llm, None, one.n, one.rise, *one.texts, *one.tasks, known.get(one.llm)] for one in pairs]
+    rows += [
+        ["pair", pair.llm, None, pair.n, pair.rise, *pair.texts, *pair.tasks, known.get(pair.llm)] for pair in pairs
+    ]
     title = "How often a model fails after an answer that raised belief"
     last = max(place for line in lines for place, _share in line.points)  # Nothing was so high beyond it.
     ticks = [(place, words) for place, (_least, words) in enumerate(rises.least) if place <= last]
@@ -212,12 +214,19 @@ def figure_7(lines: Sequence[CalibrationLine], note: str, unreadable: Mapping[st
     `unreadable`: how many of the language models' replies could not be read, by the line's name."""
     rows: list[list[Any]] = []
     for line in lines:
-        for one in line.regions:
-            belief = one.mean_belief if np.isfinite(one.mean_belief) else None
+        for region in line.regions:
+            belief = region.mean_belief if np.isfinite(region.mean_belief) else None
             rows.append(
                 [
-                    *(line.name, one.lower, one.upper, one.beliefs, as_figure(one.accuracy, one.interval), belief),
-                    *(one.respondents, one.questions, one.answerers, unreadable.get(line.name)),
+                    *(
+                        line.name,
+                        region.lower,
+                        region.upper,
+                        region.beliefs,
+                        as_figure(region.accuracy, region.interval),
+                        belief,
+                    ),
+                    *(region.respondents, region.questions, region.answerers, unreadable.get(line.name)),
                 ]
             )
     title = "Do people foresee who answers correctly?"

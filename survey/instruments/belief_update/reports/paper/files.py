@@ -202,7 +202,7 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
             )
             for row in right[(trial.correct[right] < 0.5) & (trial.outcome[right] > 0.5)].tolist()
         ]
-    pairs.sort(key=lambda one: (-(one.rise.value or 0.0), one.llm))
+    pairs.sort(key=lambda item: (-(item.rise.value or 0.0), item.llm))
     note = (
         f"Pairs of {Path(sample.file).name} whose evidence the model answered correctly: how often it is wrong on the "
         "target, over all of them and over those where a change of belief is predicted. Files hold no beliefs, so that "

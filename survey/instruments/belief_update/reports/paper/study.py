@@ -165,10 +165,10 @@ def _figures(line: LeaderboardLine) -> dict[tuple[str, str], Figure]:
 
 def _groups(tested: Tested, name: str) -> Piece:
     stage, labelled, trained = tested
-    if any(one.answer.slot.score is None for one in labelled):
+    if any(row.answer.slot.score is None for row in labelled):
         raise StateRefused(f"{stage.study.slug}: the items of stage {stage.index} have no stored predictions")
-    labels = np.array([one.label for one in labelled], dtype=np.float64)
-    scores = np.array([one.answer.slot.score for one in labelled], dtype=np.float64)
+    labels = np.array([row.label for row in labelled], dtype=np.float64)
+    scores = np.array([row.answer.slot.score for row in labelled], dtype=np.float64)
     tasks = []
     for majority in labelled:
         pair = majority.answer.slot.item.pair

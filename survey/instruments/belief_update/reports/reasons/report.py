@@ -124,7 +124,7 @@ def to_code(chosen: Sequence[Reason]) -> bytes:
 
 
 def _rows(asked: Sequence[Reason]) -> list[list[str | int | float | None]]:
-    number = Counter((one.outcome, one.change) for one in asked)
+    number = Counter((reason.outcome, reason.change) for reason in asked)
     lengths: dict[tuple[str, str], list[int]] = {}
     for reason in asked:
         if reason.text:
