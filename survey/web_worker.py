@@ -103,10 +103,27 @@ class RequestTask(WSGITask):
                 1000 * (time.monotonic() - begun_at),
             )
 
+    @property
+    def asks_for_the_head_alone(self) -> bool:
+        return bool(self.request.command == "HEAD")
+
+    def get_environment(self) -> dict[str, Any]:
+        environment: dict[str, Any] = super().get_environment()
+        if self.asks_for_the_head_alone:  # A file would pass `write` by.
+            environment.pop("wsgi.file_wrapper", None)
+        return environment
+
     def build_response_header(self) -> bytes:
         if self.channel.server.worker.is_stopping:
             self.request.headers["CONNECTION"] = "close"
-        return bytes(super().build_response_header())
+        header = bytes(super().build_response_header())
+        if self.asks_for_the_head_alone:
+            self.chunked_response = False
+        return header
+
+    def write(self, data: bytes) -> None:
+        """Django answers HEAD with a body too. Sent, it would stand in front of the connection's next answer."""
+        super().write(b"" if self.asks_for_the_head_alone else data)
 
 
 class Channel(HTTPChannel):
