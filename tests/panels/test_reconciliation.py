@@ -156,6 +156,18 @@ def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action:
     assert judge(ours, status, code, said=theirs, owes=owes).action == action
 
 
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("no_consent", "did not consent"),
+        ("study_full", "found all places taken"),
+        ("", "never began here"),
+    ],
+)
+def test_who_never_began_is_told_by_the_code_they_entered(code: str, sentence: str) -> None:
+    assert judge(NOT_HERE, Status.AWAITING_REVIEW, code).sentence == sentence
+
+
 @pytest.mark.parametrize("ours", [*Sitting.State.values, NOT_HERE])
 def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None:
     for entered in ("", *CompletionCode.Outcome.values, "unknown"):

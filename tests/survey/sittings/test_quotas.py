@@ -247,6 +247,20 @@ def test_more_places_let_more_people_in() -> None:
     assert waiting.post(use="daily").kind == "checks"
 
 
+def test_a_part_that_has_more_people_than_places_is_full() -> None:
+    """After places were taken away from it, or after a late return."""
+    stage = cast.open_stage(**study_of(OFTEN))
+    for _person in range(2):
+        come(stage.study, use="daily")
+    waiting = cast.Visitor(stage.study)
+    study = Study.objects.get(pk=stage.study.pk)
+    stored = json.loads(json.dumps(study.stored_config))
+    stored["quotas"][0]["cells"][0]["places"] = 1
+    Study.objects.filter(pk=study.pk).update(stored_config=stored, source_sha256="f" * 64)
+    assert waiting.post(use="daily").outcome == "screened_out"
+    assert places()[-1] == ("use", "often", "full")
+
+
 # The study file
 
 
