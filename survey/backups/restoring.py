@@ -54,9 +54,7 @@ class Restored:
     new_keys: list[str] = field(default_factory=list)
 
 
-def restore(
-    path: Path, passphrase: str, *, listed: list[ListedErasure] | None, replace: bool = False, by: Any = None
-) -> Restored:
+def restore(path: Path, passphrase: str, *, listed: list[ListedErasure] | None, replace: bool = False) -> Restored:
     """Fill the database, the storage and the key files from a backup, and bring the tables up to this version.
 
     Args:
@@ -81,7 +79,7 @@ def restore(
         _hold_payments(datetime.fromisoformat(contents.made_at))
         done = Restored(contents, _erase_again(listed or []), new_keys)
         Restore.objects.filter(finished_at=None).update(finished_at=timezone.now())
-        record("restore", contents.made_at, by=by, erased_again=done.erased_again, with_list=listed is not None)
+        record("restore", contents.made_at, erased_again=done.erased_again, with_list=listed is not None)
     return done
 
 
