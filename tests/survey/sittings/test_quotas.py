@@ -374,6 +374,17 @@ def test_it_is_exported_shown_live_and_written_down() -> None:
     assert "quotas" in LEFT_OUT, "a public package has none of it"
 
 
+def test_shares_are_written_down_in_per_cent() -> None:
+    cells = [
+        {"name": cell["name"], "answers": cell["answers"], "share": share}
+        for cell, share in ((CELL, 0.125), (OTHER, 0.5))
+    ]
+    study = cast.open_stage(**study_of({**OFTEN, "cells": cells})).study
+    come(study, use="some").finish()
+    text = " ".join(" ".join(part) for part in methods.paragraphs(methods.methods_of(study)))
+    assert "often (12.5 % of the sittings), seldom (50 % of the sittings)" in text
+
+
 def test_a_study_without_quotas_has_no_such_file() -> None:
     study = cast.open_stage().study
     assert "quotas.csv" not in {file.name for file in contents.file_heads(study)}
