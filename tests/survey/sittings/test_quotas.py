@@ -383,6 +383,7 @@ def test_shares_are_written_down_in_per_cent() -> None:
     come(study, use="some").finish()
     text = " ".join(" ".join(part) for part in methods.paragraphs(methods.methods_of(study)))
     assert "often (12.5 % of the sittings), seldom (50 % of the sittings)" in text
+    assert "1 person agreed to take part" in text
 
 
 def test_a_study_without_quotas_has_no_such_file() -> None:
