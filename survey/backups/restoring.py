@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.apps.registry import Apps
 from django.conf import settings
@@ -54,9 +54,7 @@ class Restored:
     new_keys: list[str] = field(default_factory=list)
 
 
-def restore(
-    path: Path, passphrase: str, *, listed: list[ListedErasure] | None, replace: bool = False, by: Any = None
-) -> Restored:
+def restore(path: Path, passphrase: str, *, listed: list[ListedErasure] | None, replace: bool = False) -> Restored:
     """Fill the database, the storage and the key files from a backup, and bring the tables up to this version.
 
     Args:
@@ -81,7 +79,7 @@ def restore(
         _hold_payments(datetime.fromisoformat(contents.made_at))
         done = Restored(contents, _erase_again(listed or []), new_keys)
         Restore.objects.filter(finished_at=None).update(finished_at=timezone.now())
-        record("restore", contents.made_at, by=by, erased_again=done.erased_again, with_list=listed is not None)
+        record("restore", contents.made_at, erased_again=done.erased_again, with_list=listed is not None)
     return done
 
 

@@ -118,7 +118,7 @@ def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
         ]
 
 
-def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, via: str) -> Iterator[list[Any]]:
+def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, via: str) -> Iterator[list[Any]]:
     """One value for each of `PANEL_COLUMNS` and `COLUMNS`. The audit records that somebody asked for the ids.
 
     Raises:
@@ -126,7 +126,7 @@ def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, by: Any = None, vi
     """
     if not panels.of_study(study).has_submissions:
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
-    record(LISTED, study, by=by, via=via, people=len(lines))
+    record(LISTED, study, via=via, people=len(lines))
     for line, row in zip(lines, rows_of(study, lines), strict=True):
         first = getattr(line.sitting.respondent, "panel_identity", None)
         identity = first if line.sitting.wave == 1 else identity_of(line.sitting)

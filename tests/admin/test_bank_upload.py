@@ -192,6 +192,8 @@ def test_the_command_reads_the_same_and_says_how(tmp_path: Path, capsys: Any) ->
         call_command("import_questions", str(path), "--bank", "mine")
     said = capsys.readouterr()
     assert "has no column 'question'" in said.err and "--column question='Frage'" in said.err
+    call_command("import_questions", str(path), "--bank", "counted", "--number", "--task", "maths", *names[2:])
+    assert Bank.objects.get(name="counted").question_count == 3
 
 
 def test_the_page_says_what_the_command_says_before_anything_is_stored(

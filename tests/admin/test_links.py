@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from survey.models import AuditEntry, EntryLink, Study
+from survey.services.base.auditing import actor_of
 from tests import cast
 
 from .conftest import client_of
@@ -28,14 +29,18 @@ def made(client: Client, count: int = 2) -> list[dict[str, str]]:
     return list(csv.DictReader(StringIO(response.content.decode())))
 
 
-def test_links_come_as_a_file_and_let_people_in(lab: Study, as_researcher: Client, client: Client) -> None:
+def test_links_come_as_a_file_and_let_people_in(
+    lab: Study, researcher: Any, as_researcher: Client, client: Client
+) -> None:
     rows = made(as_researcher)
     assert [row["number"] for row in rows] == ["1", "2"]
     address = rows[0]["link"].removeprefix("http://testserver")
     assert client.get(address).status_code == 302
     client.post("/s/cast/consent", {"consent": "yes"})
     assert [(link.number, link.used_at is None) for link in EntryLink.objects.all()] == [(1, False), (2, True)]
-    assert AuditEntry.objects.get(action="make_links").detail == {"count": 2, "first": 1}
+    entry = AuditEntry.objects.get(action="make_links")
+    assert (entry.actor, entry.via) == (actor_of(researcher), "admin")
+    assert entry.detail == {"count": 2, "first": 1}
 
 
 def test_the_list_says_which_are_used_and_shows_no_link(lab: Study, as_researcher: Client, client: Client) -> None:

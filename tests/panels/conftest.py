@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from django.core.cache import cache
 
+from survey.models import AuditEntry
 from survey.panels.prolific import client
 from survey.panels.prolific.fake import FakeProlific, FakeServer
 
@@ -36,6 +37,14 @@ def fake(settings: Any, monkeypatch: pytest.MonkeyPatch, signing_key: RSAPrivate
         yield panel
     cache.clear()
     assert not keeper.faults, "what was sent or answered is not what Prolific takes or answers"
+
+
+@pytest.fixture
+def audit_names_who(db: None) -> Iterator[None]:
+    """What somebody did on a page stands in the audit with their name."""
+    yield
+    nameless = AuditEntry.objects.filter(via="admin", actor="").values_list("action", flat=True)
+    assert not list(nameless)
 
 
 def held_to_the_contract(panel: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> Keeper:

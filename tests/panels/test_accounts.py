@@ -373,6 +373,8 @@ def test_nothing_is_published_that_the_account_cannot_pay(dear: FakeProlific) ->
     assert money.committed(posting.study) == 0
     dear.balance = 840
     postings.publish(posting)
+    drafts = {"draft": {**dear.studies[posting.external_id], "status": "UNPUBLISHED"}}
+    dear.studies = {**drafts, **dear.studies}  # A draft holds none of the money that others hold.
     with pytest.raises(StateRefused, match=r"has 0\.00 USD, and 1\.40 are needed"):
         postings.add_places(posting, 1)
     dear.balance = 980

@@ -15,6 +15,7 @@ from survey.models import AuditEntry, Job, Posting
 from survey.panels import demographics
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.services.base import jobs
+from survey.services.base.auditing import actor_of
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 
@@ -75,7 +76,8 @@ def test_it_is_a_job_for_who_may_see_identities(
     job = Job.objects.get(pk=job.pk)
     assert job.state == Job.State.DONE, job.error
     assert (job.result["people"], job.result["not_listed"]) == (1, 2)
-    assert AuditEntry.objects.get(action=demographics.EXPORTED).via == "job"
+    entry = AuditEntry.objects.get(action=demographics.EXPORTED)
+    assert (entry.via, entry.actor) == ("job", actor_of(admin_user))
 
 
 def test_it_is_offered_where_the_panel_can_be_asked(posting: Posting, admin_user: Any) -> None:

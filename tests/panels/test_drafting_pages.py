@@ -17,7 +17,7 @@ from tests import cast
 from .test_pages import do, page, somebody
 from .world import PAY, arrives, begins, posted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("audit_names_who")]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests import cast
 
 from .world import PAY, arrives, begins, posted, sits, stored_posting, stored_submission
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("audit_names_who")]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from survey.contracts import panels
@@ -17,6 +18,7 @@ from survey.panels.prolific.fake import FakeProlific, Refused
 from survey.panels.prolific.statuses import in_one_spelling
 from survey.panels.reconciliation import NOT_HERE, Action, Participation, judge
 from survey.panels.submissions import read_posting, store
+from survey.services.base.auditing import actor_of
 from survey.services.sittings.enrolment import begin_sitting
 
 from .world import arrives, begins, posted, row_of
@@ -154,6 +156,18 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
 def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action: Action) -> None:
     status = panels.get("prolific").submission_status(theirs)
     assert judge(ours, status, code, said=theirs, owes=owes).action == action
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("no_consent", "did not consent"),
+        ("study_full", "found all places taken"),
+        ("", "never began here"),
+    ],
+)
+def test_who_never_began_is_told_by_the_code_they_entered(code: str, sentence: str) -> None:
+    assert judge(NOT_HERE, Status.AWAITING_REVIEW, code).sentence == sentence
 
 
 @pytest.mark.parametrize("ours", [*Sitting.State.values, NOT_HERE])
@@ -302,7 +316,10 @@ def test_a_bulk_approval_that_breaks_off_in_the_middle_is_gone_on_with(
     approved = [row for row in fake.submissions.values() if row["status"] == "APPROVED"]
     assert 0 < len(approved) < 4 and len(report.to(Action.APPROVE)) == 4 - len(approved)
     monkeypatch.setattr(fake, "_answer", answer)
-    assert reconciliation.approve_finished(posting) == 4 - len(approved)
+    owner = User.objects.create_user("owner")
+    assert reconciliation.approve_finished(posting, by=owner, via="admin") == 4 - len(approved)
+    entry = AuditEntry.objects.filter(action="approve").latest("pk")
+    assert (entry.actor, entry.via, entry.detail) == (actor_of(owner), "admin", {"people": 4 - len(approved)})
     (report,) = reconciliation.read_and_reconcile(posting.study)
     assert report.differences == []
 

@@ -509,6 +509,18 @@ def test_a_restore_that_fails_leaves_the_old_rows(tmp_path: Path, monkeypatch: p
     assert Response.objects.exists() and not Restore.objects.exists()
 
 
+def test_a_backup_with_a_row_of_a_study_that_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = cast.open_stage().study
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    cast.Visitor(study).finish()
+    monkeypatch.setattr(rows, "go_on_counting", lambda models: Stage.objects.update(study_id=study.pk + 1))
+    with pytest.raises(HunchError, match="the backup is not whole, so nothing was restored"):
+        restore(tmp_path / "a.backup", replace=True)
+    assert Response.objects.exists() and not Restore.objects.exists()
+
+
 def test_one_that_was_cut_off_before_the_end_lets_nothing_start_and_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

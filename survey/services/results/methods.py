@@ -303,7 +303,7 @@ def _about_people(methods: StudyMethods) -> Iterator[str]:
         for name, people, text in methods.flow
         if people and name != "arrived" and not name.startswith("excluded_")
     ]
-    yield f"{methods.people('arrived')} people agreed to take part: {'; '.join(steps)}."
+    yield f"{_people(methods.people('arrived'))} agreed to take part: {'; '.join(steps)}."
     reasons = [
         f"{name.removeprefix('excluded_')} ({people})" for name, people, _t in methods.flow if "excluded_" in name
     ]

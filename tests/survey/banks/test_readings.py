@@ -422,6 +422,24 @@ def test_training_texts_give_a_ratio_and_are_noticed_in_the_test(tmp_path, capsy
     assert "1 of the 1 test texts are training texts" in capsys.readouterr().err
 
 
+def test_training_texts_are_scored_by_what_all_models_have_read(tmp_path):
+    train, texts = [Text("train", "one two three")], [Text("test", "one two")]
+    log = np.log(2)
+
+    def of(name, rows):
+        path = written(tmp_path / f"{name}.csv", HEADER + "".join(f"train,{row}\n" for row in rows))
+        tested = written(tmp_path / f"{name}_test.csv", HEADER + f"test,0,7,{-7 * log}\n")
+        return read(f"{name}=file:{tested}", texts), read(f"{name}=file:{path}", train)
+
+    pairs = [of("all", [f"0,7,{-70 * log}", f"7,13,{-12 * log}"]), of("later", ["0,7,", f"7,13,{-6 * log}"])]
+    findings = perplexities.findings(
+        texts=texts, readings=[pair[0] for pair in pairs], train=train, train_readings=[pair[1] for pair in pairs]
+    )
+    learnt = {line["model"]: line["train"]["train"] for line in findings.data["models"]}
+    assert {name: score["characters"] for name, score in learnt.items()} == {"all": 6, "later": 6}
+    assert [learnt[name]["bits_per_character"] for name in ("all", "later")] == pytest.approx([2, 1])
+
+
 def test_a_bank_is_read_by_task(capsys):
     bank = cast.small_bank(6, tasks=2)
     trained("words", [question.plain for question in bank.questions.all()])

@@ -13,11 +13,13 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 from toy_instrument.instrument import Toy, ToyControls
+from toy_instrument.labels import guesses_of
 from toy_instrument.models import Guess
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors
 from survey.models import CandidateSet, PredictorRun, Question, Slot, Stage, Study
+from survey.services.answers.counting import labelled_answers
 from survey.services.base import files as stored_files
 from survey.services.base import hashing
 from survey.services.plans import drafting, planning
@@ -120,6 +122,13 @@ def test_the_ratio_is_what_a_plain_computation_from_the_export_gives(tmp_path: P
         inside = [row for row in rows if int(row["question_id"][1:]) % 2 == (half == "odd")]
         parts = [ratio_of([row for row in inside if row["stage"] == stage]) for stage in ("1", "2")]
         assert [stage.estimate.value for stage in figure_of(figures, "accuracy").stages] == pytest.approx(parts)
+
+
+def test_all_that_labels_need_is_read_together(django_assert_num_queries: Any) -> None:
+    answers = labelled_answers(toy.run(questions=8, stages=[{"sittings": 1}]))
+    with django_assert_num_queries(0):
+        read = [(answer.slot.item.passage.question.plain, guesses_of(answer)) for answer in answers]
+    assert read and all(words and guesses for words, guesses in read)
 
 
 def test_the_ratio_stands_in_the_command_the_page_and_the_api(capsys: pytest.CaptureFixture[str]) -> None:

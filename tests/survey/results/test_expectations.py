@@ -86,6 +86,12 @@ def test_a_sentence_stands_where_there_is_no_figure(changed, why):
     assert not line.corrected.is_defined
 
 
+def test_three_items_are_enough_to_correlate():
+    answers = given([0, 0, 1, 1, 2, 2], [1, 2] * 3, [0, 0.2, 0.4, 0.6, 0.7, 1], [0.2, 0.3, 0.9])
+    line = agreement(answers, answers.readers[0])
+    assert line.correlation.value == pytest.approx(np.corrcoef([0.1, 0.5, 0.85], [0.2, 0.3, 0.9])[0, 1])
+
+
 def test_where_nobody_shares_an_item_there_is_no_ceiling():
     rng = np.random.default_rng(1)
     answers = given(np.arange(30), np.arange(30) // 3, rng.random(30), rng.random(30))
@@ -188,6 +194,40 @@ def test_gaps_are_people_less_the_reader_by_part_and_item():
     assert abs(parted.items[0].shrunk.value) >= abs(parted.items[-1].shrunk.value)
     assert np.std([item.shrunk.value + item.reader for item in parted.items]) < means.std()
     assert 0 < parted.typical.value < math.sqrt(((means - reader.chance) ** 2).mean())
+
+
+def test_a_gap_is_drawn_towards_what_is_expected_and_has_its_interval():
+    """By the formulas, where everybody counts alike: 8 items with two answers each, of which the last is far off."""
+    first = np.array([0.0, 0.2, 0.4, 0.4, 0.5, 0.6, 0.9, 1.0])
+    second = np.array([0.2, 0.2, 0.2, 0.5, 0.7, 0.7, 1.0, 0.8])
+    chance = np.array([0.05, 0.2, 0.3, 0.4, 0.5, 0.7, 0.8, 0.3])
+    answers = given(np.tile(np.arange(8), 2), np.repeat([1, 2], 8), np.r_[first, second], chance)
+    mean = (first + second) / 2
+    noise = np.var([first, second], axis=0, ddof=1).mean() / 2
+    slope, start = np.polyfit(chance, mean, 1)
+    expected = start + slope * chance
+    spread = ((mean - expected) ** 2).sum() / (8 - 2) - noise
+    assert spread > noise / 2, "what items spread by is not the least that 8 of them can show"
+    share = spread / (spread + noise)
+    people = expected + share * (mean - expected)
+    lost = (1 - share) ** 2 * (spread + noise + (mean - expected) ** 2) * 2 / 8
+    half = 1.959964 * np.sqrt(share * noise + lost)
+    items = {item.item: item.shrunk for item in gaps(answers, answers.readers[0]).items}
+    for place in range(8):
+        low, high = np.clip([people[place] - half[place], people[place] + half[place]], 0, 1)
+        shrunk = items[place]
+        assert (shrunk.value, shrunk.low, shrunk.high) == pytest.approx(
+            (people[place] - chance[place], low - chance[place], high - chance[place])
+        )
+    assert items[0].low == pytest.approx(-0.05), "people answer from 0 to 1"
+
+
+def test_people_who_all_say_the_same_have_gaps_as_measured_without_an_interval():
+    answers = given([0, 0, 1, 1, 2, 2], [1, 2] * 3, [1, 1, 0.5, 0.5, 0, 0], [0.5, 0.75, 0.25])
+    parted = gaps(answers, answers.readers[0])
+    assert [item.item for item in parted.items] == [0, 1, 2]
+    assert [item.shrunk.value for item in parted.items] == pytest.approx([0.5, -0.25, -0.25])
+    assert {(item.shrunk.low, item.shrunk.high) for item in parted.items} == {(None, None)}
 
 
 def test_without_two_answers_to_an_item_gaps_are_as_measured():

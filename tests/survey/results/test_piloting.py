@@ -69,6 +69,9 @@ def test_it_tells_minutes_losses_and_who_finished() -> None:
     assert lines["item", "posterior"].left == 1 and lines["item", "prior"].left == 0
     prior = lines["item", "prior"].seconds
     assert prior is not None and prior.n == Response.objects.filter(screen="prior").count() == 10
+    Response.objects.filter(screen="prior").update(server_ms=2500)
+    lines = {(line.kind, line.name): line for line in pilot_report(study).screens}
+    assert lines["item", "prior"].seconds == Spread(10, 2.5, 2.5, 2.5)
 
 
 def test_it_is_of_the_pilots_people_alone_and_times_of_those_who_were_not_away() -> None:

@@ -13,7 +13,7 @@ from survey.exceptions import OutOfOrder
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, QuestionReport, Response, Sitting
 from survey.services.sittings import expiry
-from survey.services.sittings.answering import Answered, answer
+from survey.services.sittings.answering import Answered, answer, answer_by_token
 from survey.services.sittings.reading import locked_sitting
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
@@ -101,6 +101,18 @@ def test_a_page_that_waited_for_the_lock_sees_what_was_stored_meanwhile(visitor:
         lambda _sitting: send(visitor, step, value="40"),
     )
     assert (late.step.screen.name, late.step.screen.parts["prior"]["value"]) == ("posterior", 40)
+    assert beliefs() == [("prior", 40)]
+
+
+def test_an_answer_by_token_alone_waits_for_the_lock_too(visitor: cast.Visitor) -> None:
+    """As a front end of one's own sends it to the API."""
+    step = visitor.step.number
+    _sitting, following = while_it_waits(
+        visitor,
+        lambda: answer_by_token(visitor.sitting.token, step=step, data={"value": "90"}),
+        lambda _sitting: send(visitor, step, value="40"),
+    )
+    assert following.number == step + 1
     assert beliefs() == [("prior", 40)]
 
 

@@ -180,11 +180,14 @@ def several() -> list[dict[str, Any]]:
 
 def test_examples_follow_one_another_each_with_its_summary() -> None:
     sitting = at_practice(cast.open_study(blocks=several()))
-    seen = []
+    seen: list[Any] = []
+    percents: list[int] = []
     while (step := step_of(sitting)).kind == "practice":
         target = step.screen.parts["target"]["value"] if step.screen else ""
         seen.append((step.position, step.total, step.screen and step.screen.name, target, len(step.feedback)))
+        percents.append(step.progress.percent)
         post(sitting, **cast.answers_for(step))
+    assert percents == sorted(percents) and 0 < percents[0] < percents[2] < percents[3] < percents[-1]
     assert seen == [
         (number, 3, name, example["target"] if name else "", int(name is None))
         for number, example in enumerate((EXAMPLE, OTHER, EXAMPLE), start=1)

@@ -247,6 +247,20 @@ def test_more_places_let_more_people_in() -> None:
     assert waiting.post(use="daily").kind == "checks"
 
 
+def test_a_part_that_has_more_people_than_places_is_full() -> None:
+    """After places were taken away from it, or after a late return."""
+    stage = cast.open_stage(**study_of(OFTEN))
+    for _person in range(2):
+        come(stage.study, use="daily")
+    waiting = cast.Visitor(stage.study)
+    study = Study.objects.get(pk=stage.study.pk)
+    stored = json.loads(json.dumps(study.stored_config))
+    stored["quotas"][0]["cells"][0]["places"] = 1
+    Study.objects.filter(pk=study.pk).update(stored_config=stored, source_sha256="f" * 64)
+    assert waiting.post(use="daily").outcome == "screened_out"
+    assert places()[-1] == ("use", "often", "full")
+
+
 # The study file
 
 
@@ -358,6 +372,18 @@ def test_it_is_exported_shown_live_and_written_down() -> None:
     assert "A quota by use, answered before the items, limits each stage: often (2 people), seldom (2 people)." in text
     assert "1 person found their part full." in text
     assert "quotas" in LEFT_OUT, "a public package has none of it"
+
+
+def test_shares_are_written_down_in_per_cent() -> None:
+    cells = [
+        {"name": cell["name"], "answers": cell["answers"], "share": share}
+        for cell, share in ((CELL, 0.125), (OTHER, 0.5))
+    ]
+    study = cast.open_stage(**study_of({**OFTEN, "cells": cells})).study
+    come(study, use="some").finish()
+    text = " ".join(" ".join(part) for part in methods.paragraphs(methods.methods_of(study)))
+    assert "often (12.5 % of the sittings), seldom (50 % of the sittings)" in text
+    assert "1 person agreed to take part" in text
 
 
 def test_a_study_without_quotas_has_no_such_file() -> None:
