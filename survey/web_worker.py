@@ -5,6 +5,7 @@ seconds one request may take, the access line, and how a worker stops. Imports g
 """
 
 import copy
+import json
 import os
 import socket
 import struct
@@ -50,9 +51,19 @@ class Dropped:
         return 0
 
 
-class Unavailable(Error):
-    code = 503
-    reason = "Service Unavailable"
+class Refusal(Error):
+    """Of a request that does not come to the application: a sentence, in the shape of all errors of the API there."""
+
+    def __init__(self, code: int, reason: str, sentence: str, path: str) -> None:
+        super().__init__(sentence)
+        self.code, self.reason, self.path = code, reason, path
+
+    def to_response(self, ident: str | None = None) -> tuple[str, list[tuple[str, str]], bytes]:
+        kind, body = "text/plain; charset=utf-8", self.body
+        if self.path.startswith("/api/"):
+            code = self.reason.lower().replace(" ", "_")
+            kind, body = "application/json", json.dumps({"error": {"code": code, "message": self.body}})
+        return f"{self.code} {self.reason}", [("Content-Type", kind)], f"{body}\n".encode()
 
 
 class RequestParser(HTTPRequestParser):
@@ -71,7 +82,8 @@ class RequestParser(HTTPRequestParser):
         is_too_much = self.content_length + self.adj.announced() > BODIES_LIMIT
         self.is_kept = self.content_length <= limit and not is_too_much
         if is_too_much:
-            self.error = Unavailable("Too much is being sent to us now. Try again.")
+            sentence = "Too much is being sent to us now. Try again."
+            self.error = Refusal(503, "Service Unavailable", sentence, self.path)
         if not self.is_kept:
             self.body_rcv = FixedStreamReceiver(self.content_length, Dropped())
         if self.chunked:  # Waitress refuses it once so many bytes have come, the lines between chunks among them.
@@ -129,10 +141,19 @@ class RequestTask(WSGITask):
 class Channel(HTTPChannel):
     parser_class = RequestParser
     task_class = RequestTask
+    request: Any
 
     @property
     def is_idle(self) -> bool:
         return not (self.requests or self.total_outbufs_len)
+
+    def refuse_the_rest(self) -> None:
+        """Answer a request that has not arrived in time, and close."""
+        path = getattr(self.request, "path", "")  # None before its head has come.
+        self.request.error = Refusal(408, "Request Timeout", "The request took too long to arrive.", path)
+        self.requests.append(self.request)
+        self.request = None
+        self.server.add_task(self)
 
     @property
     def announced(self) -> int:
@@ -161,7 +182,7 @@ class Server(TcpWSGIServer):
         super().maintenance(now)
         for channel in self.channels:
             if channel.is_idle and channel.request is not None and time.monotonic() > channel.request.deadline:
-                channel.will_close = True
+                channel.refuse_the_rest()
             if channel.will_close and channel.total_outbufs_len:  # No event closes a socket that takes nothing.
                 channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 channel.handle_close()

@@ -596,7 +596,7 @@ RULES = (
     ),
     AnswerRule(
         "empty",
-        "An empty reply, and one of more than 20,000 characters beside its reasoning, are unreadable.",
+        "An empty reply, and one of more than 20,000 characters, its reasoning not counted, are unreadable.",
         right=(("5", "<think>" + "x" * 200_000 + "</think>5"), ("Paris", "\0Paris\0"), ("Paris", "\u200bParis\ufeff")),
         unreadable=(("5", ""), ("5", " \n\t"), ("B", "\0"), ("5", "5 " * 11_000), ("Paris", "\u200b")),
     ),

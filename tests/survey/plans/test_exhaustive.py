@@ -249,7 +249,7 @@ def test_pairs_scored_before_a_flag_was_set_are_never_planned(
 def test_the_lists_of_the_admin_show_fidelity(scorer: list[dict[str, Any]], admin_client: Any) -> None:
     planned_by_predictor(**two())
     page = admin_client.get("/admin/survey/candidateset/").content.decode()
-    assert "fresh pairs: Spearman 0.930 (0.920 to 0.940), 97.0% of the top tenth" in page
+    assert "fresh pairs: Spearman 0.930 (0.920 to 0.940), 97.0 % of the top tenth" in page
 
 
 # Where evidence is what a model really answered
