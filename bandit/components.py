@@ -27,7 +27,7 @@ LEAST_PEOPLE = 10
 GROUPS = 200  # at most so many parts of the people are left out in turn
 LEAST_PRODUCTS = 20  # products of two answers, in equally weighted ones, from which a variance is estimated
 _PLACES = ("first question", "second question")
-# What is drawn anew for the error of each other share; the largest of several errors counts.
+# What is drawn again for the error of each other share; the largest of several errors counts.
 _WAYS_OF = {PEOPLE: (), PAIRS: (PAIRS,), QUESTIONS: (PAIRS, *_PLACES), REST: (PAIRS,)}
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -253,7 +253,7 @@ class _Data:
         return cls(y, w, people, items, places, tuple(estimable), cells, joined)
 
     def ways(self) -> tuple[str, ...]:
-        """What can be drawn anew: items, and the questions of each place."""
+        """What can be drawn again: items, and the questions of each place."""
         return (PAIRS, *(place.name for place in self.places if place in self.factors))
 
     def draw(self, way: str, rng: np.random.Generator) -> tuple[str, Floats]:
@@ -322,7 +322,7 @@ class _Data:
         return way == factor.name or (factor is self.item and way in _PLACES)
 
     def interval(self, share: float, again: Sequence[Floats]) -> tuple[float, float]:
-        """By resamples of the share, of each way to draw anew; the largest error counts."""
+        """By resamples of the share, of each way to draw again; the largest error counts."""
         known = [shares[np.isfinite(shares)] for shares in again]
         if not known or any(shares.size < 2 for shares in known):
             return math.nan, math.nan

@@ -1,6 +1,6 @@
 """People who leave before their last item: a test, weights by the chance of staying, and bounds. Numpy alone.
 
-Whoever leaves gives fewer answers than whoever stays, and a mean of the answers given is nearer to those who stay. If
+People who leave give fewer answers than people who stay, and a mean of the answers is nearer to those who stay. If
 leaving depends on what a person has answered so far, answers weighted by 1 / the chance of being still there stand for
 everybody who began (inverse-probability-of-censoring weights, Robins, Rotnitzky and Zhao, JASA 90, 1995). If it depends
 on the answer that was not given, no weight helps and no test shows it; then there are bounds: for a stated odds ratio
@@ -123,7 +123,7 @@ def staying_chances(
     folds: int = 5,
     levels: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """The chance that whoever gave each answer was still there to give it, shape (n,), above 0 and at most 1.
+    """The chance that the person of each answer was still there to give it, shape (n,), above 0 and at most 1.
 
     One entry an answer, shape (n,): `value`, what was answered; `sitting`; `number`, the place of the item among the
     sitting's items, from 1; `left`, whether the person left after it; `known`, whether it is known that they did or did
@@ -195,7 +195,7 @@ def _by_level(
 class Bounds:
     """The lowest and the highest mean that the assumption allows, each with its own standard error. `interval` reaches
     from the lower one's low end to the upper one's high end, and always contains the interval of the plain estimate:
-    whoever allows for missing answers claims less. It holds the truth as often as the plain interval does where nothing
+    one that allows for missing answers claims less. It covers the truth as often as the plain one where nothing
     depends on the answers, and in at least 95 % of studies wherever the assumption holds and standard errors are
     right. `odds_ratio` is infinite for worst-case bounds. `unanswered` counts the items that were given to somebody and
     not answered."""

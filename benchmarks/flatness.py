@@ -323,7 +323,7 @@ def make_study(slug: str, slots: int, *, people_per_item: int = 10) -> None:
 
 
 def _without_indexes(cursor: Any, models: Sequence[Any]) -> list[str]:
-    """Drop the indexes that hold no constraint, and give the statements that make them anew: that is quicker than to
+    """Drop the indexes that hold no constraint, and give the statements that make them again: that is quicker than to
     add a million rows to each."""
     cursor.execute(
         "SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "

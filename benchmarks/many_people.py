@@ -62,7 +62,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--arriving", type=float, default=60.0, help="seconds within which all of them come")
     parser.add_argument("--think", default="3,9", help="seconds of thinking before each page is sent: least, most")
     parser.add_argument("--items", type=int, default=15, help="of a sitting")
-    parser.add_argument("--seconds", type=float, default=600.0, help="after which whoever is still inside leaves")
+    parser.add_argument("--seconds", type=float, default=600.0, help="after which people who are still inside leave")
     parser.add_argument("--cores", type=int, default=2, help="for everything together")
     parser.add_argument("--no-training", action="store_true", help="without the second study")
     return parser.parse_args()

@@ -27,7 +27,6 @@ timeout = 60  # seconds that every thread of a process may be at one request bef
 # it would send into a connection that closes.
 keepalive = 30
 worker_connections = 1000
-limit_request_fields = 64
 graceful_timeout = 20
 # The file whose times say that a worker is alive: a busy disk must not stop it.
 worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108

@@ -7,6 +7,7 @@ seconds one request may take, the access line, and how a worker stops. Imports g
 import copy
 import json
 import os
+import resource
 import socket
 import struct
 import threading
@@ -167,11 +168,11 @@ class Server(TcpWSGIServer):
 
     channel_class = Channel
 
-    def __init__(self, worker: "WaitressWorker", listener: Any, **given: Any) -> None:
+    def __init__(self, worker: "WaitressWorker", listener: Any, **options: Any) -> None:
         self.worker = worker
         sock = listener.sock
         super().__init__(
-            worker.wsgi, _sock=sock, bind_socket=False, sockinfo=(sock.family, sock.type, sock.proto, None), **given
+            worker.wsgi, _sock=sock, bind_socket=False, sockinfo=(sock.family, sock.type, sock.proto, None), **options
         )
 
     @property
@@ -204,7 +205,7 @@ class WaitressWorker(Worker):
     def begin_request(self) -> float:
         now = self._begun_at[threading.get_ident()] = time.monotonic()
         self.nr += 1
-        if self.nr == self.max_requests:
+        if self.nr >= self.max_requests and self.alive:  # Threads count together, and may pass over a number.
             self.log.info("Restarting after %d requests.", self.nr)
             self.alive = False
         return now
@@ -214,6 +215,8 @@ class WaitressWorker(Worker):
 
     def run(self) -> None:
         body_limit("/")  # Loads every view, before somebody waits for it.
+        # Each client takes a file descriptor, and a large body or answer one more.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
         adjustments: Any = Adjustments(
             threads=self.cfg.threads,
             connection_limit=self.cfg.worker_connections,

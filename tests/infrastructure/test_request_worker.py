@@ -204,7 +204,7 @@ def test_where_too_much_is_being_sent_the_next_body_is_refused(tmp_path: Path, m
         second.sendall(request(b"x" * 99_999, "Content-Length: 99999"))
         first.sendall(b"x" * 199_999)
         assert [answer["size"] for sock in (first, second) for answer in read_answers(sock, 1)] == [200_000, 99_999]
-        assert not refused_with_503(server)
+        assert eventually(lambda: not refused_with_503(server))
 
 
 def refused_with_503(server: Server) -> bool:
