@@ -31,7 +31,7 @@ from tests.frontend.pages import fields_for, go_to, read
 
 pytestmark = pytest.mark.django_db
 SITTING = "/s/cast/sitting"
-PAGES = ("/s/cast/", "/s/cast/?PROLIFIC_PID=p1", "/s/cast/consent", SITTING)
+PAGES = ("/s/cast/", "/s/cast/?PROLIFIC_PID=somebody", "/s/cast/consent", SITTING)
 ODD = 'so "it" <seemed>\n\n</form><script>alert(1)</script> & é 漢'
 
 
@@ -65,7 +65,7 @@ def test_a_page_says_what_happened_and_can_be_loaded_again(client: Client, study
     assert_unavailable(response)
     page = read(response.content.decode())
     assert "What you have answered is stored." in page.text and "Try again" in page.text
-    assert 'href=""' in response.content.decode() and "p1" not in response.content.decode()
+    assert 'href=""' in response.content.decode() and "somebody" not in response.content.decode()
     assert "form" not in page.tags
 
 
@@ -215,7 +215,7 @@ def test_it_is_one_line_in_the_log_and_no_traceback(
     logger.addHandler(caplog.handler)
     try:
         with connection.execute_wrapper(away):
-            client.get("/s/cast/?PROLIFIC_PID=p1")
+            client.get("/s/cast/?PROLIFIC_PID=somebody")
     finally:
         logger.removeHandler(caplog.handler)
     (record,) = caplog.records

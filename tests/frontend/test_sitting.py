@@ -139,12 +139,12 @@ def test_a_number_that_is_none_is_refused_and_kept_for_correction(client: Client
 
 def test_what_came_back_survives_a_reload_and_goes_with_the_next_answer(client: Client, study: Study) -> None:
     page = go_to(client, "item", screen="prior")
-    first = shown_again(client, client.post(SITTING, {**fields_for(page), "value": "101"}))
+    first = shown_again(client, client.post(SITTING, {**fields_for(page), "value": "1000001"}))
     again = client.get(SITTING)
     for response in (first, again):
         assert "The highest answer is 100." in response.content.decode()
     held = client.cookies["hunch_returned"]
-    assert held["httponly"] and held["path"] == SITTING and "101" not in held.value
+    assert held["httponly"] and held["path"] == SITTING and "1000001" not in held.value
     accepted = client.post(SITTING, fields_for(read(again.content.decode())))
     assert accepted.cookies["hunch_returned"].value == ""
     assert "There is a problem" not in client.get(SITTING).content.decode()

@@ -339,16 +339,18 @@ def test_one_process_seals_at_a_time() -> None:
 
 
 def test_an_entry_has_its_study_and_no_users_name(django_user_model: Any) -> None:
-    user = django_user_model.objects.create_user("ada")
+    user = django_user_model.objects.create_user("ada lovelace")
     stage = cast.open_stage()
     of_stage = record("pause_stage", stage, by=user, via="admin")
     assert of_stage.study == record("x", stage.study).study == stage.study.slug
     assert record("x", "nothing of ours").study == "" and record("x", "somebody", study="cast").study == "cast"
-    assert of_stage.actor == actor_of(user) and "ada" not in str(AuditEntry.objects.filter(pk=of_stage.pk).values())
+    assert of_stage.actor == actor_of(user) and "lovelace" not in str(
+        AuditEntry.objects.filter(pk=of_stage.pk).values()
+    )
     assert record("x", "y", by=AnonymousUser()).actor == ""
-    call_command("create_token", "ada")
+    call_command("create_token", "ada lovelace")
     token = AuditEntry.objects.get(action="create_token")
-    assert token.detail["token_user"] == actor_of(user) and "ada" not in token.subject
+    assert token.detail["token_user"] == actor_of(user) and "lovelace" not in token.subject
 
 
 def test_audit_names_depend_on_the_key(django_user_model: Any, settings: Any) -> None:

@@ -177,7 +177,7 @@ def test_the_leaderboard_shows_its_metric_in_the_command_the_page_and_the_api(
     admin = Client()
     admin.force_login(User.objects.create_superuser("root"))
     page = admin.get(f"/admin/survey/study/{study.pk}/leaderboard/?sort=brier").content.decode()
-    assert ">Brier long</th>" in page and f"{value:.3f}" in page and f"{long:.3f}" in page and "AUC" not in page
+    assert ">Brier long</th>" in page and f"{value:.3f}" in page and f"{long:.3f}" in page and ">AUC" not in page
     lines = admin.get("/api/v1/studies/toy/leaderboard/").json()
     (naive,) = [line for line in lines if line["weighting"] == "none"]
     assert naive["figures"]["brier"]["all"]["value"] == pytest.approx(value)
