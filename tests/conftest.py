@@ -96,13 +96,8 @@ def is_for_postgresql(item: pytest.Item) -> bool:
 
 
 def is_about_the_database(item: pytest.Item) -> bool:
-    """What `make test` runs on PostgreSQL too: locks and transactions, and what is marked."""
-    mark = item.get_closest_marker("django_db")
-    return is_for_postgresql(item) and (
-        any(item.get_closest_marker(name) for name in ("postgresql", "every_database"))
-        or (mark is not None and bool(mark.kwargs.get("transaction")))
-        or not {"transactional_db", "child_environment"}.isdisjoint(getattr(item, "fixturenames", ()))
-    )
+    """What `make test` runs on PostgreSQL: what it alone can say, and what it may answer in another way."""
+    return is_for_postgresql(item) and any(item.get_closest_marker(name) for name in ("postgresql", "every_database"))
 
 
 def is_quick_enough(item: pytest.Item) -> bool:

@@ -1,7 +1,7 @@
 """What `make check`, `make test` and `make test-all` call, with what is written behind them in ARGS.
 
-    python -m tests.run                     `make test`: all but the thorough ones on SQLite, and beside them
-                                            those about locks and transactions on PostgreSQL
+    python -m tests.run                     `make test`: all but the thorough ones on SQLite, and at the same time
+                                            on PostgreSQL what it alone can say
     python -m tests.run --fast              `make check`: only what needs no server, browser or torch, on SQLite
     python -m tests.run --all               `make test-all`: everything, and all tests of the database on PostgreSQL too
     python -m tests.run --repeat 3          the whole three times, each time in another order
@@ -33,8 +33,8 @@ from tests import servers
 NO_TESTS_COLLECTED = 5
 SLOWEST = 20
 # How many processes take tests at a time. More than there are cores: browsers, workers and servers keep some waiting.
-# The part on SQLite is the longer one. Fast tests wait for nothing.
-WORKERS = {"SQLite": 3, "PostgreSQL": 2}
+# Each reads all tests first, which takes it a quarter of a minute. Fast tests wait for nothing.
+WORKERS = {"SQLite": 3, "PostgreSQL": 1}
 FAST_WORKERS = 2
 
 

@@ -212,6 +212,7 @@ def test_nothing_that_is_shown_of_a_blind_study_names_a_condition(
     assert len(seen) > 100
 
 
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_the_same_walk_finds_them_where_the_study_is_not_blind(owner: User, tmp_path: Path) -> None:
     """Otherwise the walk above would show nothing."""
@@ -265,6 +266,7 @@ def test_the_command_unblinds_it(study: Study) -> None:
     assert not Study.objects.get(pk=study.pk).is_blind
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_asking_for_a_level_of_a_blind_study_is_refused_without_naming_any(study: Study) -> None:
     with pytest.raises(HunchError, match="there are: hidden while the study is blind"):

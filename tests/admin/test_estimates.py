@@ -22,6 +22,7 @@ def page_of(study: Study, query: str = "") -> str:
     return reverse("admin:survey_study_estimates", args=[study.pk]) + query
 
 
+@pytest.mark.thorough
 def test_the_page_shows_the_estimates_and_what_is_wrong_with_them(as_superuser: Client, study: Study) -> None:
     report = estimating.estimate(study)
     page = as_superuser.get(page_of(study, "?by=outcome&by=framing")).content.decode()
@@ -47,6 +48,7 @@ def test_a_division_that_does_not_exist_is_no_error_page(as_superuser: Client, s
     assert "weather is not one of outcome" in as_superuser.get(page_of(study, "?by=weather")).content.decode()
 
 
+@pytest.mark.thorough
 def test_answers_under_a_level_are_a_link_away(as_superuser: Client) -> None:
     study = open_study(slug="levels", conditions=[{"factor": "mode", "levels": ["field", "choice"]}])
     for _person in range(4):

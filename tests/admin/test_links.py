@@ -63,6 +63,7 @@ def test_only_studies_that_are_entered_by_links_are_offered(lab: Study, as_resea
     assert not EntryLink.objects.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", ["0", "-1", "5001", "many", ""])
 def test_a_number_that_is_none_is_reported_at_its_field(lab: Study, as_researcher: Client, count: str) -> None:
     response = as_researcher.post(MAKE, {"study": "cast", "count": count})

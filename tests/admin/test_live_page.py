@@ -58,6 +58,7 @@ def makings(monkeypatch: pytest.MonkeyPatch) -> list[Study]:
 # One picture for all
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("every_hour")
 def test_ten_who_look_cost_one_making(study: Study, superuser: User, makings: list[Study]) -> None:
     clients = [client_of(superuser) for _one in range(10)]
@@ -228,6 +229,7 @@ def test_levels_of_items_are_complete_where_the_answer_counts() -> None:
     assert sum(line.complete for line in lines) == visitor.sitting.assignments.filter(state="counted").count() == 1
 
 
+@pytest.mark.thorough
 def test_it_says_where_people_leave(study: Study, as_superuser: Client) -> None:
     sitting = Sitting.objects.get(stage=stage_of(study, 2), state="live")
     Sitting.objects.filter(pk=sitting.pk).update(state="expired", expired_at=timezone.now())

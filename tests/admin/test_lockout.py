@@ -43,6 +43,7 @@ def fail(times: int, **where: str) -> list[int]:
     return [log_in(**where).status_code for _try in range(times)]
 
 
+@pytest.mark.thorough
 def test_an_address_is_locked_out_of_a_name_and_told_when_to_try_again(helper: User) -> None:
     assert fail(3) == [200, 200, 429]
     locked = log_in(PASSWORD, **{"Accept-Language": "de"})
@@ -52,6 +53,7 @@ def test_an_address_is_locked_out_of_a_name_and_told_when_to_try_again(helper: U
     assert log_in(PASSWORD, address="192.0.2.2").status_code == 302
 
 
+@pytest.mark.thorough
 def test_all_addresses_are_locked_out_after_many_more_failures(helper: User) -> None:
     for number in range(1, 5):
         assert fail(2, address=f"192.0.2.{number}") == [200, 200]
@@ -123,6 +125,7 @@ def test_a_superuser_unlocks_and_so_does_a_command(helper: User, as_superuser: C
         call_command("unlock", "nobody")
 
 
+@pytest.mark.thorough
 def test_tokens_of_the_api_are_not_counted_and_not_locked(helper: User, superuser: User) -> None:
     _token, secret = ApiToken.issue(user=superuser)
     for _try in range(5):

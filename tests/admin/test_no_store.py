@@ -71,6 +71,7 @@ def test_no_address_answers_with_what_may_be_kept(
     assert opened > 90
 
 
+@pytest.mark.thorough
 def test_an_export_is_not_kept(study: Study, as_superuser: Client) -> None:
     for name in ("answers.csv", "codebook.md", "forms.csv"):
         response = as_superuser.post(f"/admin/survey/study/{study.pk}/export/{name}")

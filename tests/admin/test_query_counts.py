@@ -11,7 +11,7 @@ from tests.statements import QueryCounts
 
 from .test_pages import INSTALLED_FOR_TESTS, address, busy, many_rows_of_everything, our_models
 
-pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("admin"), pytest.mark.slow, pytest.mark.every_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("admin"), pytest.mark.slow]
 MOST = 10
 __all__ = ["busy"]
 

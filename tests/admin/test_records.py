@@ -73,6 +73,7 @@ def test_text_and_key_do_not_change_whatever_is_sent(question: Question, as_supe
     assert changed.flag == "sensitive"
 
 
+@pytest.mark.thorough
 def test_a_questions_text_is_escaped_but_for_its_markup(question: Question, as_researcher: Client) -> None:
     for address in (f"/admin/survey/question/{question.pk}/change/", "/admin/survey/question/"):
         body = as_researcher.get(address).content.decode()
@@ -262,6 +263,7 @@ def test_members_see_the_names_of_each_other_and_of_nobody_else(as_researcher: C
     assert actor_of(stranger) in body and "(stranger)" not in body
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("what", "shown"),
     [

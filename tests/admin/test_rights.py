@@ -50,11 +50,13 @@ def test_no_page_names_anything_of_another_study(outsider: User) -> None:
     assert "own" in own and client.get("/admin/survey/stage/").context["cl"].result_count == 2
 
 
+@pytest.mark.thorough
 def test_a_superuser_sees_it_all(outsider: User, as_superuser: Client) -> None:
     for name in ("study", "bank", "languagemodel", "questionreport", "auditentry"):
         assert HIDDEN in as_superuser.get(f"/admin/survey/{name}/").content.decode(), name
 
 
+@pytest.mark.thorough
 def test_a_language_models_answers_are_counted_on_ones_own_banks(busy: Study, outsider: User) -> None:
     shared = LanguageModel.objects.create(name="shared")
     for bank in (busy.bank, Study.objects.get(slug="own").bank):

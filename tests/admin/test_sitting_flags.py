@@ -46,6 +46,7 @@ def listed(client: Client, **query: Any) -> set[int]:
     return {row.pk for row in client.get(LIST, query).context["cl"].result_list}
 
 
+@pytest.mark.thorough
 def test_the_list_shows_flags_in_as_many_queries_for_many_as_for_few(quick: Study, as_researcher: Client) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
@@ -88,6 +89,7 @@ def test_a_sittings_page_shows_its_times_and_the_screens_that_were_left(quick: S
     assert "Screen timings" in page and ">debriefing<" in page
 
 
+@pytest.mark.thorough
 def test_the_study_page_counts_each_rule_and_says_what_follows(quick: Study, as_researcher: Client) -> None:
     page = as_researcher.get(f"/admin/survey/study/{quick.pk}/change/").content.decode()
     assert "the median item took less than 5 s" in page

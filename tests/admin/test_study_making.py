@@ -141,6 +141,7 @@ def edit(study: Study, client: Client, text: str, read: str, **more: str) -> Any
     return client.post(f"/admin/survey/study/{study.pk}/amend/", {"text": text, "read_sha256": read, **more})
 
 
+@pytest.mark.thorough
 def test_an_owner_edits_an_unlocked_file_and_sees_the_lines_first(client: Client, study: Study) -> None:
     page = client.get(f"/admin/survey/study/{study.pk}/amend/")
     assert text_of(page) == study.source_text

@@ -118,6 +118,7 @@ def test_metrics_are_laid_out_by_part() -> None:
     assert table.rows == (("answers", ("9", "")), ("AUC", ("0.750", "–")))
 
 
+@pytest.mark.thorough
 def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_researcher: Client) -> None:
     lifecycle.close_stage(stage_of(study, 2), now=True)
     jobs.run_inline(stage_of(study, 2))
@@ -145,6 +146,7 @@ def test_it_shows_addresses_codes_and_the_study_file_as_text(study: Study, as_re
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in body and "<script>alert(1)" not in body
 
 
+@pytest.mark.thorough
 def test_it_has_no_inline_style_or_script(study: Study, as_researcher: Client) -> None:
     body = as_researcher.get(page(study)).content.decode()
     assert " style=" not in body and "<style" not in body
@@ -159,6 +161,7 @@ def test_a_study_that_does_not_exist_is_not_there(as_researcher: Client) -> None
 # What is done there
 
 
+@pytest.mark.thorough
 def test_only_what_the_state_allows_is_offered(study: Study, as_researcher: Client) -> None:
     assert offered(as_researcher, study) == {1: [], 2: ["pause", "close", "close-now"]}
     lifecycle.pause_stage(stage_of(study, 2))
@@ -223,6 +226,7 @@ def test_failed_steps_show_their_error_and_are_retried(study: Study, as_research
     assert (step.state, step.error) == (JobStep.State.QUEUED, "")
 
 
+@pytest.mark.thorough
 def test_an_action_needs_the_permission_to_run_studies(study: Study, researcher: User, onlooker: User) -> None:
     researcher.groups.get().permissions.remove(*_permissions("run_study", "export_study"))
     for user, status in ((researcher, 403), (onlooker, 404)):
@@ -262,6 +266,7 @@ def test_a_download_is_the_export_and_is_written_down(study: Study, as_researche
     assert written.detail == {"form": "answers.csv", "guarded": False}
 
 
+@pytest.mark.thorough
 def test_a_button_brings_a_table_that_a_spreadsheet_cannot_run(study: Study, as_researcher: Client) -> None:
     Question.objects.filter(bank=study.bank, position__lt=6).update(text='=HYPERLINK("x";"y"), +1')
     address = f"/admin/survey/study/{study.pk}/export/answers.csv"

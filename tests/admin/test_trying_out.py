@@ -87,6 +87,7 @@ def test_the_page_of_a_copy_says_what_it_is_and_leads_back(as_superuser: Client)
     assert as_superuser.get(f"/admin/survey/study/{copy.pk}/try/").context["study"] == study
 
 
+@pytest.mark.thorough
 def test_lists_are_of_studies_unless_a_copy_is_asked_for(as_superuser: Client) -> None:
     study = cast.open_study()
     copy = test_stages.open_copy(study).study

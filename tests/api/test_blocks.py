@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 REPORT = "/api/v1/sitting/report/"
 
 
+@pytest.mark.thorough
 def test_an_attention_check_comes_as_a_check_of_its_own_kind_of_step(client: Client) -> None:
     cast.open_study(sitting={"items": 3, "attention_checks": [READ]})
     person = Person(client).go_to("attention")
@@ -97,6 +98,7 @@ def test_a_question_is_reported_and_no_step_is_taken(client: Client) -> None:
     assert Belief.objects.get().value == 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "status"),
     [

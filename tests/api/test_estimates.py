@@ -35,6 +35,7 @@ def test_only_who_may_export_reads_them(client: Client, study: Study) -> None:
     assert client_of("other", may_export=False).get(PATH).status_code == 403
 
 
+@pytest.mark.thorough
 def test_they_are_the_reports(study: Study) -> None:
     actual = client_of("reader", may_export=True).get(PATH, {"by": ["outcome", "same_task"]}).json()
     report = estimating.estimate(study, by=["outcome", "same_task"]).as_json()
@@ -53,6 +54,7 @@ def test_a_study_without_answers_and_an_unknown_division_are_errors_in_words(stu
     assert (empty.status_code, empty.json()["error"]["code"]) == (409, "state_refused")
 
 
+@pytest.mark.thorough
 def test_figures_that_a_worker_computes_are_announced(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
     reader = client_of("reader", may_export=True)
@@ -66,6 +68,7 @@ def test_figures_that_a_worker_computes_are_announced(study: Study, monkeypatch:
     assert reader.get(PATH).json()["is_current"] is False
 
 
+@pytest.mark.thorough
 def test_majorities_of_a_test_stage_are_in_estimates_and_leaderboard() -> None:
     stage = frozen_test_stage()
     reader = client_of("reader", may_export=True)
@@ -76,6 +79,7 @@ def test_majorities_of_a_test_stage_are_in_estimates_and_leaderboard() -> None:
     assert {line["n"] for line in lines if line["answers"] == "majorities"} == {6}
 
 
+@pytest.mark.thorough
 def test_intervals_that_hold_at_any_time_are_in_the_estimates() -> None:
     stage = running(0.34)
     last = look_often(stage)[-1]

@@ -82,6 +82,7 @@ def test_the_words_of_an_example_are_those_of_its_step() -> None:
     assert {words_of(step) for step in STEPS.values() if step["screen"]} == said
 
 
+@pytest.mark.thorough
 def test_a_sitting_can_be_walked_by_the_examples_alone() -> None:
     cast.open_study(**STUDY)
     begun = call("sitting_begin", path={"slug": "cast"}, body={"consent": True}).json()

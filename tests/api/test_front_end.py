@@ -22,6 +22,7 @@ def in_order(steps: list[dict[str, Any]]) -> list[str]:
     return [kind for place, kind in enumerate(kinds) if place == 0 or kinds[place - 1] != kind]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("language", "thanks"), [(None, "Thank you."), ("de", "Vielen Dank.")])
 def test_a_front_end_walks_a_whole_sitting_by_the_document_alone(language: str | None, thanks: str) -> None:
     study = cast.open_study(**STUDY)

@@ -20,7 +20,7 @@ from tests.statements import QueryCounts
 from tests.survey.instruments import test_aid, test_evidence_in_steps, test_reasons
 from tests.survey.sittings import test_waves
 
-pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api"), pytest.mark.slow, pytest.mark.every_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api"), pytest.mark.slow]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
 # Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
 # These two reports read the answers themselves.

@@ -21,7 +21,7 @@ def schema() -> Any:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_schema_is_valid_and_comes_without_warnings(schema: Any) -> None:
     validate_schema(schema)
 

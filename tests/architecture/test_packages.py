@@ -253,7 +253,7 @@ def test_a_name_that_is_taken_stays_with_who_has_it(with_broken_ones: Any) -> No
     assert "own_answers" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_broken_copy_of_a_working_package_leaves_its_neighbours_running(tmp_path: Path) -> None:
     """As after an update that went wrong: the toy cannot be imported any more, and its neighbour goes on."""
     name = "toy_instrument"

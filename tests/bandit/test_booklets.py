@@ -52,6 +52,7 @@ def test_every_slot_is_dealt_once_and_no_key_twice_in_a_booklet(case):
     assert_dealt(booklets, keys=keys, size=size)
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=80), st.integers(1, 9), st.integers(0, 2**32))
 def test_groups_are_mixed_evenly_where_nothing_conflicts(groups, size, seed):
@@ -63,6 +64,7 @@ def test_groups_are_mixed_evenly_where_nothing_conflicts(groups, size, seed):
         assert abs(last[group] - count * len(booklets[-1]) / len(groups)) < 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_questions", [60, 420, 16_439])
 def test_a_stage_of_1320_slots_is_dealt_evenly_with_questions_in_almost_every_booklet(n_questions):
     rng = np.random.default_rng(5)
@@ -130,6 +132,7 @@ def test_bad_sizes_are_refused():
         deal(conflict_keys=[()], groups=["a", "b"], size=1, rng=np.random.default_rng(1))
 
 
+@pytest.mark.thorough
 def test_any_slot_can_land_at_any_position_of_any_booklet():
     rng = np.random.default_rng(9)
     keys = [("x", "y"), ("x",), ("y",), (3,), (4,), (5,), (6,), (7,)]

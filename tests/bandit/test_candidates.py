@@ -148,7 +148,7 @@ def test_a_real_universe_has_every_ordered_pair_once_with_its_outcome() -> None:
     assert len(set(zip(pool.pairs.evidence.tolist(), pool.pairs.target.tolist(), strict=True))) == 12
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_real_pair_has_the_same_chance() -> None:
     rng, outcome = np.random.default_rng(3), np.array([0, 1, 1, 0, 1])
     counts = np.zeros(universe_size(5))

@@ -64,7 +64,7 @@ def test_two_stages_agree_as_welchs_test_says():
     assert agreement.p == pytest.approx(welch.pvalue)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_test_of_agreement_keeps_its_level_and_sees_a_stage_that_differs():
     rng = np.random.default_rng(5)
     rejected = sum(
@@ -104,7 +104,7 @@ def test_stages_that_cannot_be_combined_are_refused(estimates, weights, message)
         combine_stages(estimates=estimates, plan_weights=weights)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_fixed_weights_are_right_where_one_weight_from_summed_probabilities_is_not():
     """Two stages on two strata; the second goes where the first found more."""
     rng = np.random.default_rng(6)

@@ -26,7 +26,7 @@ def possible_draws(draw_one):
     return scores, n, EpsilonGreedy(epsilon=epsilon, top_fraction=0.1), draw_one(st.integers(0, 2**32))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(possible_draws())
 def test_inclusion_probabilities_are_exact_and_sum_to_n(case):
@@ -43,7 +43,7 @@ def test_inclusion_probabilities_are_exact_and_sum_to_n(case):
             assert (1 / drawn.inclusion_probability[drawn.stratum == index]).sum() == pytest.approx(stratum.size)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_frequencies_over_many_draws_match_the_stored_probabilities():
     rng = np.random.default_rng(7)
     scores = np.linspace(0, 1, 60)
@@ -58,7 +58,7 @@ def test_frequencies_over_many_draws_match_the_stored_probabilities():
     assert p_value_of_counts(counts[48:], draws=4000, n=6) > 0.001
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_candidate_can_stand_at_every_place_of_the_draw():
     rng = np.random.default_rng(8)
     first = np.zeros(12)
@@ -126,7 +126,7 @@ def test_a_certain_candidate_is_in_every_softmax_draw():
         assert len(set(drawn.selected.tolist())) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_candidate_can_stand_at_every_place_of_a_softmax_draw():
     rng = np.random.default_rng(19)
     first = np.zeros(6)

@@ -55,12 +55,14 @@ def test_differences_between_policies_are_covered_where_the_effective_sample_is_
         assert law.se_over_spread == pytest.approx(1, abs=0.1), (name, law)
 
 
+@pytest.mark.thorough
 def test_a_proportional_stage_is_covered_although_a_few_heavy_answers_decide():
     law = estimate_laws.proportional_stages(people=30, studies=400, seed=2, trade_offs=(0.1,))[0.1]
     assert 0.93 <= law.cover <= 0.97, law
     assert abs(law.bias) < 4 * law.error
 
 
+@pytest.mark.thorough
 def test_a_difference_between_levels_of_items_is_no_less_certain_because_of_scores():
     """The heavy answers of a proportional stage lie apart from the light ones by the score, which is no spread."""
     law = estimate_laws.levels_of_items(people=20, studies=400, seed=1)

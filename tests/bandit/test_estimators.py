@@ -195,7 +195,7 @@ def test_answers_that_are_all_alike_give_no_interval_and_no_p():
     assert estimate.p_two_sided() is None and "nothing varies" in estimate.too_few
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("rest", [5, 10, 20])
 def test_means_with_a_thin_stratum_are_covered(rest):
     """A tenth of the candidates has nearly all answers; most answers are 0, the others 5 to 40 points."""
@@ -363,7 +363,7 @@ def test_people_who_answer_under_both_levels_are_compared_with_themselves():
     assert part.value == pytest.approx((5 + 2) / 2 - (7 + 3) / 2) and (part.n, part.n_clusters) == (4, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_standard_error_of_an_effect_is_what_draws_of_levels_and_pools_show():
     rng = np.random.default_rng(8)
     truth = np.sort(rng.random(4000))
@@ -389,7 +389,7 @@ def test_the_standard_error_of_an_effect_is_what_draws_of_levels_and_pools_show(
     assert np.mean(variances) == pytest.approx(np.var(values), rel=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_pool_adds_its_spread_between_strata_to_the_variance():
     rng = np.random.default_rng(12)
     truth = np.sort(rng.random(5000))
@@ -525,7 +525,7 @@ def test_a_prediction_of_nothing_changes_nothing():
     assert (assisted.value, assisted.standard_error) == pytest.approx((plain.value, plain.standard_error))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("slope", [1.0, -0.5])
 def test_a_model_assisted_mean_is_right_whatever_the_predictor(slope):
     rng = np.random.default_rng(21)
@@ -643,7 +643,7 @@ def test_an_assisted_mean_with_unequal_chances_by_hand():
     assert estimate.standard_error == pytest.approx(math.sqrt(variance + (1 - 0.25) / 100 * 0.02))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_predictions_of_the_draw_make_a_proportional_stage_more_precise_and_no_less_right():
     """400 stages of 40 people: means recover the truth, intervals cover it, the assisted ones are narrower."""
     rng = np.random.default_rng(12)

@@ -215,7 +215,7 @@ def test_a_shortlist_holds_the_best_with_ties_at_random(monkeypatch, rare):
     assert p_value_of_counts(counts[values == cut], draws=1500, n=10 - np.count_nonzero(values > cut)) > 0.001
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_rescored_shortlist_has_the_chosen_and_all_other_pairs_as_strata():
     ranks, rescored = np.array([3, 10, 20, 50]), [0.2, 0.9, 0.4, 0.4]
     rng = np.random.default_rng(7)

@@ -467,7 +467,7 @@ def test_with_nothing_lost_the_bounds_are_the_plain_estimate(rest: int, odds_rat
             assert end.interval == pytest.approx(plain.interval)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("odds_ratio", [1.0, 2.0, math.inf])
 def test_bounds_contain_the_plain_interval(odds_ratio: float) -> None:
     """Whoever allows for missing answers claims less: with few answers in nine tenths of the items, with chances of

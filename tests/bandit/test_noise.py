@@ -29,7 +29,7 @@ def test_a_retest_correlates_two_answers_to_the_same_items():
     assert retest.interval == pytest.approx(stats.pearsonr(first, second).confidence_interval(), abs=0.04)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_retests_interval_covers_with_several_items_a_person():
     rng = np.random.default_rng(2)
     people, covered = np.repeat(np.arange(40), 3), 0

@@ -70,7 +70,7 @@ def test_sums_are_put_together_before_they_are_divided():
     assert (again.value, again.standard_error) == pytest.approx((pooled.value, pooled.standard_error))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_was_answered_by_chance_does_not_decide_the_weights():
     """Two stages, a small one with few answers of the part. A mean of the ratios that there are leaves out the small
     stage where its part has none, and so gives it a weight by chance."""

@@ -83,7 +83,7 @@ def test_several_repeats_in_a_booklet_ask_different_items():
         assert all(booklet.index(plan.repeat_of[slot]) < booklet.index(slot) for slot in booklet if slot >= 44)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_any_early_enough_item_may_be_the_one_that_is_asked_again():
     counts = np.zeros(8)
     for seed in range(1500):

@@ -31,7 +31,7 @@ def test_ranks_hold_for_a_bank_as_large_as_the_papers() -> None:
     assert (rank_of_sequences(sequences_from_rank(ranks, 16_439, 3), 16_439) == ranks).all()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_item_has_the_same_chance_and_the_excluded_have_none() -> None:
     exclude = np.array([0, 7, 40])
     universe = sequence_universe(4, 2)

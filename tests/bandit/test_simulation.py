@@ -247,7 +247,7 @@ def test_impossible_answers_are_refused():
         answer(SimulatedRespondent(1), outcome=2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_another_process_gives_the_same_answers():
     code = (
         "from bandit import BeliefTruth; t = BeliefTruth.for_bank(tasks=['a','a','b'], domains=['x','x','y'], seed=4);"

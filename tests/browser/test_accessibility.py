@@ -157,6 +157,7 @@ def test_a_whole_sitting_in_german(browser: Any, live_server: Any) -> None:
     visitor.close()
 
 
+@pytest.mark.thorough
 def test_what_can_go_wrong_inside_a_sitting(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     study = open_study()
     page = visitor.page

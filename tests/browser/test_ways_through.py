@@ -262,6 +262,7 @@ def test_errors_and_thanks_are_reported_at_once(visitor: Visitor) -> None:
 # Without scripts; and heavy
 
 
+@pytest.mark.thorough
 def test_a_whole_sitting_without_scripts_meets_every_kind_of_page(browser: Any, live_server: Any) -> None:
     study = open_study()
     visitor = Visitor(browser, live_server.url, java_script_enabled=False)

@@ -57,7 +57,6 @@ def study(hunch: Hunch, owner: User) -> Study:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.every_database
 class TestServed:
     def test_a_study_is_created_opened_and_closed(self, hunch: Hunch, study: Study, tmp_path: Path) -> None:
         path = tmp_path / "study.toml"
@@ -116,6 +115,7 @@ class TestServed:
         monkeypatch.setattr("survey.services.results.export.reading.CHUNK", 5)
         assert [row["slot"] for row in study.answers(stage=1)] == list(range(1, 13))
 
+    @pytest.mark.thorough
     def test_the_figures_are_read(self, study: Study) -> None:
         assert study.estimates()["study"] == "cast"
         assert study.leaderboard() == [] and study.runs() == [] and study.postings() == []
@@ -132,6 +132,7 @@ class TestServed:
         assert path.name == "cast-export.zip" and path.read_bytes().startswith(b"PK")
         assert not list(path.parent.glob("*.part"))
 
+    @pytest.mark.thorough
     def test_half_a_download_goes_on_and_a_wrong_one_begins_anew(self, study: Study, tmp_path: Path) -> None:
         job = study.ask("export")
         assert jobs.run(job.number)

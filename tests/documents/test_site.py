@@ -53,6 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
     return {path: Page(path.read_text(encoding="utf-8")) for path in folder.rglob("*.html")}
 
 
+@pytest.mark.thorough
 def test_every_link_leads_to_a_page_and_a_heading(site: dict[Path, Page]) -> None:
     assert len(site) > 25
     wrong = []

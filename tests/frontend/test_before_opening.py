@@ -34,6 +34,7 @@ def without_id(response: Any) -> Any:
     return said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_strangers_see_the_page_of_an_unknown_address(hidden: None, page: str, method: str) -> None:
@@ -43,6 +44,7 @@ def test_strangers_see_the_page_of_an_unknown_address(hidden: None, page: str, m
     assert response[0] == {("", "post"): 405, ("report", "get"): 303}.get((page.partition("?")[0], method), 404)
 
 
+@pytest.mark.thorough
 def test_a_token_of_another_study_shows_no_more(hidden: None) -> None:
     token = cast.begin(cast.open_study(slug="other")).token
     stranger = Client()

@@ -112,6 +112,7 @@ def test_a_scale_names_its_ends_and_several_boxes_can_be_checked(client: Client)
     assert FormAnswer.objects.get(block="about").answers == {"agree": 4, "tone": 1, "tools": ["A pen", "<b>Paper</b>"]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("language", "words"), [("en", "Your pay is unaffected"), ("de", "Ihre Bezahlung ändert")])
 def test_a_ready_form_speaks_the_studys_language(client: Client, language: str, words: str) -> None:
     cast.open_study(blocks=blocks(after={"kind": "form", "ready": "looked_up"}), texts={"language": language})

@@ -56,7 +56,7 @@ def catalogue(app: str) -> dict[str, str]:
     return {key: text for (key, form), text in forms.items() if form == 0}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_sentence_has_its_german_one() -> None:
     known = {key for app in APPS for key, text in catalogue(app).items() if text}
     wanted = sentences()

@@ -224,6 +224,7 @@ def test_stored_ids_are_no_cookie_and_a_cookie_is_no_stored_id(panel_study: Stud
 # Programs that only look
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["open", "prolific", "generic", "links"])
 @pytest.mark.parametrize("how", ["get", "head", "prefetch"])
 def test_scanners_and_prefetchers_start_nothing(kind: str, how: str) -> None:

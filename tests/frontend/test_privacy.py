@@ -236,6 +236,7 @@ def test_a_refused_entrance_says_nothing_of_the_ids(
     assert_clean(heard.lines, "logs")
 
 
+@pytest.mark.thorough
 def test_what_is_stored_is_encrypted_or_hashed(study: Study, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every column of every table, as it is stored in the database."""
     by_pages(Watched(), parameters(study, monkeypatch))

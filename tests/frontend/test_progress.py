@@ -19,6 +19,7 @@ def percent_of(html: str) -> int:
     return int(percent)
 
 
+@pytest.mark.thorough
 def test_the_bar_grows_with_every_page_and_every_question_has_its_number(client: Client) -> None:
     cast.open_study(sitting={"items": 3, "attention_checks": CHECKS})
     client.get("/s/cast/")

@@ -12,7 +12,7 @@ from tests.frontend.pages import Page, fields_for, read
 from tests.frontend.test_statements import CHECK, CONDITIONS
 from tests.statements import QueryCounts
 
-pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("pages"), pytest.mark.slow, pytest.mark.every_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("pages"), pytest.mark.slow]
 MOST = 8
 # An answer and the page of the first item in one: 8 for the answer, which claims a booklet, and the item's own.
 MORE = {"POST sitting by exchange: checks, right": 9}

@@ -12,7 +12,7 @@ from tests import cast
 from tests.frontend.pages import Page, arrive, fields_for, get, read
 from tests.statements import counted
 
-pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.every_database]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 MOST = {"GET": 4, "POST": 7, "POST that ends an item": 8}
 CHECK = {"name": "read", "kind": "nonsense", "text": "Have you been on the moon?", "options": ["No", "Yes"]}
 BLOCKS = [

@@ -30,6 +30,7 @@ def numbers_of(study_methods: methods.StudyMethods) -> set[str]:
     return {number for row in shown for text in row for number in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""))}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> None:
     study_methods = methods.methods_of(study_of(slug))
@@ -46,6 +47,7 @@ def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> 
             assert number in known, f"{number} in: {line}"
 
 
+@pytest.mark.thorough
 def test_people_flow_as_the_database_has_them(golden: None) -> None:
     study = study_of("beliefs")
     study_methods = methods.methods_of(study)

@@ -196,6 +196,7 @@ def test_croissant_is_valid_and_gives_every_record(
             assert [key.split("/")[-1] for key in records[0]] == list(rows[0]), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("audience", AUDIENCES)
 @pytest.mark.parametrize("slug", SLUGS)
 def test_it_follows_the_rules_of_psych_ds(package: Callable[..., Path], slug: str, audience: str) -> None:
@@ -305,6 +306,7 @@ def test_a_public_package_tells_nothing_of_single_people(package: Callable[..., 
     assert {row["respondent"] for row in tables["outcomes"]} <= {row["respondent"] for row in tables["sittings"]}
 
 
+@pytest.mark.thorough
 def test_reviewed_texts_stay(package: Callable[..., Path]) -> None:
     made = package("beliefs", "public", given={"texts": "reviewed"})
     assert any(row["explanation"] for row in tables_of(made)["answers"])
@@ -440,6 +442,7 @@ def test_people_have_new_names_in_every_column_and_rows_are_in_their_order(golde
     assert all(row[2] in ("", f"{row[1]} and {names[people[0]]}") for row in public[:-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slug", SLUGS)
 def test_no_table_of_a_public_package_is_in_the_order_of_arrival(package: Callable[..., Path], slug: str) -> None:
     for name, rows in tables_of(package(slug, "public")).items():

@@ -119,6 +119,7 @@ def test_a_report_is_built_from_what_is_named_alone() -> None:
     assert report["request"] == {"method": "POST", "url": "https://a.example/s/x/"}
 
 
+@pytest.mark.thorough
 def test_it_says_what_to_install_where_the_package_is_missing(tmp_path: Path) -> None:
     program = "import sys; sys.modules['sentry_sdk'] = None; import django; django.setup()"
     environment = {**os.environ, "HUNCH_VAR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "survey.settings"}

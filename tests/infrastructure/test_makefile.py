@@ -99,6 +99,7 @@ def test_plain_python3_counts_where_it_is_in_the_range(
     assert [Path(python).name for python in machine.found()] == taken
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("seconds", "first"), [((9, 9), "bin"), ((9, 8), "more python"), ((10, 9), "bin"), ((8, 9), "bin")]
 )

@@ -288,6 +288,7 @@ def never_reading(server: Server) -> socket.socket:
     return sock
 
 
+@pytest.mark.thorough
 @SLOW
 def test_200_slow_connections_hold_no_thread(server: Server) -> None:
     with ExitStack() as stack:

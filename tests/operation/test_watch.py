@@ -65,6 +65,7 @@ def test_a_posting_is_paused_once_when_the_site_has_failed_for_some_minutes(
     assert any("posting paused" in subject for subject in subjects())
 
 
+@pytest.mark.thorough
 def test_it_is_not_started_again_and_the_alert_stays_until_a_person_starts_it(
     fake: FakeProlific, outside: Outside, broken: dict[str, str]
 ) -> None:
@@ -82,6 +83,7 @@ def test_it_is_not_started_again_and_the_alert_stays_until_a_person_starts_it(
     assert fake.studies[posting.external_id]["status"] == "ACTIVE"
 
 
+@pytest.mark.thorough
 def test_who_starts_it_during_the_outage_is_not_overruled(
     fake: FakeProlific, outside: Outside, broken: dict[str, str]
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_panel_that_cannot_pause_is_told_of(outside: Outside, broken: dict[str
     assert alert.subject == "study cast" and "pause it on the panel's own pages" in alert.message
 
 
+@pytest.mark.thorough
 def test_nothing_is_paused_where_that_is_turned_off(
     fake: FakeProlific, outside: Outside, broken: dict[str, str], settings: Any
 ) -> None:

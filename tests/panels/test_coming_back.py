@@ -110,6 +110,7 @@ def test_ids_of_somebody_who_never_came_are_answered_alike(
     assert (known.status_code, known.content) == (unknown.status_code, unknown.content)
 
 
+@pytest.mark.thorough
 def test_a_fresh_link_gives_it_back_whole_and_an_old_one_does_not(
     client: Client,
     panel: str,

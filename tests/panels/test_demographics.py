@@ -80,6 +80,7 @@ def test_it_is_a_job_for_who_may_see_identities(
     assert (entry.via, entry.actor) == ("job", actor_of(admin_user))
 
 
+@pytest.mark.thorough
 def test_it_is_offered_where_the_panel_can_be_asked(posting: Posting, admin_user: Any) -> None:
     lab = cast.study(slug="lab", panel={"kind": "generic"})
     names = [[kind.name for kind in kinds_for(study, admin_user)] for study in (posting.study, lab)]

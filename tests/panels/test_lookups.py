@@ -57,6 +57,7 @@ def refusal(response: Any) -> str:
     return read(response.content.decode()).main["data-refused"]
 
 
+@pytest.mark.thorough
 def test_sixty_made_up_arrivals_of_one_address_cost_twenty_calls(fake: FakeProlific, study: Study) -> None:
     answers = [come(made_up(number)) for number in range(60)]
     assert len(fake.calls) == lookups.OF_ADDRESS.most == 20
@@ -67,6 +68,7 @@ def test_sixty_made_up_arrivals_of_one_address_cost_twenty_calls(fake: FakeProli
     assert come(of_a_real_person(fake)).status_code == 429
 
 
+@pytest.mark.thorough
 def test_people_whom_the_panel_sent_do_not_use_up_their_buildings_budget(fake: FakeProlific, study: Study) -> None:
     assert {come(of_a_real_person(fake)).status_code for _person in range(25)} == {302}
     assert len(fake.calls) == 25

@@ -664,7 +664,7 @@ def test_who_was_screened_out_is_owed_what_was_promised_then() -> None:
     assert [line.amount for line in owed_list(Study.objects.get(pk=study.pk))] == [40]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("state", "status", "kinds"),
     [

@@ -153,6 +153,7 @@ def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
     assert "Too little is paid" in page(admin_client, posting)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("state", "is_published", "offered"),
     [

@@ -31,6 +31,7 @@ def no_call_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timezone, "now", lambda: now() + ProlificAccount.longest_call)
 
 
+@pytest.mark.every_database
 def test_no_bonus_is_paid_twice_after_a_restore(
     tmp_path: Path, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
 ) -> None:

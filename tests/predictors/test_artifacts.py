@@ -32,6 +32,7 @@ def test_a_regression_reloads_to_the_same_predictions(name, tmp_path):
     assert again.get_params() == fitted.get_params()
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 @pytest.mark.parametrize("head", ["paper", "segments"])
 def test_a_bert_reloads_bit_for_bit_in_a_fresh_process_without_its_checkpoint(tiny_params, tmp_path, head):

@@ -83,6 +83,7 @@ def test_gradients_are_those_of_transformers(tiny_bert):
     assert torch.allclose(encoder.trained[-1].views["word"].grad, words, atol=1e-4)
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 @pytest.mark.parametrize("head", ["paper", "segments"])
 def test_it_learns_what_the_pairs_hold(tiny_params, head):
@@ -94,6 +95,7 @@ def test_it_learns_what_the_pairs_hold(tiny_params, head):
     assert area_under_curve(labels[300:], changed) > 0.75
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_weights_decide_between_contradicting_rows(tiny_params):
     pair = some_pairs(1)
@@ -103,6 +105,7 @@ def test_weights_decide_between_contradicting_rows(tiny_params):
     assert low < high - 0.3
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_a_fraction_is_learnt_as_a_probability(tiny_params):
     pair = some_pairs(1)
@@ -120,6 +123,7 @@ def test_frozen_layers_and_embeddings_stay_as_they_were_and_the_rest_learns(tiny
     assert same == {name for name in after if name.startswith(("embeddings.", "encoder.layer.0."))}
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_with_every_layer_frozen_the_head_alone_learns(tiny_bert, tiny_params, tmp_path):
     from safetensors.torch import load_file
@@ -473,6 +477,7 @@ def test_rows_kept_back_recalibrate_the_average(tiny_params):
     assert losses[1] < losses[0] - 0.02
 
 
+@pytest.mark.thorough
 def test_beside_a_teacher_only_pairs_with_labels_of_people_are_kept_back(tiny_params):
     """A teacher's fractions do not recalibrate, so that all of them teach."""
     taught, labelled = some_pairs(120, seed=27), some_pairs(150, seed=28)
@@ -494,6 +499,7 @@ def test_no_more_rows_are_kept_back_than_two_numbers_need():
     assert not bert._kept_back(bert.TrainingData(rows, labels, np.ones(len(rows))), 0.0, seed=1).any()
 
 
+@pytest.mark.thorough
 def test_shares_of_few_answers_recalibrate_all_alike(tiny_params):
     """Where labels are shares, those that happen to be 0 or 1 are no better than the others."""
     pairs = some_pairs(300, seed=24)
@@ -502,6 +508,7 @@ def test_shares_of_few_answers_recalibrate_all_alike(tiny_params):
     assert predictor.predict_proba(pairs)[:, 1].mean() == pytest.approx(shares.mean(), abs=0.05)
 
 
+@pytest.mark.thorough
 def test_nothing_is_kept_back_where_it_would_be_too_little(tiny_params):
     pairs = some_pairs(60, seed=25)
     first, other = (

@@ -101,6 +101,7 @@ def test_it_learns_what_a_text_and_a_number_hold(tiny_params, texts, head):
     assert area_under_curve(labels[350:][without], probabilities[without]) > 0.65
 
 
+@pytest.mark.thorough
 def test_the_head_starts_from_what_the_numbers_alone_say(tiny_params):
     rows = some_rows(300, seed=2)
     labels = np.array([float(row.numbers["seconds"] > 4000) for row in rows])

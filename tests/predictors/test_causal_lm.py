@@ -136,6 +136,7 @@ def test_a_length_that_holds_no_questions_is_refused(params):
 # Likelihoods
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("budget", [1, 700])
 def test_probabilities_are_the_exact_likelihoods_of_the_two_answers(params, budget):
     fitted = _fitted({**params, "token_budget": budget})
@@ -184,6 +185,7 @@ def test_it_learns_what_the_pairs_hold_and_lora_unlearns_it(params, tmp_path):
     assert area_under_curve(labels[120:], turned.predict_proba(pairs[120:])[:, 1]) < 0.2
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 @pytest.mark.parametrize("weights", [None, [3.0, 1.0]])
 def test_a_fraction_or_two_weighted_rows_are_learnt_as_a_probability(params, weights):
@@ -255,6 +257,7 @@ def test_the_learning_rate_depends_on_what_is_trained():
     assert CausalLmSettings(adaptation="lora", learning_rate=1e-3).rate == 1e-3
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_network_and_members_differ(params):
     first, same = (_fitted({**params, "members": 2}, seed=4) for _ in range(2))
     assert np.array_equal(first.predict_proba(PAIRS), same.predict_proba(PAIRS))
@@ -263,6 +266,7 @@ def test_the_same_seed_gives_the_same_network_and_members_differ(params):
     assert first.predict_proba(PAIRS) == pytest.approx((first_member + two) / 2)
 
 
+@pytest.mark.thorough
 def test_training_leaves_the_global_seed_alone(params):
     import torch
 

@@ -94,6 +94,7 @@ def test_its_loss_is_the_one_of_its_predictions(params):
     assert fitted.loss_ == pytest.approx(np.average(losses, weights=weights), rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_fraction_is_two_weighted_rows(params):
     # Without what depends on the size of the weights, which are brought to mean 1 over the rows given. Trees add up in
     # single precision: other rows with the same sums may part a near tie in another way, which moves a few predictions.
@@ -113,17 +114,20 @@ def test_weights_decide_between_contradicting_rows(params):
     assert low == pytest.approx(0.1, abs=0.03) and high == pytest.approx(0.9, abs=0.03)
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_trees_and_another_seed_others(params):
     first, same, other = (_fitted(params, seed=seed).predict_proba(PAIRS) for seed in (4, 4, 5))
     assert np.array_equal(first, same) and not np.array_equal(first, other)
 
 
+@pytest.mark.thorough
 def test_more_threads_give_the_same_trees(params, monkeypatch):
     probabilities = _fitted(params).predict_proba(PAIRS)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert np.array_equal(_fitted(params).predict_proba(PAIRS), probabilities)
 
 
+@pytest.mark.thorough
 def test_it_reloads_bit_for_bit_in_a_fresh_process(params, tmp_path):
     fitted = _fitted(params, seed=7)
     digest = artifacts.save(fitted, tmp_path / "saved")

@@ -63,6 +63,7 @@ def test_an_embedding_is_the_mean_of_all_tokens_with_norm_one(tiny_bert):
     assert np.linalg.norm(embeddings, axis=1) == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_the_bundled_model_puts_like_texts_together():
     capital, city, sums = embed(

@@ -13,7 +13,7 @@ rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20), st.floats(0.1, 
 )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(rows)
 def test_both_metrics_agree_with_scikit_learn_ties_and_weights_included(found):

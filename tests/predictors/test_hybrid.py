@@ -47,6 +47,7 @@ def changed(estimator, pairs) -> np.ndarray:
     return estimator.predict_proba(pairs)[:, 1]
 
 
+@pytest.mark.thorough
 @pytest.mark.learning
 def test_it_learns_what_depends_on_the_text_from_answers_alone(params):
     pairs = some_pairs(160, seed=1)
@@ -55,6 +56,7 @@ def test_it_learns_what_depends_on_the_text_from_answers_alone(params):
     assert area_under_curve(learnable_labels(fresh), changed(predictor, fresh)) > 0.75
 
 
+@pytest.mark.thorough
 def test_a_squeezed_teacher_is_unfolded_by_a_few_labels_of_people(params):
     taught, labelled, fresh = both_outcomes(100, seed=3), some_pairs(80, seed=4), some_pairs(300, seed=5)
     rng = np.random.default_rng(0)
@@ -85,6 +87,7 @@ def test_shares_of_few_answers_are_answers_and_no_teacher(params):
     assert hybrid(params).fit(pairs, sigmoid(truth(pairs))).ridge_ is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [
@@ -108,6 +111,7 @@ def test_few_rows_give_cautious_predictions(params):
     assert probabilities.max() < 0.95
 
 
+@pytest.mark.thorough
 def test_repeated_rows_count_by_their_weights_together(params):
     pairs, fresh = some_pairs(30, seed=12), some_pairs(20, seed=13)
     labels = np.append(np.arange(30) % 2, np.arange(10) % 2)
@@ -118,6 +122,7 @@ def test_repeated_rows_count_by_their_weights_together(params):
     assert not np.allclose(changed(heavy, fresh), changed(alike, fresh), atol=1e-3)
 
 
+@pytest.mark.thorough
 def test_a_row_without_weight_has_no_effect(params):
     pairs, fresh = some_pairs(30, seed=14), some_pairs(10, seed=15)
     labels = np.arange(30) % 2
@@ -125,6 +130,7 @@ def test_a_row_without_weight_has_no_effect(params):
     assert (changed(predictor, fresh) == changed(hybrid(params).fit(pairs[4:], labels[4:]), fresh)).all()
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_fit_and_kept_states_change_nothing(params):
     from predictors.estimators.hybrid_states import forget_states
 
@@ -164,6 +170,7 @@ def test_a_folder_keeps_states_and_a_damaged_file_is_computed_anew(params, tmp_p
     assert (first == again).all() and (first == repaired).all()
 
 
+@pytest.mark.thorough
 def test_fewer_landmarks_than_rows_come_close_to_all(params):
     pairs, fresh = some_pairs(200, seed=19), some_pairs(60, seed=20)
     labels = learnable_labels(pairs)
@@ -285,6 +292,7 @@ def test_predictions_are_averaged_over_what_the_coefficients_may_be():
     assert abs(probabilities[0] - sigmoid(np.array([2.0]))[0]) > 0.1
 
 
+@pytest.mark.thorough
 def test_the_kernel_counts_the_parts_that_made_the_values():
     from predictors.estimators.hybrid_models import Landmarks, Likeness, View, likeliest_shares
 
@@ -305,6 +313,7 @@ def test_the_kernel_counts_the_parts_that_made_the_values():
     assert by_task[3, 0] > 0.8
 
 
+@pytest.mark.thorough
 def test_a_fold_is_predicted_without_its_labels_and_the_kernel_chosen_without_any_of_people(params):
     """What the hybrid chooses it chooses inside `fit`, so that every cross-validation of it is a nested one."""
     from predictors.splits import cross_predict, split

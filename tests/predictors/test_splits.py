@@ -58,7 +58,7 @@ def test_shared_groups_and_questions_are_found_in_either_place():
     assert shares_question(train, test).tolist() == [True, True, False]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @given(pairs_of, st.integers(0, 5))
 def test_without_respondents_every_row_is_tested_once_and_no_group_is_parted(pairs, seed):
     groups = pair_groups(pairs)
@@ -71,7 +71,7 @@ def test_without_respondents_every_row_is_tested_once_and_no_group_is_parted(pai
         assert not set(groups[fold.train]) & set(groups[fold.test])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @given(pairs_of, st.integers(0, 5))
 def test_with_respondents_neither_a_person_nor_a_group_is_on_both_sides_and_the_rest_is_counted(pairs, seed):
     groups = pair_groups(pairs)
@@ -84,7 +84,7 @@ def test_with_respondents_neither_a_person_nor_a_group_is_on_both_sides_and_the_
         assert len(fold.train) + len(fold.test) + fold.dropped == len(pairs)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @given(pairs_of, st.integers(0, 5), st.booleans())
 def test_no_question_of_a_test_row_is_in_training(pairs, seed, with_people):
     if pair_groups(pairs).max() < 11:
@@ -116,7 +116,7 @@ def test_folds_are_of_about_equal_size_and_drawn_from_the_generator():
     assert any((a.test != b.test).any() for a, b in zip(first, other, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @given(pairs_of, st.integers(0, 5))
 def test_with_labels_no_group_is_parted_either(pairs, seed):
     groups = pair_groups(pairs)

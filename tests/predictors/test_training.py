@@ -44,6 +44,7 @@ def test_features_of_any_instrument_are_trained_on_and_scored(tmp_path):
         training.score([tmp_path / "model"], PAIRS)
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_members_trained_one_by_one_score_like_the_ensemble(tmp_path, tiny_params):
     folders = [tmp_path / f"member-{index}" for index in range(training.members_of("bert", tiny_params))]

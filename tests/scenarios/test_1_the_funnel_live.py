@@ -39,6 +39,7 @@ def test_it_warns_where_the_panel_counts_other_people(fake: FakeProlific, browse
     assert "the panel has 1 people as handed in or paid who did not finish here" in body
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_to_do_next_and_leads_there(fake: FakeProlific, browser_of: Client) -> None:
     posting = posted()
     place = arrives(fake, posting)

@@ -142,6 +142,7 @@ def verified(slug: str) -> list[Any]:
     ]
 
 
+@pytest.mark.thorough
 def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, settings: Any, other_machine: Any) -> None:
     settings.HUNCH_IDENTITY_KEY, secret = store.IDENTITY_KEY, settings.SECRET_KEY
     store.load_database()
@@ -237,6 +238,7 @@ def test_who_took_part_is_refused_after_a_restore(tmp_path: Path, other_machine:
     assert begin_sitting(study=study, ids=PanelIds("prolific", "P2", "S1", "SUB3")).is_new
 
 
+@pytest.mark.every_database
 def test_every_value_is_restored_as_it_was(tmp_path: Path, other_machine: Any) -> None:
     filled.run_study()
     erasures.write_list()
@@ -550,6 +552,7 @@ def add_migration(patch: pytest.MonkeyPatch, *operations: Operation) -> None:
     patch.setattr(MigrationLoader, "load_disk", load_disk)
 
 
+@pytest.mark.thorough
 def test_a_backup_of_an_earlier_version_gets_its_tables_and_then_all_later_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_machine: Any
 ) -> None:

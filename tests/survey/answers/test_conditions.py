@@ -68,6 +68,7 @@ def test_a_repeat_has_the_level_of_the_item_that_it_asks_again() -> None:
     assert seen == {"machine", "anybody"}
 
 
+@pytest.mark.thorough
 def test_levels_do_not_follow_the_place_of_an_item() -> None:
     stage = cast.open_stage(conditions=[FRAMED], sitting={"items": 4}, stages=[{"sittings": 10}])
     firsts = [levels_in_order(cast.Visitor(stage.study).to_items().sitting)[0] for _person in range(10)]

@@ -63,6 +63,7 @@ def frozen_test_stage(**of_test: Any) -> Stage:
     return cast.stage_of(stage.study, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ties", "labels"),
     [
@@ -177,6 +178,7 @@ def withdraw_all_but(stage: Stage, item: int) -> None:
     stage.snapshot.exclude(assignment__slot__item=item).update(withdrawn_at=timezone.now())
 
 
+@pytest.mark.thorough
 def test_the_estimates_of_a_level_have_no_majorities() -> None:
     factor = {"factor": "mode", "levels": ["field", "choice"], "per": "item"}
     first = cast.frozen_stage(**study_with(), conditions=[factor])

@@ -300,6 +300,7 @@ def test_the_export_keeps_the_rows_with_the_flags_and_the_reason() -> None:
     assert len(list(next(iter(contents.extra_files(stage.study))).rows)) == 9
 
 
+@pytest.mark.thorough
 def test_predictors_are_judged_without_those_who_are_left_out() -> None:
     study = run_study(
         stages=[{"sittings": 12}, {"sittings": 12}], predictor={"name": "same_task"},

@@ -180,7 +180,7 @@ def test_a_failure_in_the_middle_of_writing_leaves_nothing(write, monkeypatch: p
     assert not Task.objects.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_it_writes_thousands_of_questions_in_few_statements(write) -> None:
     rows = "".join(f"a:{n},task{n % 9},Question {n}?,1\n" for n in range(6000))
     with CaptureQueriesContext(connection) as queries:

@@ -527,7 +527,7 @@ def second_opinion(row: Row) -> str:
     return str(solution)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", TEMPLATED, ids=lambda row: row["id"])
 def test_a_templated_key_can_be_computed_again_from_the_text(row):
     assert right_answer(row) == second_opinion(row)

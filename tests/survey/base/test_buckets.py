@@ -76,6 +76,7 @@ def test_a_lost_object_is_named(bucket: TestBucket, folder: Path) -> None:
         files.load_array(stored["weights"])
 
 
+@pytest.mark.thorough
 def test_another_machine_finds_a_folder_and_fetches_it_once(
     bucket: TestBucket,
     folder: Path,
@@ -97,6 +98,7 @@ def test_another_machine_finds_a_folder_and_fetches_it_once(
     assert files.sha256_of(files.folder_of(stored) / "weights") == stored["weights"]
 
 
+@pytest.mark.thorough
 def test_two_workers_that_store_the_same_content_store_one_object(bucket: TestBucket, folder: Path) -> None:
     stored_files: list[dict[str, str]] = []
     both = [threading.Thread(target=lambda: stored_files.append(files.store_folder(folder))) for _worker in range(2)]

@@ -68,6 +68,7 @@ def by_hand(study: Study, answers: dict[int, int], alpha: float) -> tuple[float,
     return gained / most, count
 
 
+@pytest.mark.thorough
 def test_a_models_accuracy_is_that_over_the_candidates_with_its_real_outcomes(study: Study) -> None:
     answers = answers_of("good", study, share=0.8)
     alignment = aligning.alignment_of(study, alphas=[1, 19], samples=200)
@@ -79,6 +80,7 @@ def test_a_models_accuracy_is_that_over_the_candidates_with_its_real_outcomes(st
     assert (score.accuracy_interval[:, 0] < score.accuracy).all()
 
 
+@pytest.mark.thorough
 def test_averages_are_the_studys_own_estimates(study: Study) -> None:
     answers_of("good", study, share=0.8)
     figures = {figure.name: figure.combined for figure in estimate(study).figures}
@@ -104,6 +106,7 @@ def test_a_model_with_few_answers_is_left_out_and_named(study: Study) -> None:
     assert any(note.startswith("hardly: left out") for note in alignment.notes)
 
 
+@pytest.mark.thorough
 def test_beliefs_by_regression_stand_beside_the_mixture(study: Study) -> None:
     answers_of("good", study, share=0.8)
     alignment = aligning.alignment_of(study, samples=200)
@@ -146,6 +149,7 @@ def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:
     assert len(row[8].split("; ")) == row[5]
 
 
+@pytest.mark.thorough
 def test_failures_are_pairs_that_led_people_astray(study: Study) -> None:
     answers = answers_of("good", study, share=0.6)
     lines = aligning.failures_of(study)
@@ -213,6 +217,7 @@ def accuracy_in_fractions(study: Study, answers: dict[int, float], alpha: float)
     return gained / most
 
 
+@pytest.mark.thorough
 def test_a_model_that_answers_in_fractions_is_scored_by_the_chance_of_its_outcomes(study: Study) -> None:
     answers = in_fractions(study)
     alignment = aligning.alignment_of(study, alphas=[1, 19], samples=200)

@@ -112,7 +112,7 @@ def test_scores_of_a_comparison_are_those_of_the_functions():
     assert (score.accuracy < score.accuracy_interval[:, 1]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     rng = np.random.default_rng(7)
     universe = made_up(n=20_000, seed=5)

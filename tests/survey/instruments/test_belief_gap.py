@@ -75,7 +75,7 @@ def test_the_belief_is_foreseen_from_outcome_and_target() -> None:
     assert set(nothing) == {0.5}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_later_stage_draws_where_people_and_models_part() -> None:
     models_on(cast.small_bank())

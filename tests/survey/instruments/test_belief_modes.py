@@ -390,6 +390,7 @@ def test_reasons_may_be_left_empty_unless_they_are_required() -> None:
             assert Explanation.objects.get().text == ""
 
 
+@pytest.mark.thorough
 def test_a_share_of_items_is_explained_whatever_was_answered() -> None:
     """The draw is of seed, sitting and place alone: the same people are asked had they answered otherwise."""
     cast.bank(120)
@@ -462,6 +463,7 @@ def test_an_own_answer_in_words_is_judged_by_the_key_which_no_screen_has() -> No
 # What is never shown before the prior
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 def test_no_evidence_can_be_read_before_the_prior_is_stored(mode: str) -> None:
     walker = Walker(open_study(answer_mode=mode, explanation="all", own_answer=True))
@@ -482,6 +484,7 @@ def test_no_evidence_can_be_read_before_the_prior_is_stored(mode: str) -> None:
 # What pages say
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("given", "prior", "posterior"),
     [

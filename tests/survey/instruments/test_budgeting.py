@@ -84,6 +84,7 @@ def test_the_same_seed_gives_the_same_figures_in_one_process_or_two() -> None:
     assert budget.simulate(**how, seed=4)[0].found != alone[0].found
 
 
+@pytest.mark.thorough
 def test_greed_finds_more_and_costs_precision() -> None:
     uniform, greedy = budget.simulate(
         world=WORLD, setting=SETTING, policies=[Policy("uniform", bandit.Uniform()), GREEDY], studies=6, seed=1

@@ -225,6 +225,7 @@ def read_models_of_first(study: Study) -> None:
         read_models(study, everything=True)
 
 
+@pytest.mark.thorough
 def test_chances_add_up_to_the_positions_that_are_drawn(sentences: None, tiny_model: None) -> None:
     """Over repeated plans, the mean of 1 / chance over drawn positions is the number of all positions."""
     sums = []

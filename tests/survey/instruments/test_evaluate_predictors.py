@@ -106,7 +106,7 @@ def test_it_prints_table_1_with_intervals(train, test_file):
     assert "tables 3 and 4" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_it_writes_metrics_predictions_groups_and_figures(tmp_path, train, test_file):
     out = tmp_path / "new" / "out"
     run("--train", train, "--test", test_file, "--predictors", CHEAP, "--out", out, "--png")

@@ -536,7 +536,7 @@ die()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_that_dies_between_guess_and_reveal_loses_no_guess_and_doubles_none(
     when: str, child_environment: dict[str, str], tmp_path: Path

@@ -182,6 +182,7 @@ def test_a_text_is_judged_as_a_models_reply_is() -> None:
     assert given().correct
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("data", "field", "message"),
@@ -252,6 +253,7 @@ def test_one_answer_a_question_is_all_there_is_by_default() -> None:
     assert instruments.kind("own_answers")().universe_size(questions) == 12
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["example-own-answers", "example-humans"])
 def test_the_shipped_study_can_be_planned(name: str) -> None:

@@ -256,6 +256,7 @@ def test_an_interval_of_no_width_is_none() -> None:
 # What is missing
 
 
+@pytest.mark.thorough
 def test_a_study_without_a_test_stage_keeps_its_other_figures() -> None:
     stages = STUDY["stages"][:2]
     first = cast.open_stage(**{**STUDY, "stages": stages})
@@ -368,6 +369,7 @@ def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: St
     assert [entry["name"] for entry in said] == NAMES
 
 
+@pytest.mark.thorough
 def test_the_page_shows_figures_and_what_is_missing(study: Study) -> None:
     client = Client()
     client.force_login(User.objects.create_superuser("super"))

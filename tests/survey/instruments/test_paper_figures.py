@@ -196,7 +196,7 @@ def test_figure_7_has_intervals_and_no_accuracy_where_nothing_matches() -> None:
     assert (none["n"], none["value"], none["low"], none["mean_belief"]) == (0, None, None, None)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_figure_7_is_of_models_alone_until_the_peoples_study_is_named() -> None:
     bank = cast.small_bank(N, tasks=2)

@@ -85,7 +85,7 @@ def test_the_command_gives_the_public_delta_log_likelihoods(de_varda: tuple[Path
         assert (tmp_path / "out" / name).stat().st_size
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_punctuation_may_be_kept(de_varda: tuple[Path, Path]) -> None:
     times, readings = de_varda
     models = own_times.make(times, readings, TimeSettings(previous=1, keeps_punctuation=True)).data["models"]

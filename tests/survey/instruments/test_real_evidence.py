@@ -107,6 +107,7 @@ def unreadable(*external_ids: str) -> None:
     ModelAnswer.objects.filter(question__external_id__in=external_ids).update(unreadable=1)
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_stage_keeps_the_replies_it_was_planned_with_and_later_stages_have_none_found_unreadable_since() -> None:
     study = real_study(
@@ -286,6 +287,7 @@ def test_the_reply_is_shown_only_where_the_study_asks_for_it(client: Client) -> 
 # What follows from it
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_the_export_names_the_model_and_what_it_wrote(tmp_path: Path) -> None:
     study = real_study()
@@ -298,6 +300,7 @@ def test_the_export_names_the_model_and_what_it_wrote(tmp_path: Path) -> None:
     assert {(int(row["evidence_id"][1:]) % 3 != 0, row["outcome"]) for row in rows} == {(True, "1"), (False, "0")}
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_an_estimate_says_whose_outcomes_it_is_over() -> None:
     study = real_study()
@@ -378,6 +381,7 @@ def test_a_study_may_leave_open_whether_an_ai_or_a_person_answers(client: Client
     assert "model" not in page.text.replace("language models", "")
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_condition_of_that_factor_changes_the_words_of_the_items() -> None:
     cast.open_study(conditions=[{"factor": "answerer", "levels": ["model", "ai_or_person"]}])
@@ -406,6 +410,7 @@ def test_the_screens_of_other_studies_have_no_new_part() -> None:
     assert set(visitor.screen.parts) == {"target", "prior", "evidence", "outcome"}
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_study_runs_to_its_second_stage_on_real_evidence() -> None:
     study = real_study(

@@ -105,6 +105,7 @@ def test_the_file_to_code_has_no_beliefs_and_nothing_that_a_spreadsheet_runs(stu
     assert "'=1+1 they are alike" in {row["reason"] for row in rows}
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_the_page_escapes_them_and_withholds_them_from_those_who_may_not_export(study: Study) -> None:
     address = reverse("admin:survey_study_report", args=[study.pk, "reasons"])
@@ -353,6 +354,7 @@ def _without_codes(folder: Path) -> Path:
     return folder / "none.csv"
 
 
+@pytest.mark.thorough
 def test_kappa_is_that_of_scikit_learn_and_its_interval_covers() -> None:
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 3, 20_000)

@@ -235,6 +235,7 @@ def test_other_instruments_have_no_release(tmp_path: Path) -> None:
 # Page, API and audit
 
 
+@pytest.mark.thorough
 def test_the_page_and_the_api_give_the_same_files(tmp_path: Path) -> None:
     as_superuser = Client()
     as_superuser.force_login(User.objects.create_superuser("super"))

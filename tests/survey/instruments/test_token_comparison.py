@@ -241,6 +241,7 @@ def test_nothing_tells_the_true_token_or_a_probability_before_the_answer(client:
     assert len(sides) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("percent", ["", "0", "100", "55", "left", "1e1"])
 def test_a_chance_that_is_not_offered_is_refused(percent: str) -> None:
     study = cast.study(**COMPARISON)

@@ -154,6 +154,7 @@ def broken_learning(monkeypatch: pytest.MonkeyPatch, **methods: Callable[[Any], 
         monkeypatch.setattr(ToyLearning, name, half)
 
 
+@pytest.mark.thorough
 def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:
     report = estimating.estimate(learned_study())
     assert report.assisted is not None and report.assisted.name == "found"

@@ -99,6 +99,7 @@ def ratio_of(rows: list[dict[str, str]]) -> float:
     return right / guessed
 
 
+@pytest.mark.thorough
 def test_the_ratio_is_what_a_plain_computation_from_the_export_gives(tmp_path: Path) -> None:
     study = drawn_by_letters()
     rows = exported(study, tmp_path)

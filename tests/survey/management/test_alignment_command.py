@@ -193,7 +193,7 @@ def test_the_questions_can_come_from_a_bank(files, tmp_path):
     assert "there is no bank 'other'" in refused({**files, "bank": "other"})
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_papers_tables_come_out_on_its_own_data(study_data, tmp_path):
     run(
         {

@@ -115,6 +115,7 @@ def test_a_slot_keeps_the_score_that_chose_it() -> None:
         assert (slot.score >= threshold) == (slot.stratum is not None and slot.stratum.name == "top")
 
 
+@pytest.mark.thorough
 def test_scored_candidates_give_the_same_plan_again() -> None:
     first, second = (planning.plan_stage(scored_second_stage(slug)) for slug in ("first", "second"))
     assert first.plan_sha256 == second.plan_sha256

@@ -34,6 +34,7 @@ def slots_by_item(stage: Stage, role: str = "sampled") -> dict[int, list[Slot]]:
     return by_item
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("design", DESIGNS)
 def test_every_design_gives_each_drawn_item_its_slots_in_as_many_booklets(design: str) -> None:
     stage = planning.plan_stage(scored(DESIGNS[design], stage=THREE))
@@ -53,6 +54,7 @@ def test_every_design_gives_each_drawn_item_its_slots_in_as_many_booklets(design
     assert verifying.verify_stage(stage).differences == []
 
 
+@pytest.mark.thorough
 def test_the_chance_of_an_item_is_that_of_a_draw_of_so_many_items() -> None:
     """By the frequencies of many draws, softmax's own chances among them."""
     import numpy as np

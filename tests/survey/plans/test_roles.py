@@ -252,6 +252,7 @@ def test_without_evidence_the_second_screen_shows_none() -> None:
     assert seen == {"sampled", "control"}
 
 
+@pytest.mark.thorough
 def test_controls_and_the_holdout_never_train_and_controls_never_count() -> None:
     stage = finished(cast.planned_stage(**{**MIXED, "stages": [{"sittings": 10}, {"sittings": 10}]}))
     assert {answer.slot.role for answer in counted_answers(stage)} == {"sampled", "holdout"}

@@ -105,6 +105,7 @@ def by_hand(
     return mean, variance**0.5
 
 
+@pytest.mark.thorough
 def test_a_census_of_all_pairs_gives_their_plain_mean() -> None:
     small = cast.small_bank(12, name="tiny")
     study = run_study(on=small, stages=[{"sittings": 88}], candidates={"size": 5000}, **NO_ROLES)
@@ -134,6 +135,7 @@ def plain() -> Study:
     return run_study(stages=[{"sittings": 12}], **NO_ROLES)
 
 
+@pytest.mark.thorough
 def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: Study) -> None:
     rows, report = rows_of(adaptive), estimating.estimate(adaptive, by=["outcome"])
     universe = bandit.universe_size(40)
@@ -208,6 +210,7 @@ def test_the_prior_that_must_not_differ_by_outcome_is_checked(adaptive: Study) -
     assert "MORE than chance makes" in out.getvalue()
 
 
+@pytest.mark.thorough
 def test_the_model_assists_without_moving_the_mean_of_what_it_predicts(adaptive: Study) -> None:
     report = estimating.estimate(adaptive)
     second = adaptive.stages.get(index=2)
@@ -392,6 +395,7 @@ def test_a_withdrawn_answer_no_longer_counts(plain: Study) -> None:
     assert estimating.estimate(plain).answers == before.answers - 1
 
 
+@pytest.mark.thorough
 def test_conditions_divide_the_people() -> None:
     study = cast.small_study(
         stages=[{"sittings": 36}], conditions=[{"factor": "framing", "levels": ["plain", "warm"]}], **NO_ROLES
@@ -413,6 +417,7 @@ def test_conditions_divide_the_people() -> None:
     assert "18 respondents, fewer than 30" in division.figures[0][0].notes
 
 
+@pytest.mark.thorough
 def test_levels_of_items_divide_the_answers_and_each_level_stands_for_all_candidates() -> None:
     study = cast.small_study(
         stages=[{"sittings": 36}],
@@ -475,6 +480,7 @@ def test_an_unknown_division_is_refused_with_those_there_are(plain: Study) -> No
         estimating.estimate(plain, by=["weather"])
 
 
+@pytest.mark.thorough
 def test_the_files_hold_what_was_estimated(plain: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("estimate", "small", "--by", "same_task", "--out", str(tmp_path / "new"), stdout=out)
@@ -659,6 +665,7 @@ def test_a_part_says_why_it_gives_no_mean_and_whether_it_counts_in_figures_of_se
         assert own.stage_answers(np.arange(3.0)).universe_size is None, "the pool's phase is in these chances"
 
 
+@pytest.mark.thorough
 def test_a_stage_is_read_in_a_fixed_number_of_queries(plain: Study, django_assert_max_num_queries: Any) -> None:
     with django_assert_max_num_queries(44):
         estimating.estimate(plain, by=["outcome", "evidence_task"])

@@ -111,6 +111,7 @@ def test_a_note_says_that_texts_may_have_been_learnt(study: Study) -> None:
         reports.make(study, "gaps", {"texts_from": ["May"]})
 
 
+@pytest.mark.thorough
 def test_what_is_missing_is_said_event_by_event(study: Study) -> None:
     ModelAnswer.objects.all().delete()
     findings = reports.make(study, "calibration")

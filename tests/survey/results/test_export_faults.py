@@ -121,6 +121,7 @@ class FullDisk:
         return self.writer(Path("/dev/full"), columns)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", formats.FORMATS)
 def test_a_disk_that_is_full_while_a_table_is_written_is_said(
     study: Study, name: str, monkeypatch: pytest.MonkeyPatch

@@ -55,6 +55,7 @@ def manifest(archive: zipfile.ZipFile) -> Mapping[str, Any]:
     return content
 
 
+@pytest.mark.thorough
 def test_it_holds_the_same_bytes_as_the_command_writes(study: Study, tmp_path: Path) -> None:
     archive = exported(study)
     files.write_export(study, tmp_path)

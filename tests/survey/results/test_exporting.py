@@ -137,6 +137,7 @@ def test_a_text_survives_the_csv(text: str) -> None:
     assert list(csv.reader(StringIO(line, newline=""))) == [["1", text, "", "0.1", "1", text]]
 
 
+@pytest.mark.thorough
 def test_no_panel_id_is_in_any_file(tmp_path: Path) -> None:
     study = cast.open_study(panel=cast.PROLIFIC)
     ids = PanelIds("prolific", "PERSON5f8d0d55", "STUDY60d9aade", "SESSION60e1aade")
@@ -160,6 +161,7 @@ def test_the_papers_file_holds_counted_draws_alone(study: Study, tmp_path: Path)
     assert len(list(extra.rows)) == 2
 
 
+@pytest.mark.thorough
 def test_only_an_export_reads_the_answers_for_the_instruments_files(
     study: Study, tmp_path: Path, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +193,7 @@ def test_one_stage_can_be_read_alone(study: Study) -> None:
     assert rows_of(study, stage=2) == []
 
 
+@pytest.mark.thorough
 def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def queries(slug: str, sittings: int) -> int:
         study = cast.open_study(slug=slug, stages=[{"sittings": sittings}])
@@ -228,6 +231,7 @@ def test_the_codebook_lists_the_columns_of_every_file(study: Study, tmp_path: Pa
     assert all(entry["description"] for entry in entries)
 
 
+@pytest.mark.thorough
 def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "folder"
     call_command("export", "cast", "--out", str(out))

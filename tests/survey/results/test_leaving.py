@@ -177,6 +177,7 @@ def test_weights_and_bounds_stand_beside_differences_too(left: Study) -> None:
         assert difference.bounds.interval[0] < difference.combined.value < difference.bounds.interval[1]
 
 
+@pytest.mark.thorough
 def test_the_odds_ratio_is_the_study_files(left: Study) -> None:
     wide = cast.small_study("wide", estimates={"odds_ratio": 5.0}, stages=[{"sittings": 4}], **NO_ROLES)
     stage = answer(lifecycle.open_stage(cast.stage_of(wide)))
@@ -189,6 +190,7 @@ def test_the_odds_ratio_is_the_study_files(left: Study) -> None:
     assert report.figures[0].stayed is None
 
 
+@pytest.mark.thorough
 def test_under_a_level_the_weights_are_those_of_everybody(left: Study) -> None:
     under = estimating.estimate(left, condition=["framing=warm"])
     (division,) = estimating.estimate(left, by=["framing"]).divisions
@@ -200,6 +202,7 @@ def test_under_a_level_the_weights_are_those_of_everybody(left: Study) -> None:
     assert [line.people for line in under.leaving.lines] == [30]  # type: ignore[union-attr]
 
 
+@pytest.mark.thorough
 def test_whom_a_rule_leaves_out_did_not_leave(left: Study) -> None:
     sitting = Sitting.objects.filter(state="expired").order_by("pk")[0]
     before = estimating.estimate(left).leaving

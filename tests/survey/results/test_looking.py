@@ -112,6 +112,7 @@ def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
     assert made is not None and (made.people, made.answers) == (30, 90)
 
 
+@pytest.mark.thorough
 def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
     stage = running(0.01)
     stage.manifest["stop"]["at_most"] = 700
@@ -119,6 +120,7 @@ def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
     assert [look.people for look in look_often(stage, every=1)] == [30, 44, 58, 72]
 
 
+@pytest.mark.thorough
 def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_moments() -> None:
     stage = running(0.01)
     (first, *_others) = look_often(stage)
@@ -162,6 +164,7 @@ def test_the_look_that_is_narrow_enough_ends_the_stage_and_is_remembered() -> No
     assert any("ended by its stopping rule" in line for line in estimates)
 
 
+@pytest.mark.thorough
 def test_a_stage_that_was_ended_admits_nobody_while_people_inside_finish() -> None:
     stage = running(0.34, sitting={"items": 3})
     inside = stage.sittings.order_by("-pk").first()
@@ -204,6 +207,7 @@ def test_the_database_holds_that_a_stage_is_ended_once() -> None:
         last.save()
 
 
+@pytest.mark.thorough
 def test_no_change_at_all_is_no_narrow_interval() -> None:
     stage = running(0.34)
     Belief.objects.filter(response__assignment__slot__stage=stage).update(value=50)
@@ -213,6 +217,7 @@ def test_no_change_at_all_is_no_narrow_interval() -> None:
     assert cast.stage_of(stage.study).state == "open"
 
 
+@pytest.mark.thorough
 def test_a_narrow_interval_of_too_few_changes_ends_nothing() -> None:
     stage = running(0.34)
     beliefs = Belief.objects.filter(response__assignment__slot__stage=stage)

@@ -77,6 +77,7 @@ def changed_by_person(study: Study) -> dict[int, list[bool]]:
     return by_person
 
 
+@pytest.mark.thorough
 def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_others(study: Study) -> None:
     (division,) = estimating.estimate(study, by=["use"]).divisions
     assert division.labels == ("never", "weekly", "daily", NO_ANSWER)
@@ -96,6 +97,7 @@ def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_oth
     assert "How often?" in division.note and "no effect of what people answered" in division.note
 
 
+@pytest.mark.thorough
 def test_a_group_of_too_few_people_has_a_sentence_and_no_figures(study: Study) -> None:
     (division,) = estimating.estimate(study, by=["use"]).divisions
     assert division.figures[2:] == ((), ()) and division.rest[2:] == ((), ())
@@ -104,6 +106,7 @@ def test_a_group_of_too_few_people_has_a_sentence_and_no_figures(study: Study) -
     assert division.withheld[3].startswith("5 people: figures need at least 10")
 
 
+@pytest.mark.thorough
 def test_ten_people_are_enough(study: Study) -> None:
     """Of the group, and of all the others together."""
     said = [*["never"] * 38, *["daily"] * 10]
@@ -137,6 +140,7 @@ def test_what_somebody_said_first_in_this_form_of_this_study_counts(study: Study
     assert groups_of(other, question, people).of_person == {}
 
 
+@pytest.mark.thorough
 def test_the_others_must_be_enough_too(study: Study) -> None:
     FormAnswer.objects.filter(sitting__in=Sitting.objects.order_by("pk")[:39]).update(
         answers={"use": "never", "age": 40, "years": 1}

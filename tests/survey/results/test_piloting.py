@@ -169,6 +169,7 @@ def test_too_few_finished_or_another_sitting_says_nothing_about_the_pay() -> Non
     assert lifecycle.open_stage(stage(study, 2)).state == "open"
 
 
+@pytest.mark.thorough
 def test_the_live_pay_is_by_the_main_stages_once_somebody_has_finished_one() -> None:
     study = cast.open_study(stages=[{"sittings": 12, "pilot": True}, {"sittings": 4}], panel=PAID)
     piloted(study, *[30] * 10)

@@ -69,6 +69,7 @@ def ratio_of(arrays: dict[str, np.ndarray], inside: Any = slice(None)) -> float:
     return float((weight * arrays["right"][inside]).sum() / (weight * arrays["tries"][inside]).sum())
 
 
+@pytest.mark.thorough
 def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -> None:
     study = run(**TWO)
     report = estimating.estimate(study, by=["length"])
@@ -99,6 +100,7 @@ def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -
     assert report.assisted is not None and report.assisted.name == "read"
 
 
+@pytest.mark.thorough
 def test_a_ratio_under_the_levels_of_a_factor_takes_the_answers_under_each() -> None:
     study = run(**TWO)
     (division,) = estimating.estimate(study, by=["mode"]).divisions

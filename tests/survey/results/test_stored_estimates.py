@@ -121,6 +121,7 @@ def test_a_figure_that_is_not_known_stays_unknown(study: Study, monkeypatch: pyt
     assert math.isnan(retest.correlation) and math.isnan(retest.interval[0]) and retest.interval[1] == math.inf
 
 
+@pytest.mark.thorough
 def test_many_answers_are_left_to_a_worker(study: Study, by_workers: None, computed: list[str]) -> None:
     with pytest.raises(BeingComputed) as refused:
         shown_estimates(study)
@@ -217,12 +218,14 @@ def test_no_change_leaves_old_figures_as_current(
     assert again.is_current and again.report.as_json() == estimating.estimate(fresh(study)).as_json()
 
 
+@pytest.mark.thorough
 def test_new_code_makes_figures_out_of_date(study: Study, by_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     first_view(study)
     monkeypatch.setattr(stored_estimates, "code_digest", lambda: "f" * 64)
     assert not shown_estimates(study).is_current
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_watched_keeps_no_worker_busy(study: Study, by_workers: None) -> None:
     first_view(study)
     StoredEstimate.objects.update(seconds=3.0)
@@ -234,6 +237,7 @@ def test_a_page_that_is_watched_keeps_no_worker_busy(study: Study, by_workers: N
             assert len(stored_estimates.due_estimates()) == due
 
 
+@pytest.mark.thorough
 def test_a_withdrawal_leaves_nothing_of_the_person(study: Study) -> None:
     """A mean of one answer is that answer: old figures go with the person."""
     shown_estimates(study, by=["task_pair"])
@@ -269,6 +273,7 @@ def test_figures_with_somebody_who_withdrew_meanwhile_are_not_stored(
     assert work(study).report.as_json() == estimate(study).as_json()
 
 
+@pytest.mark.thorough
 def test_a_freeze_has_what_was_looked_at_computed_anew(study: Study, by_workers: None) -> None:
     first_view(study)
     assert stored_estimates.due_estimates() == []

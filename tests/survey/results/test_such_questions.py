@@ -34,6 +34,7 @@ def answered() -> Study:
     )
 
 
+@pytest.mark.thorough
 def test_it_is_that_of_all_stages_answers_by_their_questions(answered: Study) -> None:
     report = estimating.estimate(answered)
     figure = report.figures[0]
@@ -69,6 +70,7 @@ def test_it_is_that_of_all_stages_answers_by_their_questions(answered: Study) ->
     assert figure.such_questions.interval[0] <= low < high <= figure.such_questions.interval[1]
 
 
+@pytest.mark.thorough
 def test_every_part_of_a_division_has_its_own(answered: Study) -> None:
     (division,) = estimating.estimate(answered, by=["target_task"]).divisions
     assert len(division.labels) > 1
@@ -95,6 +97,7 @@ def test_an_instrument_names_the_questions_that_items_are_about(name: str) -> No
     assert instrument.question_keys_of(items) == expected and all(expected)
 
 
+@pytest.mark.thorough
 def test_command_files_page_and_api_show_it(answered: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("estimate", "small", "--out", str(tmp_path), stdout=out)

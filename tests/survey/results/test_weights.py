@@ -10,7 +10,7 @@ from tests.survey.results.test_looking import running
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_known_under_one_level_is_not_taken_for_the_whole_or_for_another() -> None:
     study = running(0.5, factor="framing").study
     stages = [cast.stage_of(study)]
@@ -23,7 +23,7 @@ def test_what_is_known_under_one_level_is_not_taken_for_the_whole_or_for_another
     assert sizes == [120, 240, 120, 120]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_answer_that_took_the_place_of_another_is_noticed() -> None:
     """As many answers as before, and the same newest one."""
     study = running(0.5).study

@@ -177,6 +177,7 @@ def test_a_whole_stage_is_answered_over_http(live_server, through: str) -> None:
     assert free_capacity(stage) == 0
 
 
+@pytest.mark.thorough
 def test_simulated_people_are_known_as_such(live_server) -> None:
     Crowd(study=cast.open_study(), respondents=1, base_url=live_server.url).run()
     assert Respondent.objects.get().is_simulated
@@ -188,6 +189,7 @@ def test_people_for_whom_there_is_no_place_say_so(live_server) -> None:
     assert crowd.run() == Counter(completed=2, full=1)
 
 
+@pytest.mark.thorough
 def test_people_from_a_panel_bring_made_up_ids_of_their_own(live_server) -> None:
     study = cast.open_study(panel=cast.PROLIFIC)
     assert Crowd(study=study, respondents=2, base_url=live_server.url).run() == Counter(completed=2)

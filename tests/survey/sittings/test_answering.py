@@ -77,7 +77,7 @@ def test_a_step_ahead_is_refused(visitor: cast.Visitor) -> None:
     assert not Response.objects.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "value",
     ["", "-1", "101", "1e9", "abc", "50.5", "٥٠x", None, [], {"a": 1}, True, "9" * 5000, "NaN", "5\x000", "\ud800"],

@@ -92,6 +92,7 @@ def test_a_place_at_a_panel_is_held_as_long_as_the_file_says() -> None:
     assert (expire_after(16), expire_after(29), expire_after(31)) == (0, 0, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("minutes", "expires", "held"), [(5, 30, 5), (20, 30, 20), (15, 10, 10)])
 def test_the_file_says_how_long_an_open_place_is_held(minutes: int, expires: int, held: int) -> None:
     stage = cast.open_stage(sitting={"items": 3, "expires_after_minutes": expires, "open_place_minutes": minutes})
@@ -120,6 +121,7 @@ def begins(number: int, *, at: str = "198.51.100.7", to: str = BEGIN, **fields: 
     return statuses
 
 
+@pytest.mark.thorough
 def test_one_address_begins_twenty_sittings_an_hour(time_machine: Any) -> None:
     cast.open_study(stages=[{"sittings": 40}], sitting={"items": 1})
     assert begins(23) == [201] * 20 + [429] * 3
@@ -165,6 +167,7 @@ def test_beginning_again_counts_once() -> None:
     assert begins(4, person="a" * 32) == [201, 200, 200, 200]
 
 
+@pytest.mark.thorough
 def test_a_study_may_let_a_classroom_in_and_an_amendment_may_say_so_later() -> None:
     study = cast.open_study(stages=[{"sittings": 40}], sitting={"items": 1, "begins_per_address": 1})
     assert begins(2) == [201, 429]

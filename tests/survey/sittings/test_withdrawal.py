@@ -228,6 +228,7 @@ def test_the_person_does_not_begin_again() -> None:
     assert PanelIdentity.objects.count() == 1
 
 
+@pytest.mark.thorough
 def test_slots_of_an_open_stage_are_dealt_again_and_answered_by_somebody_else() -> None:
     stage = cast.open_stage()
     gone = cast.fill(stage)[0]
@@ -274,6 +275,7 @@ def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
     assert str(runs[0]) in AuditEntry.objects.get(action="withdraw").detail["predictor_runs"]
 
 
+@pytest.mark.thorough
 def test_a_predictor_with_one_trained_member_has_learnt() -> None:
     stage = cast.frozen_stage(**TRAINS)
     PredictorRun.objects.update(ready_at=None)  # As between the members of an ensemble.
@@ -345,6 +347,7 @@ def test_an_export_names_the_row_and_leaves_its_content_out() -> None:
     assert {row["prior"] for row in theirs} == {row["responses"] for row in theirs} == {None}
 
 
+@pytest.mark.thorough
 def test_estimates_leave_the_answers_out_and_count_them() -> None:
     stage = cast.closed_stage()
     lifecycle.freeze(stage)

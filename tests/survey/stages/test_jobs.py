@@ -78,6 +78,7 @@ def test_the_predictor_is_judged_on_the_next_stage() -> None:
     assert figures["n"] == 12 and 0 <= figures["auc"]["overall"] <= 1
 
 
+@pytest.mark.thorough
 def test_the_same_answers_lead_to_the_same_plan() -> None:
     def second_plan(slug: str) -> str:
         stage = cast.frozen_stage(slug, **TWO)

@@ -255,6 +255,7 @@ def test_a_stage_waits_for_a_researcher_otherwise() -> None:
     assert Stage.objects.get(index=2).state == "planned"
 
 
+@pytest.mark.thorough
 def test_a_stage_with_answers_about_many_questions_is_frozen_and_read() -> None:
     """SQLite takes no statement with more than a thousand keys that are compared one by one."""
     cast.small_bank(8000)

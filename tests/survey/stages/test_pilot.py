@@ -101,6 +101,7 @@ def test_what_it_held_out_or_planned_binds_no_main_stage() -> None:
     assert planned_before(stage(study, 3)) == keys
 
 
+@pytest.mark.thorough
 def test_estimates_figures_and_comparisons_leave_it_out() -> None:
     study = frozen_pilot()
     with pytest.raises(StateRefused, match="no answer counts yet"):

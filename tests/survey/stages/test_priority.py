@@ -60,6 +60,7 @@ def check_top(stage: Stage, priority: np.ndarray) -> None:
     assert (top.lowest_score, top.highest_score) == (cut, priority.max())
 
 
+@pytest.mark.thorough
 def test_a_priority_that_needs_no_predictor_plans_a_stage_without_one() -> None:
     stage = two_stages(**ADAPTIVE, options={"priority": "length"})
     assert stage.state == "planned" and not PredictorRun.objects.exists()
@@ -89,6 +90,7 @@ def test_a_step_is_another_one_for_another_version_of_the_priority(monkeypatch: 
     }
 
 
+@pytest.mark.thorough
 def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it() -> None:
     stage = two_stages(**PREDICTED, options={"priority": "doubt"})
     rows = rows_of(stage)
@@ -202,6 +204,7 @@ def test_numbers_that_cannot_be_drawn_by_are_refused_in_words(
 # What is estimated from such a stage
 
 
+@pytest.mark.thorough
 def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -> None:
     """Many candidates are tied at the cut and have other chances, so that the seed must decide them again."""
     stage = two_stages(**PREDICTED, options={"priority": "rough"})
@@ -222,6 +225,7 @@ def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -
     assert moments[1][place] == pytest.approx(rows[SCORE][inside].astype(float).var(), rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_policies_are_judged_by_the_chances_that_the_priority_gave() -> None:
     stage = two_stages(**PREDICTED, options={"priority": "doubt"})
     readings.run_stage(stage)

@@ -50,6 +50,7 @@ def test_only_sampled_slots_train() -> None:
     assert len(counting.frozen_answers(stage)) == 11
 
 
+@pytest.mark.thorough
 def test_reading_more_answers_takes_no_more_queries() -> None:
     def queries(slug: str, people: int) -> int:
         stage = cast.open_stage(slug)

@@ -41,6 +41,7 @@ def fresh(stage: Stage) -> Stage:
     return cast.stage_of(stage.study, stage.index)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pool", "exhaustive"])
 def test_a_plan_with_every_role_is_rebuilt(kind: str) -> None:
     stage = planned(candidates={"kind": kind})
@@ -49,6 +50,7 @@ def test_a_plan_with_every_role_is_rebuilt(kind: str) -> None:
     assert (verification.differences, verification.slots, verification.answers) == ([], 30, None)
 
 
+@pytest.mark.thorough
 def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
     wide = cast.small_bank(300, name="wide")
     first = cast.frozen_stage(on=wide, **TWO)
@@ -59,6 +61,7 @@ def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
     assert (verification.answers, verification.withdrawn) == (30, 0)
 
 
+@pytest.mark.thorough
 def test_the_hash_of_an_answer_says_whose_it_is_and_to_which_slot() -> None:
     stage = cast.closed_stage()
     instrument = instruments.of_study(stage.study)
@@ -73,6 +76,7 @@ def test_the_hash_of_an_answer_says_whose_it_is_and_to_which_slot() -> None:
     assert len(seen) == 4
 
 
+@pytest.mark.thorough
 def test_dealing_again_and_new_flags_change_nothing_about_the_plan() -> None:
     stage = lifecycle.open_stage(planned())
     for visitor in [cast.Visitor(stage.study).to_items() for _place in range(6)]:
@@ -82,6 +86,7 @@ def test_dealing_again_and_new_flags_change_nothing_about_the_plan() -> None:
     assert verify_stage(fresh(stage)).agrees
 
 
+@pytest.mark.thorough
 def test_withdrawn_answers_are_counted_and_are_no_difference() -> None:
     stage = cast.closed_stage(on=cast.small_bank(300, name="wide"), **TWO)
     lifecycle.freeze(stage)
@@ -163,6 +168,7 @@ def test_a_draft_has_nothing_to_verify() -> None:
         verify_stage(cast.stage_of(cast.small_study()))
 
 
+@pytest.mark.thorough
 def test_the_command_says_that_the_hashes_agree() -> None:
     stage = cast.closed_stage(on=cast.small_bank(300, name="wide"), **TWO)
     lifecycle.freeze(stage)

@@ -77,6 +77,7 @@ def test_seeds_of_stages_follow_the_studys_seed() -> None:
     assert stage(study, 1).seed != before and stage(study, 3).state == "draft"
 
 
+@pytest.mark.thorough
 def test_a_planned_stage_is_not_contradicted() -> None:
     study = cast.study()
     planning.plan_stage(stage(study, 1))
@@ -121,6 +122,7 @@ def test_a_pilot_locks_nothing_and_what_follows_may_be_quite_different() -> None
     )
 
 
+@pytest.mark.thorough
 def test_a_pilot_that_is_over_is_rebuilt_by_the_file_it_had() -> None:
     study = cast.open_study(**PILOTED)
     cast.walk(cast.begin(study))
@@ -227,6 +229,7 @@ def test_a_sitting_goes_on_with_the_file_it_began_with_and_the_next_has_the_new_
     assert later.study_sha256 == fresh(locked).source_sha256
 
 
+@pytest.mark.thorough
 def test_a_sitting_of_a_pilot_finishes_though_its_blocks_are_gone() -> None:
     study = cast.open_study(**PILOTED)
     sitting = cast.begin(study)
@@ -241,6 +244,7 @@ def test_a_sitting_of_a_pilot_finishes_though_its_blocks_are_gone() -> None:
     assert cast.walk(sitting).outcome == "completed"
 
 
+@pytest.mark.thorough
 def test_a_pilots_checks_are_exported_in_the_words_that_were_shown() -> None:
     study = cast.open_study(**PILOTED)
     cast.walk(cast.begin(study), until="form")
@@ -262,6 +266,7 @@ def test_a_pilots_report_has_remarks_to_a_question_that_came_while_it_ran() -> N
     assert ("What else?", "too long") in {(remark.where, remark.text) for remark in pilot_report(fresh(study)).remarks}
 
 
+@pytest.mark.thorough
 def test_it_is_in_every_export(locked: Study, tmp_path: Path) -> None:
     sitting = cast.begin(locked)
     cast.walk(sitting)
@@ -361,6 +366,7 @@ def editor(django_user_model: Any) -> Any:
     return user
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "panel",
     [
@@ -439,6 +445,7 @@ def test_the_currency_of_a_posted_study_stays(editor: Any) -> None:
     assert "panel.currency" in line and "its sums are in this currency" in line
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "stays"), [("generic", True), ("open", False)])
 def test_the_currency_stays_once_somebody_was_promised_pay_in_it(kind: str, stays: bool) -> None:
     """A list to pay from would name the same number of another currency, also for who took the answers back."""
@@ -543,6 +550,7 @@ def test_what_moves_money_is_told_by_its_key(key: str, paid: bool, unpaid: bool)
     assert (amending.costs(change(key), pays=True), amending.costs(change(key), pays=False)) == (paid, unpaid)
 
 
+@pytest.mark.thorough
 def test_who_makes_a_paid_study_an_open_one_does_not_change_its_places_unasked(editor: Any) -> None:
     """People are paid by the file before: what is about money stays so."""
     study = cast.study(panel=AT_LIST, stages=[{"sittings": 2}])

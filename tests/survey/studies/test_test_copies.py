@@ -145,6 +145,7 @@ def test_it_is_not_deleted_while_a_worker_is_at_work() -> None:
 # Nobody real gets in
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["", "consent", "resume", "sitting", "?PROLIFIC_PID=a&STUDY_ID=b&SESSION_ID=c"])
 def test_strangers_see_no_page_of_an_open_copy(page: str) -> None:
     test_stages.open_copy(cast.study(panel=cast.PROLIFIC))
