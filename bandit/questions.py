@@ -46,7 +46,7 @@ def error_contributions(
     return relative * (value - mean * below), relative * below
 
 
-def for_such_questions(
+def superpopulation_estimate(
     estimate: Estimate,
     *,
     contributions: ArrayLike,

@@ -270,8 +270,8 @@ def preference(answers: int) -> Any:
 
 def cloze(answers: int) -> Any:
     from predictors.readings import Text
+    from survey.instruments.cloze.model_words import read_models
     from survey.instruments.cloze.models import WordScore, WrittenWord
-    from survey.instruments.cloze.reading import read_models
     from survey.services.banks import ngrams
 
     rng = random.Random(2)
@@ -329,7 +329,7 @@ def beliefs(answers: int) -> Any:
     import flatness
 
     from survey.models import LanguageModel, ModelAnswer, Question, Slot
-    from survey.services.studies.finding import find_study
+    from survey.services.studies.lookup import find_study
 
     flatness.make_bank()
     flatness.make_study("large", 2 * answers)

@@ -181,7 +181,7 @@ def _scored(
 def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:
     """Members of a BERT become one ensemble, which tokenises once for all; others stay as they are."""
     if len(estimators) > 1 and all(registry.kind_of(estimator) == "bert_member" for estimator in estimators):
-        from predictors.estimators.bert import BertPredictor
+        from predictors.models.bert import BertPredictor
 
         return [BertPredictor.from_members(estimators)]
     return estimators

@@ -4,7 +4,7 @@ Imports settings and small modules beside this one; no model. One thread starts,
 nothing here needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started
 a child.)
 Each child leads its own process group. There are two ways to end: `stop` (TERM, some seconds, then KILL to the group),
-or our own death; then the kernel kills the children (see `tether`), and their pools end with them.
+or our own death; then the kernel kills the children (see `die_with_parent`), and their pools end with them.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ HANGS_AFTER = 60.0  # seconds without a sign of life
 HANGS_AT_START = 300.0  # the same for a child that has never shown one: on a busy machine it imports for long
 GRACE = 8.0  # seconds between TERM and KILL
 LARGEST_OLD_LOG = 10 * 1024 * 1024  # bytes
-TETHER = Path(__file__).with_name("tether.py")
+DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 
 
 class ProcessManagerError(Exception):
@@ -266,7 +266,7 @@ class ProcessManager:
         keep = (self._listener.fileno(),) if service.name == "web" and self._listener is not None else ()
         with self._output(service) as output:
             service.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *service.command],
+                [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *service.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

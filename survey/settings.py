@@ -26,7 +26,7 @@ from environ import Env
 
 from survey import background, queues
 from survey.contracts.apps import brought_apps
-from survey.places import BASE_DIR, IS_INSTALLED
+from survey.paths import BASE_DIR, IS_INSTALLED
 
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 

@@ -10,9 +10,10 @@ from survey import lockout, queues
 from survey.operation import audit_checks, deliveries, site_health
 from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting, uploads
-from survey.services.base import audit_chain, budgets, erasures, leases
+from survey.services.base import audit_chain, erasures, leases, rate_limits
 from survey.services.base import jobs as asked_jobs
-from survey.services.results import looking, stored_estimates
+from survey.services.results import interim
+from survey.services.results.estimates import stored_estimates
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, scoring_parts
 
@@ -90,7 +91,7 @@ def expire_jobs() -> int:
 @shared_task(name="survey.tasks.expire_sittings")
 def expire_sittings() -> int:
     """Expire silent sittings, and delete what was counted at the entrance in spans that are over."""
-    budgets.forget_ended(now=timezone.now())
+    rate_limits.forget_ended(now=timezone.now())
     return expiry.expire_sittings()
 
 
@@ -98,9 +99,9 @@ def expire_sittings() -> int:
 def look_at_stages() -> int:
     """Look at each running stage with a stopping rule. Where one was ended, its postings send nobody else."""
     ended = 0
-    for stage in looking.running_stages():
+    for stage in interim.running_stages():
         try:
-            seen = looking.look(stage)
+            seen = interim.look(stage)
         except Exception:
             logger.exception("%s could not be looked at", stage)
             continue

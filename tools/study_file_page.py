@@ -55,7 +55,7 @@ def page() -> str:
 
 
 def _tables(model: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    from survey.study_file.reading import models_in
+    from survey.study_file.parsing import models_in
 
     for name, field in model.model_fields.items():
         inner_path = f"{path}.{name}".lstrip(".")

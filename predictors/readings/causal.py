@@ -27,7 +27,7 @@ from predictors.networks.checkpoints import locate, read_config
 from predictors.networks.encoder import device_of, tokens_at_once
 from predictors.pairs import Progress, report
 
-from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .text_reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
 from .tokenizing import as_read, fingerprint
 from .windows import Window, windows_of
 

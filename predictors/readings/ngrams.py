@@ -36,7 +36,7 @@ from predictors.errors import CheckpointError, PredictorError
 from predictors.evaluation.scoring import TextScore, TrainTest, added
 from predictors.pairs import Progress, report
 
-from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .text_reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
 from .tokenizing import CharacterTokenizer, PairTokenizer
 
 Ints = NDArray[np.int64]

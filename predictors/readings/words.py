@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.errors import PredictorError
-from predictors.readings.reading import TextReading
+from predictors.readings.text_reading import TextReading
 from predictors.word_forms import is_outer
 
 VERSION = "1"  # Goes up when the same reading would give other values.

@@ -15,11 +15,11 @@ from django.utils.safestring import SafeString
 
 from survey.contracts.reports import (
     Argument,
-    Findings,
     Intake,
     Picture,
     Report,
     ReportEntry,
+    ReportResult,
     Table,
     TakenFile,
 )
@@ -187,7 +187,7 @@ def _fields(
     ]
 
 
-def _shown(findings: Findings, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
+def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
     command = f"hunch report {study.slug} {name} --out DIR"
     return {
         "lines": findings.lines,

@@ -28,13 +28,14 @@ from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
 from survey.services.base import auditing, rights
 from survey.services.base.rights import Right
-from survey.services.results import reports, stored_estimates, weights
-from survey.services.results.export import columns, contents, files, formats, reading
+from survey.services.results import reports
+from survey.services.results.estimates import stored_estimates, weights
+from survey.services.results.export import answers_file, columns, contents, files, formats
 from survey.services.sittings import enrolment
 from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.progress import stages_progress
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 from .respondents import REFUSED_BODIES, errors
 from .serializers import (
@@ -179,7 +180,7 @@ class StageList(ResearcherView):
         study = self.study(slug, Right.RUN)
         body = StageMoveSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        stage = finding.find_stage(study, body.validated_data["stage"])
+        stage = lookup.find_stage(study, body.validated_data["stage"])
         MOVES[body.validated_data["move"]](stage, by=request.user, via="api")
         return self._stages(study)
 
@@ -389,12 +390,12 @@ class AnswerList(ResearcherView):
             "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels), **further
         )
         page = next(
-            reading.chunks(
+            answers_file.chunks(
                 study,
                 stage=stage,
                 after=after,
                 levels=levels,
-                size=reading.PAGE,
+                size=answers_file.PAGE,
                 weighing=weights.known_weights,
             ),
             None,

@@ -609,7 +609,7 @@ _ESTIMATED: dict[str, Any] = {
     "agreement": None,
     "agreement_withheld": "1 of 2 stages have an effective sample of 30 and 10 people",
     "notes": "no test whether the stages agree: 1 of 2 stages have an effective sample of 30 and 10 people",
-    "such_questions": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
+    "superpopulation": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
     "stayed": {"value": 0.4, "standard_error": 0.012, "interval": [0.38, 0.42], "n": 900, "n_clusters": 62},
     "bounds": {"interval": [0.35, 0.43], "odds_ratio": 2.0, "unanswered": 30},
     "worst_case": {"interval": [0.33, 0.46], "odds_ratio": None, "unanswered": 30},
@@ -737,7 +737,7 @@ class EstimatesSerializer(serializers.Serializer[Any]):
         help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. The ends "
         "of an interval are null where nothing varies; agreement (f, degrees_of_freedom, p, untested stages) is null "
         "where agreement_withheld says why. Where people left: the one weighted for that (stayed), and bounds for an "
-        "odds ratio (bounds) and for anything (worst_case). such_questions has the interval for a population of "
+        "odds ratio (bounds) and for anything (worst_case). superpopulation has the interval for a population of "
         "questions.",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")

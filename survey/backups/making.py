@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from survey.exceptions import HunchError
 from survey.models import Erasure
-from survey.places import installed_version
+from survey.paths import installed_version
 from survey.services.base import erasures, files
 from survey.services.stages.needed_files import needed_files
 

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 # it was written for; it is registered only if the versions agree.
 CONTRACT = 4
 
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 # Called as progress(parts done, parts).
 BlockProgress = Callable[[int, int], object]
 
@@ -569,15 +569,15 @@ class Instrument(ABC):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
-    # Columns of `export_values` that tell under which condition an answer was given. They are empty while a study is
+    # Columns of `export_values` that reveal under which condition an answer was given. They are empty while a study is
     # blind.
-    telling_columns: ClassVar[frozenset[str]] = frozenset()
+    columns_revealing_condition: ClassVar[frozenset[str]] = frozenset()
     # Values for options that a stored study does not name: it was created before the option existed, and its screens
     # must stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
     # Whether the candidates stay the same under every renaming of the conflict keys, as all pairs of questions do. Only
     # then may a holdout that cannot be dealt be drawn again; elsewhere that would change the chances of its items.
-    keys_are_alike: ClassVar[bool] = False
+    keys_are_exchangeable: ClassVar[bool] = False
     columns: ClassVar[Sequence[Column]] = ()
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
@@ -671,7 +671,7 @@ class Instrument(ABC):
                 raise
             return as_far_as_possible(self.options_model, values)  # An earlier version has accepted them.
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         """Problems of a study that is to be created: the place in the study file, and what to do."""
         return ()
 
@@ -691,7 +691,7 @@ class Instrument(ABC):
         """Those of the study's questions that the instrument can ask about, in order."""
         return questions
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         """What else than bank, filters and flags decides which items exist, as JSON values; None if nothing does."""
         return None
 
@@ -716,7 +716,7 @@ class Instrument(ABC):
     ) -> Candidates:
         """A uniform candidate set of `size` rows (or all there are), with the first phase's probability.
 
-        `exclude`: keys of items that may not be drawn; what is no candidate anyway is passed over.
+        `exclude`: keys of items that may not be drawn; keys that are not candidates are ignored.
         """
 
     @abstractmethod
@@ -755,11 +755,11 @@ class Instrument(ABC):
         after `read_labels`: whoever keeps the keys with the items can save reading the questions."""
         return [tuple(question.pk for question in questions) for questions in self.questions_of(items)]
 
-    def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
         """What booklets share out evenly, in addition to strata and roles; nothing by default."""
         return ()
 
-    def list_of(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
+    def latin_square_list(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
         """The list that an item is on, where every booklet is to hold items of one list, as in a Latin square; None
         where booklets may mix all items. Sampled slots alone follow it."""
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from survey.exceptions import FieldErrors, HunchError
-from survey.figures import Linked as Linked
+from survey.figures import LinkedCell as LinkedCell
 from survey.figures import Table as Table
 from survey.figures.charts import Chart
 from survey.figures.rendering import plain
@@ -51,7 +51,7 @@ class Argument:
         return self.choices(study) if self.choices is not None else ()
 
 
-class Given(dict[str, tuple[str, ...]]):
+class ReportArguments(dict[str, tuple[str, ...]]):
     """A report's arguments by name: the given texts of each, or its default."""
 
     def one(self, name: str) -> str:
@@ -113,7 +113,7 @@ def check_arguments(
     entered: Mapping[str, Sequence[str]],
     *,
     choices_of: Callable[[Argument], Sequence[str]],
-) -> Given:
+) -> ReportArguments:
     """Every argument of what is called `name`, given or by default. Empty texts count as not given.
 
     Raises:
@@ -124,7 +124,7 @@ def check_arguments(
     problems: dict[str, list[str]] = {
         unknown: [f"{name} has no such argument; there are: {there_are}"] for unknown in entered if unknown not in known
     }
-    checked = Given()
+    checked = ReportArguments()
     for argument in arguments:
         texts = tuple(text for text in entered.get(argument.name, ()) if text)
         if any("\x00" in text for text in texts):  # No database can look for it.
@@ -177,7 +177,7 @@ class ReportFile:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class ReportResult:
     """What a report found. `lines` come first; `notes` are what a reader should know; `data` is everything as JSON."""
 
     title: str
@@ -236,7 +236,7 @@ class Report(ABC):
         return ""
 
     @abstractmethod
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         """Read the study's answers and say what they show.
 
         Raises:

@@ -12,7 +12,7 @@ from typing import Any
 from . import words
 from .csv_lines import csv_lines
 from .figure import Figure, has_interval
-from .tables import Column, FigureColumn, Linked, Table, TableView, is_number
+from .tables import Column, FigureColumn, LinkedCell, Table, TableView, is_number
 
 WIDEST = 60  # characters of a cell in a terminal
 MOST_NAMED = 3  # rows that a remark below a table names
@@ -153,7 +153,7 @@ def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:
 
 
 def _cell(column: Column, value: Any) -> SheetCell:
-    if isinstance(value, Linked):
+    if isinstance(value, LinkedCell):
         return SheetCell(value.text, value.row)
     return SheetCell("" if isinstance(value, str) and not value else column.text(value))
 

@@ -21,8 +21,9 @@ from survey import queues
 from survey.exceptions import HunchError, StateRefused
 from survey.models import JobStep, Stage, Study
 from survey.services.plans import planning
-from survey.services.results import reports, stored_estimates
-from survey.services.results.estimating import estimate
+from survey.services.results import reports
+from survey.services.results.estimates import stored_estimates
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files as exports
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.leaderboard import leaderboard, learning_of

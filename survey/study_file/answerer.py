@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from .base import AS_GIVEN, BY_LANGUAGE, Place, Strict
+from .base import AS_GIVEN, BY_LANGUAGE, FieldPath, Strict
 
 FORMS = ("a", "the", "same", "another")
 PLACEHOLDER = re.compile(r"\{([Aa])nswerer\.([a-z_]*)\}")
@@ -52,7 +52,7 @@ class AnswererConfig(Strict):
         return [self.named_in(inner) for inner in value] if isinstance(value, list) else value
 
 
-def placeholders_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+def placeholders_in(value: Any, place: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
     """The placeholders in a file's values: where, and which form each names."""
     if isinstance(value, str):
         yield from ((place, match[2]) for match in PLACEHOLDER.finditer(value))

@@ -10,10 +10,10 @@ from .attention import MOST_CHECKS, AttentionCheckConfig
 from .base import (
     ExampleText,
     FieldName,
+    FieldPath,
     HintText,
     LongText,
     Name,
-    Place,
     Strict,
     Text,
     TitleText,
@@ -151,8 +151,8 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
         WrongKey: a block comes too early or too late for what it asks. It carries the place in the file.
     """
     items = [block.kind for block in blocks].index("items")
-    asking: list[Place] = []
-    practised: list[Place] = []
+    asking: list[FieldPath] = []
+    practised: list[FieldPath] = []
     for index, block in enumerate(blocks):
         place = ("blocks", index)
         if index > items and any(field.screen_out for field in block.fields):

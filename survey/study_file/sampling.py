@@ -17,8 +17,8 @@ from bandit.designs import (
     Uncertainty,
     Uniform,
 )
+from bandit.dropout import ODDS_RATIO
 from bandit.errors import DesignError
-from bandit.leaving import ODDS_RATIO
 
 from .base import Name, Strict, WrongKey
 

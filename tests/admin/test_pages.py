@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from predictors.readings.reading import make_tokens
+from predictors.readings.text_reading import make_tokens
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.next_token.models import TokenGuess, TokenRun

@@ -13,7 +13,7 @@ from survey.instruments.belief_update.reports.reasons.written import reasons_of
 from survey.models import ApiToken, Receiver, Sitting
 from survey.operation import deliveries, receivers
 from survey.services.base import jobs
-from survey.services.results import weights
+from survey.services.results.estimates import weights
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts

@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from survey.models import PaymentBatch, Stage, Study, Submission
 from survey.panels.prolific.fake import FakeProlific
-from survey.places import STUDIES_DIR
+from survey.paths import STUDIES_DIR
 from survey.printed_screens import walking
 from survey.services.banks.importing import import_questions
 from survey.services.sittings import debriefing

@@ -21,7 +21,7 @@ import yaml
 
 from tests.architecture.test_docs import OF_COMPOSE
 from tests.conftest import NOT_TESTED
-from tests.servers import TETHER
+from tests.servers import DIE_WITH_PARENT
 
 from . import containers
 
@@ -139,7 +139,7 @@ def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[byte
     for name in LASTING:
         with Path(local["HUNCH_VAR"], f"{name}.log").open("wb") as log:
             how = command_line(name, OURS[name]["command"], local)
-            how["args"] = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *how["args"]]
+            how["args"] = [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *how["args"]]
             running[name] = subprocess.Popen(**how, stdout=log, stderr=subprocess.STDOUT)
     yield running
     for process in running.values():

@@ -9,7 +9,7 @@ from survey import study_file
 from survey.exceptions import FileErrors
 from survey.services.studies.creating import read_study_file
 from survey.study_file import bounds
-from survey.study_file.reading import MOST_PROBLEMS
+from survey.study_file.parsing import MOST_PROBLEMS
 
 from .test_study_file import GOOD, refusals
 
@@ -80,9 +80,9 @@ def test_of_very_many_problems_the_first_ones_are_said_and_no_value_whole() -> N
 
 
 def test_a_problem_found_later_does_not_read_the_text_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from survey.study_file import reading
+    from survey.study_file import parsing
 
-    reading._lines_of_keys.cache_clear()
+    parsing._lines_of_keys.cache_clear()
     for _problem in range(50):
         study_file.problem_at(GOOD, ("seed",), "wrong")
-    assert reading._lines_of_keys.cache_info().misses == 1
+    assert parsing._lines_of_keys.cache_info().misses == 1

@@ -17,7 +17,7 @@ from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.models import Question, Study
 from survey.services.banks.alike import WORD
-from survey.study_file import Place, StudyConfig
+from survey.study_file import FieldPath, StudyConfig
 
 from .models import Aid, Pair, QuestionVector
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
     from .real_evidence import RealOutcomes
 
-OPTIONS: Place = ("instrument", "options")
+OPTIONS: FieldPath = ("instrument", "options")
 AT_ONCE = 2000
 DIGITS = 6  # Of a similarity: the last digits of sums depend on the machine, and the order of equal ones must not.
 
@@ -188,7 +188,9 @@ def _not_embedded(question: Question, missing: Sequence[str]) -> str:
     )
 
 
-def problems(study: Study, options: "BeliefUpdateOptions", usable: Sequence[Question]) -> Iterator[tuple[Place, str]]:
+def problems(
+    study: Study, options: "BeliefUpdateOptions", usable: Sequence[Question]
+) -> Iterator[tuple[FieldPath, str]]:
     """Why the aid that the study file wants cannot be shown; `usable` are the questions that the model answered."""
     if not is_wanted(study.config) or not usable:
         return

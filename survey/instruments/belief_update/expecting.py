@@ -14,7 +14,7 @@ from survey.exceptions import StateRefused
 from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.answers.counting import ESTIMATED
 
-from .label_reading import AT_ONCE
+from .label_queries import AT_ONCE
 from .labels import beliefs_of
 from .models import Pair
 

@@ -35,7 +35,7 @@ from . import (
     export,
     export_steps,
     gap_priority,
-    label_reading,
+    label_queries,
     labels,
     people,
     real_evidence,
@@ -142,9 +142,11 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     condition_options = BY_CONDITION
-    telling_columns = frozenset({"variant", *export.AID_NAMES})
+    columns_revealing_condition = frozenset({"variant", *export.AID_NAMES})
     older_options = OLDER
-    keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
+    keys_are_exchangeable = (
+        True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
+    )
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     simulated_kinds = composing.NAMES
@@ -268,7 +270,7 @@ class BeliefUpdate(Instrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         return questions if self.real is None else self.real.usable(questions)
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         return None if self.real is None else self.real.facts()
 
     def rests_on(self, language_model: str) -> bool:
@@ -434,14 +436,14 @@ class BeliefUpdate(Instrument):
         return [f"{name}_{step}" for step in range(2, 1 if self.sequences is None else self.sequences.steps + 1)]
 
     def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
-        label_reading.read_pairs(items)
-        label_reading.read_beliefs(answers)
+        label_queries.read_pairs(items)
+        label_queries.read_beliefs(answers)
 
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
 
     def first_outcome(self, answers: QuerySet[Assignment]) -> tuple[str, Iterable[OutcomeRow]]:
-        return "changed", label_reading.changes(answers, threshold=self.options.threshold)
+        return "changed", label_queries.changes(answers, threshold=self.options.threshold)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         if self.sequences is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from bandit.candidates import Pairs, Pool, uniform_pool
 from survey.figures.words import integer
 from survey.models import LanguageModel, ModelAnswer, Question, Study
-from survey.study_file import Note, Place
+from survey.study_file import FieldPath, Note
 
 from . import controls
 from .models import Pair
@@ -22,7 +22,7 @@ from .models import Pair
 if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
 
-OPTIONS: Place = ("instrument", "options")
+OPTIONS: FieldPath = ("instrument", "options")
 NAMED = 5
 
 
@@ -82,7 +82,9 @@ class RealOutcomes:
         return controls.unrelated_pairs(count=count, places=places, rng=rng, outcome=self.outcome_of(questions))
 
 
-def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> Iterator[tuple[Place, str]]:
+def problems(
+    study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]
+) -> Iterator[tuple[FieldPath, str]]:
     """Which of these options are not possible, and why; `filtered` are the questions that the study's filters leave."""
     if options.evidence != "real":
         for name in ("language_model", "show_answer"):
@@ -105,7 +107,7 @@ def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Qu
 
 def _of_answers(
     study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[tuple[FieldPath, str]]:
     outcomes = RealOutcomes(study, language_model=options.language_model)
     usable = outcomes.usable(list(filtered))
     if len(usable) < 2:

@@ -16,9 +16,9 @@ from survey.services.base.hashing import digest
 
 from .analysis.answers import surprisal
 from .analysis.normalising import stripped
+from .model_words import read_models
 from .norms import norms_of
 from .people import chance_of
-from .reading import read_models
 
 BANK = "cloze-sentences"
 FILE = Path(__file__).with_name("sentences.csv")

@@ -14,8 +14,8 @@ from .analysis.normalising import normalised
 from .chances import chance_of_positions
 from .estimands import position_part
 from .labels import judged_word_of
+from .model_words import ModelWords, WrittenText, chances_of_written, words_of_models, written_texts
 from .options import ClozeOptions
-from .reading import ModelWords, WrittenText, chances_of_written, words_of_models, written_texts
 
 WORD = ComparedEvent(
     name="word",

@@ -11,8 +11,8 @@ from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Practice,
     Priority,
     Signals,
@@ -110,12 +110,12 @@ class Cloze(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         config, options = self.study.config, self.options
         if not self.universe_size(filtered_questions(self.study)):
             yield ("bank",), "no sentence has a word that can be asked for: allow the first or last word, or add some"
         names = [model.name for model in config.models]
-        place: Place = ("instrument", "options", "priority_model")
+        place: FieldPath = ("instrument", "options", "priority_model")
         if options.priority_model and options.priority_model not in names:
             yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
         if options.priority == "gap" and not names:
@@ -129,7 +129,7 @@ class Cloze(ListedInstrument):
                 "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it",
             )
 
-    def _list_problems(self) -> Iterator[tuple[Place, str]]:
+    def _list_problems(self) -> Iterator[tuple[FieldPath, str]]:
         """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing beside them."""
         config, place = self.study.config, ("instrument", "options", "lists")
         questions = self.usable(filtered_questions(self.study))
@@ -161,7 +161,7 @@ class Cloze(ListedInstrument):
                     ),
                 )
 
-    def list_of(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
+    def latin_square_list(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
         """The list on which this position is asked for: a sentence's first position is on another list than that of the
         sentence before it, and so on in turn."""
         if not self.options.lists:
@@ -197,7 +197,7 @@ class Cloze(ListedInstrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         return [question for question in questions if self.positions_of(question)]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         return {"skip_first": self.options.skip_first, "skip_last": self.options.skip_last}
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:
@@ -222,7 +222,7 @@ class Cloze(ListedInstrument):
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.asked_word.question_id,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each source."""
         return (questions[row["question"]].task_id,)
 

@@ -12,8 +12,8 @@ from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Practice,
     Priority,
     Signals,
@@ -131,9 +131,9 @@ class NextToken(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         config, options = self.study.config, self.options
-        at: Place = ("instrument", "options", "tokenizer")
+        at: FieldPath = ("instrument", "options", "tokenizer")
         names = [model.name for model in config.models]
         if options.unit == "character" and options.tokenizer:
             yield at, 'unit = "character" cuts passages into characters: remove it'
@@ -141,7 +141,7 @@ class NextToken(ListedInstrument):
             yield at, f"is missing: name what cuts the passages, {passages.SOURCES}"
         else:
             yield from self._problems_of_passages(at)
-        place: Place = ("instrument", "options", "priority_model")
+        place: FieldPath = ("instrument", "options", "priority_model")
         if options.priority_model and options.priority_model not in names:
             yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
         if options.priority == "gap" and not names:
@@ -172,7 +172,7 @@ class NextToken(ListedInstrument):
             counts = self.token_counts(questions)
         return counts
 
-    def _problems_of_passages(self, at: Place) -> Iterable[tuple[Place, str]]:
+    def _problems_of_passages(self, at: FieldPath) -> Iterable[tuple[FieldPath, str]]:
         """What is quick is cut and read here, so that no command is needed before a study."""
         bank, options = self.study.bank, self.options
         prepare = f"run prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}"
@@ -232,7 +232,7 @@ class NextToken(ListedInstrument):
             return []
         return [question for question, n in zip(questions, counts, strict=True) if n >= least]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         options = self.options
         return {"tokenizer": self.tokenizer.sha256, "run": options.run, "start": options.start}
 
@@ -262,7 +262,7 @@ class NextToken(ListedInstrument):
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.token_run.question_id,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each source."""
         return (questions[row["question"]].task_id,)
 

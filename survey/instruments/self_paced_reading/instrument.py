@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Practice,
     Signals,
 )
@@ -97,9 +97,9 @@ class SelfPacedReading(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         options: ReadingOptions = self.options
-        place: Place = ("instrument", "options", "frequencies")
+        place: FieldPath = ("instrument", "options", "frequencies")
         passages = self.usable(filtered_questions(self.study))
         if not passages:
             yield (
@@ -152,7 +152,7 @@ class SelfPacedReading(ListedInstrument):
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.read_passage.question_id,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each source."""
         return (questions[row["question"]].task_id,)
 

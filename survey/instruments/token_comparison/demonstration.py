@@ -12,7 +12,7 @@ from survey.services.banks import ngrams, passages, text_files
 from survey.services.banks.importing import load_starter_bank
 
 from .analysis.checking import CheckModel, check
-from .analysis.estimating import estimate
+from .analysis.loss import estimate
 from .people import log_held
 from .study_table import StudyTable
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from django.db.models import QuerySet
 
-from survey.contracts.instruments import CONTRACT, Demonstration, ListedInstrument, Place, Practice, Signals
+from survey.contracts.instruments import CONTRACT, Demonstration, FieldPath, ListedInstrument, Practice, Signals
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
@@ -26,7 +26,7 @@ from .models import PreparedContext, StatedChance, TokenPair
 from .options import ComparisonOptions
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("times", "<i4"), ("log_g", "<f8")])
-GENERATOR: Place = ("instrument", "options", "generator")
+GENERATOR: FieldPath = ("instrument", "options", "generator")
 PRACTISED = 3  # comparisons by which people learn the rewards
 # What no page of a person shows.
 ON_NO_SCREEN = ("answer", "reason", "flag_reason")
@@ -89,7 +89,7 @@ class TokenComparison(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterator[tuple[Place, str]]:
+    def problems(self) -> Iterator[tuple[FieldPath, str]]:
         config, options = self.study.config, self.options
         if not options.generator:
             yield GENERATOR, "is missing: name what draws the other tokens, local:FOLDER or ngram:NAME"
@@ -150,7 +150,7 @@ class TokenComparison(ListedInstrument):
         there = self.contexts(questions) if self.options.generator else {}
         return [question for question in questions if any(context.drawn for context in there.get(question.pk, ()))]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         return {"preparation": preparing.preparation_of(self.options)}
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:

@@ -14,8 +14,8 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import Detail, Source, Text, TextReader
-from predictors.readings.reading import Distributions
 from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.text_reading import Distributions
 from survey.exceptions import HunchError, StateRefused
 from survey.models import LanguageModel, Question, TokenizerRecord
 from survey.services.banks import passages

@@ -10,7 +10,7 @@ from survey.exceptions import HunchError, NotFound
 from survey.models import ApiToken
 from survey.models.audit import MOST_TOKEN_DAYS, TOKEN_DAYS
 from survey.services.base.tokens import issue_token
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -45,7 +45,7 @@ class Command(HunchCommand):
             raise NotFound(f"no active user is called {username!r}; `hunch createsuperuser` or the admin makes one")
         if not 1 <= days <= MOST_TOKEN_DAYS:
             raise HunchError(f"--days: 1 to {MOST_TOKEN_DAYS}, not {days}", code="invalid")
-        studies = [finding.find_study(slug) for slug in study] if study else None
+        studies = [lookup.find_study(slug) for slug in study] if study else None
         token, secret = issue_token(user=user, name=name, scope=scope, studies=studies, days=days)
         self.stdout.write(secret)
         self.stderr.write(

@@ -78,8 +78,8 @@ class Command(ReportCommand):
         learnt = text_files.read_texts([train], by_lines=lines) if train else []
         if learnt and any(source.scheme == "file" for source in sources):
             raise HunchError("--train: a file of readings holds no training texts; leave it out, or read with a model")
-        self.show_findings(
-            perplexities.findings(
+        self.show_result(
+            perplexities.report_result(
                 texts=texts,
                 readings=[self._read(source, texts, detail) for source in sources],
                 groups=groups,

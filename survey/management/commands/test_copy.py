@@ -9,7 +9,7 @@ from survey.models import Study
 from survey.panels.addresses import public_root
 from survey.services.sittings import previews
 from survey.services.stages import test_stages
-from survey.services.studies import finding, test_copies
+from survey.services.studies import lookup, test_copies
 
 
 class Command(HunchCommand):
@@ -40,7 +40,7 @@ class Command(HunchCommand):
         preview.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
 
     def handle(self, *args: Any, slug: str, what: str, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if what == "preview":
             self._preview(study, options)
         elif what == "delete":

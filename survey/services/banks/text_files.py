@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from predictors.readings import Text, TextReading
-from predictors.readings.reading import make_tokens, without_gaps
+from predictors.readings.text_reading import make_tokens, without_gaps
 from survey.input_tables import cells
 from survey.input_tables.decoding import LINE_END
 from survey.input_tables.problems import Problems

@@ -20,7 +20,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from predictors.errors import Stopped
-from survey.contracts.reports import Given
+from survey.contracts.reports import ReportArguments
 from survey.database import forget_broken_connection
 from survey.exceptions import HunchError, NotFound, StateRefused, StorageAway, StorageRefused
 from survey.models import Job, Study
@@ -217,7 +217,7 @@ def _make(hold: JobHold, folder: Path) -> None:
     kind = find_kind(job.kind)
     if job.asked_by is not None and not rights.may(job.asked_by, kind.right, job.study_id):
         raise NotAllowed(_lacks(kind))
-    arguments = Given({name: tuple(texts) for name, texts in job.arguments.items()})
+    arguments = ReportArguments({name: tuple(texts) for name, texts in job.arguments.items()})
     result = kind.make(Work(job.study, arguments, folder, hold.progress, job.asked_by))
     made = []
     paths = sorted(path for path in folder.iterdir() if path.is_file())

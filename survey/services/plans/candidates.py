@@ -61,7 +61,7 @@ def question_set_digest(study: Study) -> str:
         study.config.questions.model_dump(mode="json"),
         list(flagged.values_list("position", flat=True)),
     ]
-    own = instruments.of_study(study).drawn_by()
+    own = instruments.of_study(study).universe_fingerprint()
     return digest(facts if own is None else [*facts, own])
 
 
@@ -306,7 +306,7 @@ def plain_rows(rows: np.ndarray) -> np.ndarray:
     return recfunctions.drop_fields(rows, said, usemask=False)
 
 
-def drawn_by(rows: np.ndarray) -> NDArray[np.float64] | None:
+def drawing_scores(rows: np.ndarray) -> NDArray[np.float64] | None:
     """The scores by which a design draws from a pool (M,): the instrument's priority if any, else the chances."""
     priority = column_of(rows, PRIORITY)
     return column_of(rows, SCORE) if priority is None else priority
@@ -322,7 +322,7 @@ def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Genera
     drawn = bandit.draw(
         design=design,
         n=n,
-        scores=drawn_by(source.rows),
+        scores=drawing_scores(source.rows),
         n_candidates=len(source.rows),
         rng=rng,
         disagreement=column_of(source.rows, DISAGREEMENT),

@@ -14,7 +14,7 @@ from bandit import Components, DesignError
 from bandit.components import PAIRS, PEOPLE, QUESTIONS, REST
 from survey.contracts import instruments
 from survey.contracts.measures import SHARE, Measure
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
@@ -26,10 +26,10 @@ from survey.services.answers.counting import ESTIMATED
 from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
 
-from .estimating import subjects_of
+from .estimates.stage_rows import read_stage
+from .estimates.study_estimates import subjects_of
+from .estimates.weights import answer_weights
 from .reports import CONDITION
-from .stage_rows import read_stage
-from .weights import answer_weights
 
 LEAST_DRAWN = 30  # people; with fewer the outer percentiles are single people
 PERCENTILES = tuple(range(10, 91, 5))
@@ -95,7 +95,7 @@ class People(Report):
             return f"{study.slug}: its instrument names nothing to estimate"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         resamples = arguments.whole("resamples", lowest=20, highest=MOST_RESAMPLES)
         levels = read_condition(study, arguments["condition"])
         with collector_paused():
@@ -112,7 +112,7 @@ class People(Report):
             )
         except DesignError as exc:
             raise StateRefused(f"{study.slug}: the variance cannot be shared out: {exc}") from exc
-        return Findings(
+        return ReportResult(
             title=f"People, pairs and questions: {study.title}",
             lines=list(_lines(rows, components, levels)),
             tables=list(_tables(rows, components)),

@@ -21,8 +21,8 @@ from predictors.evaluation.scoring import (
     text_intervals,
 )
 from predictors.readings import Text
-from predictors.readings.reading import common_begin
-from survey.contracts.reports import Findings, Picture, ReportFile
+from predictors.readings.text_reading import common_begin
+from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
@@ -166,7 +166,7 @@ class ModelFigures:
         return None if size is None else score.normalised(size)
 
 
-def findings(
+def report_result(
     *,
     texts: Sequence[Text],
     readings: Sequence[Readings],
@@ -174,7 +174,7 @@ def findings(
     train: Sequence[Text] = (),
     train_readings: Sequence[Readings] = (),
     normalised: bool = False,
-) -> Findings:
+) -> ReportResult:
     """The table, the tokens and the picture of one or more models on the same texts.
 
     Args:
@@ -208,7 +208,7 @@ def findings(
         raise HunchError(str(exc)) from exc
     notes = _notes(figures, texts, train)
     detailed = any(reading.distributions is not None for figure in figures for reading in figure.readings.of_texts)
-    return Findings(
+    return ReportResult(
         title="How well language models predict the texts",
         lines=_lines(texts, begins, models=len(readings)),
         tables=[

@@ -17,7 +17,7 @@ from survey.models import Assignment, QuestionReport, Sitting
 from survey.models.checks import LONGEST_REPORT
 
 from .flow import Step, current_step
-from .reading import locked_sitting
+from .queries import locked_sitting
 
 FIELD = "report"  # The name of the text field in forms and the API.
 MOST_REPORTS = 30  # for one sitting

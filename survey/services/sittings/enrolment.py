@@ -30,10 +30,10 @@ from survey.models import (
 from survey.models.study import FILE_FIELDS
 from survey.services.answers.conditions import GivenSlot, draw_for_items, draw_for_sitting
 from survey.services.base.auditing import record
-from survey.services.base.budgets import Budget, spend
 from survey.services.base.compiled import CompiledQuery, Expression, insert, insert_where, run, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import count_arrival
+from survey.services.base.rate_limits import Budget, spend
 
 from . import waves
 from .capacity import admitting_stage, free_booklets, free_place, has_free_place

@@ -4,7 +4,7 @@ Anybody can make up ids, and every look-up costs a call at the panel and a threa
 
 - What the panel said about a person is remembered for some minutes.
 - Each address has a budget of look-ups that found nobody, and all addresses together have a budget of look-ups. All
-  processes share them (`survey.services.base.budgets`).
+  processes share them (`survey.services.base.rate_limits`).
 - In each process few look-ups run at the same time, so that a slow panel leaves threads for everybody else.
 - After several failures, or when the panel asks for a pause, nobody is asked for a while.
 
@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from survey.contracts.panels import LookedUp, Panel, PanelError, PanelIds, Verdict
 from survey.models import Study
-from survey.services.base.budgets import Budget, close, closed_for, give_back, spend
 from survey.services.base.hashing import keyed_digest
 from survey.services.base.memory import recall, remember
+from survey.services.base.rate_limits import Budget, close, closed_for, give_back, spend
 
 from .refusals import not_checked, too_many_from_here
 

@@ -19,7 +19,7 @@ from bandit.correlation import moments
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
-from predictors.readings.reading import Distributions, TextReading, make_tokens
+from predictors.readings.text_reading import Distributions, TextReading, make_tokens
 from predictors.readings.words import word_values
 from survey.instruments.cloze import labels, norms
 from survey.instruments.cloze.analysis import answers as counting

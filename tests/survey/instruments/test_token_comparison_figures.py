@@ -19,7 +19,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.instruments.token_comparison import estimands
 from survey.instruments.token_comparison.analysis import rewards, rounding
 from survey.instruments.token_comparison.analysis.checking import CheckModel, check
-from survey.instruments.token_comparison.analysis.estimating import (
+from survey.instruments.token_comparison.analysis.loss import (
     MOST_MISSING,
     ComparisonAnswers,
     Comparisons,
@@ -40,7 +40,7 @@ from survey.instruments.token_comparison.estimands import ComparisonEstimates
 from survey.instruments.token_comparison.export import answer_rows
 from survey.instruments.token_comparison.instrument import TokenComparison
 from survey.instruments.token_comparison.reports import own_answers
-from survey.instruments.token_comparison.reports.findings import StudyComparisons, findings, work_out
+from survey.instruments.token_comparison.reports.comparison_results import StudyComparisons, report_result, work_out
 from survey.instruments.token_comparison.screens import true_is_left
 
 MODELS = ("2l", "12l", "24l")
@@ -229,7 +229,7 @@ def test_a_figure_that_more_draws_would_move_has_no_perplexity(draws: int, round
     sent = figures.as_json()
     own = sent["unrounded"] if rounded else sent["people"]
     assert (own["perplexity"] is not None) is shown and (own["resampled"] is not None) is shown
-    report = findings(material, figures, title="x")
+    report = report_result(material, figures, title="x")
     assert any(line.startswith("Perplexity of people") for line in report.lines) is shown
     assert any("too few draws" in note for note in report.notes) is not shown
     of_people = {row["answers"]: row for row in report.tables[0].records() if row["who"] == "people"}

@@ -18,7 +18,7 @@ from toy_instrument.models import Guess
 from predictors.features import Features
 from survey.exceptions import FileErrors
 from survey.models import JobStep, PredictorRun, Question, Slot, Study
-from survey.services.results import estimating
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export import files
 from tests import cast
 from tests.kept import kept
@@ -155,7 +155,7 @@ def broken_learning(monkeypatch: pytest.MonkeyPatch, **methods: Callable[[Any], 
 
 
 def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:
-    report = estimating.estimate(learned_study())
+    report = study_estimates.estimate(learned_study())
     assert report.assisted is not None and report.assisted.name == "found"
     assert report.parts[1].predictions.startswith("logistic")
 

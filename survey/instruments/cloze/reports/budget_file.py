@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures.words import integer
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.results.budget_files import (
@@ -74,7 +74,7 @@ class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config = self.config
         lines = []
         for policy in config.policies:
@@ -93,7 +93,7 @@ class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
                     outlook(policy.name, plan, studies=config.studies, seed=config.seed, jobs=jobs, progress=progress)
                 )
         table = table_of(lines, title="What the study would find")
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each policy; "

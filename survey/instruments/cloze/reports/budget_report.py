@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Table
 from survey.figures.words import integer, number
@@ -66,12 +66,12 @@ class ClozeBudget(Report):
         Argument("studies", "simulated studies of each plan", default="40", on_pages="20", most_on_web=60),
     )
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         studies = arguments.whole("studies", lowest=2, highest=2000)
         plan = plan_of(study)
         lines = [outlook(name, variant, studies=studies, seed=study.seed) for name, variant in ways(plan)]
         first, table = lines[0], table_of(lines, title="The same answers, spent in other ways")
-        return Findings(
+        return ReportResult(
             title="What the cloze study would find",
             lines=[
                 f"as planned, {integer(first.people)} people give {first.answers} answers at each of "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandit.fragility import Fragility
 from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords, delta_log_likelihood, prepared
 from predictors.evaluation.scoring import LN2, finite, perplexity_of
-from survey.contracts.reports import Findings, Picture
+from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint
 from survey.figures.words import integer
@@ -288,7 +288,7 @@ def _deltas(times: ReadingTimes) -> Any:
                 yield name, time, delta
 
 
-def findings(
+def report_result(
     table: NormTable,
     figures: ClozeFigures,
     *,
@@ -297,7 +297,7 @@ def findings(
     notes: Sequence[str],
     norms: Table | None = None,
     data: Mapping[str, Any] | None = None,
-) -> Findings:
+) -> ReportResult:
     """The figures as tables and pictures."""
     models = [model.column for model in figures.models]
     tables = [_models_table(figures)]
@@ -313,7 +313,7 @@ def findings(
         tables.append(norms)
     if models:
         tables.append(_model_words(table, models))
-    return Findings(
+    return ReportResult(
         title=title,
         lines=[*lines, *_lines(figures)],
         tables=tables,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from survey.contracts.reports import Findings, Picture
+from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, PointChart, ScatterPoint
 from survey.figures.words import integer, number, percent
@@ -65,7 +65,9 @@ ENSEMBLE = (
 LINE_OF_MODEL = "a line is a model on all of these positions"
 
 
-def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False) -> Findings:
+def report_result(
+    table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False
+) -> ReportResult:
     """
     table: one guess or more. characters: the tokens are characters, so that figures are in bits a character too.
     """
@@ -136,7 +138,7 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
         **({"bits_a_character": bits} if bits else {}),
     }
     tables = [first, by_part, by_person, *([crowd] if crowd.rows else [])]
-    return Findings(title, said, tables, pictures, notes=more, data=data)
+    return ReportResult(title, said, tables, pictures, notes=more, data=data)
 
 
 def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:

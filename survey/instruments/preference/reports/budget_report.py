@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bandit import DesignError, Uniform
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, number, percent
@@ -59,7 +59,7 @@ class PreferencesBudgetReport(Report):
                 return f"{study.slug}: stage {index} has one sitting, too few to simulate"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         instrument, config = preference_of(study), study.config
         prompts = len(instrument.usable(filtered_questions(study)))
         models = len(instrument.options.models)
@@ -122,7 +122,7 @@ class PreferencesBudgetReport(Report):
                 f"Cost: {number(cost * (1 + fee))} {config.panel.currency}, {number(cost * fee)} of it the panel's fee."
             )
         table = table_of("budget", rows)
-        return Findings(
+        return ReportResult(
             title=f"Budget of {study.slug}: {study.title}",
             lines=lines,
             tables=[table],

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures import Column, Table, TableView
 from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.outlook import FIGURES, one_study
@@ -116,7 +116,7 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config = self.config
         table = Table(
             "reading_budget",
@@ -126,7 +126,7 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
             views=[TableView(SHOWN)],
             note="Milliseconds, and milliseconds a nat of surprisal. Widths are those of 95 % intervals.",
         )
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each policy; "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures import Column, Table
 from survey.figures.words import integer
 from survey.services.results.budget_files import (
@@ -108,7 +108,7 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.plans)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config, truth = self.config, self.config.truth
         world = TokenWorld(
             distance=truth.distance,
@@ -135,7 +135,7 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
             rows,
             note="The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %).",
         )
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each plan; "

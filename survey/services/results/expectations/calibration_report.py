@@ -3,7 +3,7 @@
 import math
 
 from predictors.evaluation.scoring import finite
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
 from survey.figures.words import short
@@ -12,7 +12,7 @@ from survey.models import Study
 from .calibrating import ALL, ForecasterCalibration, calibrations
 from .common import ARGUMENTS, asked_of, figure_column, in_words
 from .errors import UNDEFINED
-from .reading import read
+from .load import read
 
 MOST_LINES = 6
 MOST_SERIES = 3
@@ -70,7 +70,7 @@ class ChancesReport(Report):
     )
     exported = {"calibration": COLUMNS, "reliability": BINS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         floor = arguments.number("floor", lowest=1e-6, highest=0.2)
         bins = arguments.whole("bins", lowest=2, highest=100)
         reading = read(study, asked_of(arguments))
@@ -83,7 +83,7 @@ class ChancesReport(Report):
             f"{event}, {_name(calibration)}: {calibration.why}" for event, calibration in lines if calibration.why
         ]
         table, reliability = _table(by_event), _reliability(by_event)
-        return Findings(
+        return ReportResult(
             title=f"Calibration of people and models: {study.title}",
             lines=[
                 *in_words([calibration.event for calibration in reading.found]),

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.contracts.expectations import Expectations
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
 
 from .common import ARGUMENTS, asked_of, figure_column, in_words
-from .parting import Gaps, gaps
-from .reading import read
+from .gaps import Gaps, gaps
+from .load import read
 
 MOST_PICTURES = 6
 MOST_PARTS = 40
@@ -71,7 +71,7 @@ class GapsReport(Report):
     arguments = (*ARGUMENTS, Argument("items", "how many items are listed a reader", default="20", on_pages="20"))
     exported = {"gaps": COLUMNS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         most_shown = arguments.whole("items", lowest=0, highest=10_000)
         reading = read(study, asked_of(arguments))
         parted = [
@@ -81,7 +81,7 @@ class GapsReport(Report):
         ]
         missing = [f"{expectations.event.name}, {of.reader}: {of.why}" for expectations, of in parted if of.why]
         table = _table(parted)
-        return Findings(
+        return ReportResult(
             title=f"Where people and models part: {study.title}",
             lines=in_words([expectations.event for expectations in reading.found]),
             tables=[table, _items_table(parted, most_shown)],

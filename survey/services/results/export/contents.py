@@ -9,10 +9,10 @@ from survey.exceptions import HunchError, NotFound
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
+from survey.services.results.export.answers_file import NO_LEVELS, CountedAnswers
 from survey.services.results.export.columns import IS_TEST
 from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
-from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.export.staying_file import staying_file
 from survey.services.results.export.study_files import study_files

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from survey.contracts.reports import Argument, Given
+from survey.contracts.reports import Argument, ReportArguments
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import (
@@ -29,7 +29,7 @@ from survey.models import (
     Study,
     UnfinishedScreen,
 )
-from survey.places import installed_version
+from survey.paths import installed_version
 from survey.services.answers.conditions import pairs_of, read_condition
 from survey.services.base import audit_chain, rights
 from survey.services.base.job_kinds import JobKind, Progress, Work
@@ -51,7 +51,7 @@ def table_names(study: Study) -> list[str]:
     return [files.stem_of(name) for name in (files.ANSWERS, *(file.name for file in file_heads(study)))]
 
 
-def _check(study: Study, arguments: Given) -> None:
+def _check(study: Study, arguments: ReportArguments) -> None:
     read_condition(study, arguments["condition"])
     read_since(arguments.one("since"))
 

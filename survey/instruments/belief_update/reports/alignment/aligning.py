@@ -22,7 +22,7 @@ from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, candidate_questions
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable, unreadable_by_model
 
 from ..rows import BeliefRows, belief_rows, belief_update_of

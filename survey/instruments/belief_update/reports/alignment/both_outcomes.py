@@ -13,7 +13,7 @@ from django.db import transaction
 from bandit.candidates import uniform_pool
 from survey import queues
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, ArgumentErrors, Given
+from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
 from survey.models import CandidateSet, Study
@@ -89,7 +89,7 @@ def _make(work: Work) -> Mapping[str, Any]:
     )
 
 
-def _check(study: Study, arguments: Given) -> None:
+def _check(study: Study, arguments: ReportArguments) -> None:
     text = arguments.one("pairs")
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_PAIRS):
         raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MOST_PAIRS)}"]})

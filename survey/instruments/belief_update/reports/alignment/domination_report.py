@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.words import percent
@@ -87,7 +87,7 @@ class DominationReport(Report):
     )
     exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         allowed = arguments.number("exceptions", lowest=0, highest=1)
         threshold = arguments.number("threshold", lowest=0, highest=0.999)
         samples = arguments.whole("samples", lowest=100, highest=MOST_SAMPLES)
@@ -116,7 +116,7 @@ class DominationReport(Report):
             line += f" (at most {percent(allowed)} exceptions)"
         if gaps:
             line += f"; {len(turned)} of them are reversed under human deployment by some rule"
-        return Findings(
+        return ReportResult(
             title=f"Domination among language models: {study.title}",
             lines=[f"{line}."],
             tables=[pairs_table(pairs, holding, unreadable), deployed_table(gaps, holding)],

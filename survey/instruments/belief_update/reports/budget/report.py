@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import bandit
 from bandit.candidates import universe_size
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
 from survey.models import Study
@@ -28,7 +28,7 @@ from .budgeting import (
     world_over,
 )
 from .simulation import Policy
-from .tables import findings
+from .tables import report_result
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
 MOST_STUDIES = 100
@@ -69,7 +69,7 @@ class BudgetReport(Report):
                 return f"{study.slug}: stage {number} has one sitting, too few to simulate; {FILE}"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         config = study.config
         stages = _main_stages(config)
         kinds = kinds_of(filtered_questions(study))
@@ -108,7 +108,7 @@ class BudgetReport(Report):
         if any(stage.design.kind != "uniform" for stage in stages[1:]):
             policies.append(Policy(UNIFORM, bandit.Uniform()))
         budget = plan_budget(plan, world=world_over(kinds, plan.truth), policies=policies, jobs=1)
-        return findings(budget, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
+        return report_result(budget, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
 
 
 def _main_stages(config: StudyConfig) -> list[StageConfig]:

@@ -1,9 +1,9 @@
 """The report `human_calibration`: do people foresee what people and language models get right? Figure 7."""
 
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.models import Study
 from survey.services.results.reports import CONDITION
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 from ..alignment.report import model_names
 from . import calibrating
@@ -38,7 +38,7 @@ class CalibrationReport(Report):
             )
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, given: ReportArguments) -> ReportResult:
         calibration = calibrating.human_calibration(
             study,
             people_study=find_study(given.one("people_study")),
@@ -46,7 +46,7 @@ class CalibrationReport(Report):
             condition=given["condition"],
         )
         perplexity = perplexity_table(calibration.expectations)
-        return Findings(
+        return ReportResult(
             title=f"Do people foresee who answers correctly? {study.title}",
             lines=[
                 f"Accuracy of the answerers by posterior belief: {calibration.beliefs} beliefs, "

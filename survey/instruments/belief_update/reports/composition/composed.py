@@ -12,7 +12,7 @@ from survey.models import Assignment, Study
 from survey.services.answers.conditions import has_levels, read_condition, relations_of
 from survey.services.answers.counting import AT_ONCE, counting
 from survey.services.base.seeds import generator
-from survey.services.results.weights import answer_weights
+from survey.services.results.estimates.weights import answer_weights
 
 from ...analysis.bayes_person import bayes_slope
 from ...analysis.composition import (

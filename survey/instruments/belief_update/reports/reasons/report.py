@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from survey.contracts.reports import Argument, Findings, Given, Intake, Report, ReportFile, TakenFile
+from survey.contracts.reports import Argument, Intake, Report, ReportArguments, ReportFile, ReportResult, TakenFile
 from survey.exceptions import HunchError
 from survey.figures import Column, Table
 from survey.figures.csv_lines import csv_lines, guarded
@@ -74,7 +74,7 @@ class ReasonsReport(Report):
     def obstacle(self, study: Study) -> str:
         return reasons.obstacle(study)
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         """Only what is `verbatim` depends on the search, so that nobody who may not read reasons can try words."""
         for name, known in (("outcome", OUTCOMES), ("change", CHANGES)):
             if arguments.one(name) and arguments.one(name) not in known:
@@ -96,7 +96,7 @@ class ReasonsReport(Report):
         coders = reason_codes.stored(written)
         coded, notes = reason_codes.tables_of(coders, written) if coders else ([], [])
         counts = _counts(asked)
-        return Findings(
+        return ReportResult(
             title=f"Reasons: {study.title}",
             lines=[
                 f"{len(asked)} counted answers asked for reasons, "
