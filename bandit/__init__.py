@@ -66,14 +66,14 @@ from bandit.fragility import (
 )
 from bandit.intervals import effective_answers, student_interval, wilson_interval
 from bandit.logistic import fit_logistic, predict_logistic
-from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
+from bandit.noise import MIN_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
 from bandit.paired import Occasions, paired_change, paired_change_difference
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
-from bandit.questions import MOST_SUBJECTS, error_contributions, superpopulation_estimate
+from bandit.questions import MAX_SUBJECTS, error_contributions, superpopulation_estimate
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.sequences import (
-    MOST_STEPS,
+    MAX_STEPS,
     SequencePool,
     Sequences,
     rank_of_sequences,
@@ -95,9 +95,9 @@ from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_up
 from bandit.tails import for_far_answers
 
 __all__ = [
-    "FEWEST_ITEMS",
-    "MOST_STEPS",
-    "MOST_SUBJECTS",
+    "MAX_STEPS",
+    "MAX_SUBJECTS",
+    "MIN_ITEMS",
     "RANDOM_CHANGE",
     "RESAMPLES",
     "Agreement",

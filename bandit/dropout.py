@@ -24,8 +24,8 @@ from bandit.estimators import _rarer, _values
 from bandit.logistic import fit_logistic, predict_logistic
 
 ODDS_RATIO = 2.0
-FEWEST_LEAVERS = 10
-LEAST_CHANCE = 0.02  # of being still there: no answer counts for more than 50
+MIN_LEAVERS = 10
+MIN_CHANCE = 0.02  # of being still there: no answer counts for more than 50
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def leaving_test(*, left: ArrayLike, value: ArrayLike, stratum: ArrayLike) -> Le
     statistic = float(number[gone].sum() - np.dot(leavers, mean))
     variance = float((leavers * (count - leavers) * spread / np.maximum(count - 1, 1)).sum())
     reason = ""
-    if gone.sum() < FEWEST_LEAVERS:
-        reason = f"{int(gone.sum())} people left, fewer than {FEWEST_LEAVERS}"
+    if gone.sum() < MIN_LEAVERS:
+        reason = f"{int(gone.sum())} people left, fewer than {MIN_LEAVERS}"
     elif not variance > 0:
         reason = "all answers before leaving are alike"
     above = number > 0
@@ -142,9 +142,9 @@ def staying_chances(
     order_by = _values(number, field="number", allow_empty=True)
     gone, has, run = np.asarray(left, dtype=bool), np.asarray(known, dtype=bool), np.asarray(sitting)
     people, person = np.unique(np.asarray(cluster), return_inverse=True)
-    if (gone & has).sum() < FEWEST_LEAVERS or people.size < 2 * folds:
+    if (gone & has).sum() < MIN_LEAVERS or people.size < 2 * folds:
         raise DesignError(
-            f"left: {int((gone & has).sum())} of {people.size} people left; weights need at least {FEWEST_LEAVERS} of "
+            f"left: {int((gone & has).sum())} of {people.size} people left; weights need at least {MIN_LEAVERS} of "
             f"{2 * folds}"
         )
     order = np.lexsort((order_by, run))
@@ -173,7 +173,7 @@ def staying_chances(
     stays = np.log1p(-np.minimum(hazard, 1 - 1e-9))
     until = np.cumsum(stays) - stays
     chance = np.empty(run.size)
-    chance[order] = np.maximum(np.exp(until - until[starts][index]), LEAST_CHANCE)
+    chance[order] = np.maximum(np.exp(until - until[starts][index]), MIN_CHANCE)
     return np.minimum(chance, 1.0)
 
 

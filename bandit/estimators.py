@@ -36,7 +36,7 @@ from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import student_t_upper_tail
 
-FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
+MIN_EFFECTIVE = 2.0  # below, one answer decides the figure
 WEIGHT_CLASSES = 5
 BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
 

@@ -20,7 +20,7 @@ from bandit.errors import DesignError
 from bandit.estimate import Estimate
 from bandit.estimators import _values
 
-MOST_SUBJECTS = 2
+MAX_SUBJECTS = 2
 
 
 def error_contributions(
@@ -72,7 +72,7 @@ def superpopulation_estimate(
     """
     own, about = _values(contributions, field="contributions"), np.asarray(subjects, dtype=np.int64)
     _, person = np.unique(np.asarray(cluster), return_inverse=True)
-    if about.ndim != 2 or about.shape[0] != own.size or not 1 <= about.shape[1] <= MOST_SUBJECTS:
+    if about.ndim != 2 or about.shape[0] != own.size or not 1 <= about.shape[1] <= MAX_SUBJECTS:
         raise DesignError(
             f"subjects: need one or two questions for each of {own.size} answers, not shape {about.shape}"
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bandit.errors import DesignError
 
 GRAIN = 2**40
-MOST_SLOTS = 2**22  # the running sums of chances stay far inside int64
+MAX_SLOTS = 2**22  # the running sums of chances stay far inside int64
 
 
 def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, floor: float) -> NDArray[np.float64]:
@@ -24,8 +24,8 @@ def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, fl
     Whole multiples of 2^-40: the floor is held to within that.
     Raises DesignError for more slots than the sums can hold.
     """
-    if n > MOST_SLOTS:
-        raise DesignError(f"n: a draw with unequal chances has at most {MOST_SLOTS} slots, not {n}")
+    if n > MAX_SLOTS:
+        raise DesignError(f"n: a draw with unequal chances has at most {MAX_SLOTS} slots, not {n}")
     least = floor * n / score.size
     share = np.ones(score.size)
     free = np.ones(score.size, dtype=bool)

@@ -27,7 +27,7 @@ from django.conf import settings
 from survey import background, embedded, health, queues
 
 QUICK_DEATH = 10.0  # seconds; a child that lives longer has started well
-MOST_QUICK_DEATHS = 5
+MAX_QUICK_DEATHS = 5
 LOOK_EVERY = 5.0  # seconds between two looks at whether a child hangs
 HANGS_AFTER = 60.0  # seconds without a sign of life
 HANGS_AT_START = 300.0  # the same for a child that has never shown one: on a busy machine it imports for long
@@ -313,7 +313,7 @@ class ProcessManager:
             _signal_group(process.pid, signal.SIGKILL)  # the processes that it had started
             lived = time.monotonic() - service.started
             service.quick_deaths = service.quick_deaths + 1 if lived < QUICK_DEATH else 1
-            if service.quick_deaths >= MOST_QUICK_DEATHS:
+            if service.quick_deaths >= MAX_QUICK_DEATHS:
                 raise _KeepsDyingError(
                     f"{service.name} died {service.quick_deaths} times in a row (status {process.returncode}). "
                     f"Read {self._log_path(service.name)}"

@@ -40,9 +40,9 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, STATE_FILE = (
 KEPT_BACK = "kept_back"
 
 # Fewer rows kept back say too little, and fewer labels of people where a teacher's stand beside them.
-_LEAST_KEPT_BACK, _LEAST_OF_PEOPLE = 40, 20
+_MIN_KEPT_BACK, _MIN_OF_PEOPLE = 40, 20
 # Two numbers are learnt from them: more rows would be missing in the training and would not make these more exact.
-_MOST_KEPT_BACK = 1000
+_MAX_KEPT_BACK = 1000
 
 
 class KeptBack(NamedTuple):
@@ -231,13 +231,13 @@ def _kept_back(data: TrainingData, share: float, seed: int) -> NDArray[np.bool_]
         return nothing
     groups = pair_groups(rows) if isinstance(rows[0], Pair) else np.arange(len(rows))
     of_people = _of_people(data.labels)
-    beside_teacher = share * of_people.sum() >= _LEAST_OF_PEOPLE and not of_people.all()
+    beside_teacher = share * of_people.sum() >= _MIN_OF_PEOPLE and not of_people.all()
     judging = np.unique(groups[of_people]) if beside_teacher else np.unique(groups)
-    count = min(round(share * len(judging)), _MOST_KEPT_BACK)
+    count = min(round(share * len(judging)), _MAX_KEPT_BACK)
     held_out = np.isin(groups, np.random.default_rng([1, seed]).permutation(judging)[:count])
     learnt = data.labels[~held_out]
     # Of both classes something must be left to learn from.
-    least = _LEAST_OF_PEOPLE if beside_teacher else _LEAST_KEPT_BACK
+    least = _MIN_OF_PEOPLE if beside_teacher else _MIN_KEPT_BACK
     if held_out.sum() < least or not (learnt > 0).any() or not (learnt < 1).any():
         return nothing
     return held_out
@@ -267,7 +267,7 @@ def _calibrator(kept_back: Sequence[KeptBack]) -> Calibrator | None:
     """
     said, labels, weights = (np.concatenate(column) for column in zip(*kept_back, strict=True))
     people = _of_people(labels)
-    if np.count_nonzero(people) >= _LEAST_OF_PEOPLE:
+    if np.count_nonzero(people) >= _MIN_OF_PEOPLE:
         said, labels, weights = said[people], labels[people], weights[people]
     return Calibrator().fit(said, labels, weights) if len(labels) else None
 

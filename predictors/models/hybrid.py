@@ -61,8 +61,8 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, ARRAYS_FILE, STATE_FILE = (
 )
 
 # A teacher of fewer pairs is no teacher: its rows are learnt from as they are.
-_LEAST_TAUGHT = 20
-_LEAST_LABEL = 1e-3
+_MIN_TAUGHT = 20
+_MIN_LABEL = 1e-3
 _PAIRS_AT_ONCE = 2048
 _FOLDS = 5
 # Deviations of the priors, in logits: of the base rate where nothing is known of it and where a teacher's logit is
@@ -273,7 +273,7 @@ class HybridPredictor(SettingsEstimator, settings=HybridSettings):
         rng: np.random.Generator,
     ) -> None:
         mine = view.take(rows.pair)
-        labels = np.clip(rows.labels, _LEAST_LABEL, 1 - _LEAST_LABEL)
+        labels = np.clip(rows.labels, _MIN_LABEL, 1 - _MIN_LABEL)
         logits = np.log(labels) - np.log1p(-labels)
         marks = Landmarks.choose(likeness, mine, self.landmarks, rng)
         marks = marks.with_shares_of(mine, logits, rows.weights, rng)
@@ -349,7 +349,7 @@ def _by_source(
     number = np.array([place[pair] for pair in data.rows], dtype=np.int64)
     soft = (data.labels > 0) & (data.labels < 1) & (responses == 1)
     taught = set(pair_groups([data.rows[row] for row in np.flatnonzero(soft)]).tolist())
-    if len(taught) < _LEAST_TAUGHT or are_averages(data.labels[soft]):
+    if len(taught) < _MIN_TAUGHT or are_averages(data.labels[soft]):
         soft[:] = False
 
     def rows(part: NDArray[np.bool_]) -> _Rows | None:

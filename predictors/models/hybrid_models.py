@@ -25,13 +25,13 @@ _ROWS_AT_ONCE = 1024
 _NOISES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0)
 # Variances of what the kernel adds to the logit of change; 0 leaves only the few named features.
 _VARIANCES = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)
-_LEAST_SHARE = 1e-3
+_MIN_SHARE = 1e-3
 _NEWTON_STEPS = 50
 # Learning how much each part of the kernel counts: rows at most, steps at most, logarithms of the variances at least
 # and at most, where they lie a priori and how far about it, and the variance of a mean that may be anything.
 _ROWS_FOR_SHARES = 500
 _SHARE_STEPS = 30
-_LEAST_AND_MOST = (-12.0, 4.0)
+_BOUNDS = (-12.0, 4.0)
 _USUAL_SIZE = float(np.log(0.1))
 _SIZES_SPREAD = 3.0
 _FREE_MEAN = 4.0
@@ -190,7 +190,7 @@ def likeliest_shares(parts: list[Numbers], sides: Numbers, values: Numbers, weig
         return float(value), 0.5 * sizes * np.array(slopes) + away / _SIZES_SPREAD
 
     start = np.full(len(terms) + 1, _USUAL_SIZE)
-    bounds = [_LEAST_AND_MOST] * len(start)
+    bounds = [_BOUNDS] * len(start)
     optimum = minimize(misfit, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _SHARE_STEPS})
     sizes = np.exp(optimum.x[:-1]).reshape(-1, 2)
     return np.asarray(sizes / sizes.sum())
@@ -306,7 +306,7 @@ class Logistic:
             fits.append((variance, coefficients, np.linalg.inv(lower).T))
         shares = np.exp(np.array(evidences) - max(evidences))
         shares /= shares.sum()
-        likely = shares >= _LEAST_SHARE
+        likely = shares >= _MIN_SHARE
         shares = shares / shares[likely].sum()
         posteriors = [Posterior(float(s), *fit) for s, fit, keep in zip(shares, fits, likely, strict=True) if keep]
         return cls(landmarks, basis, posteriors, iterations)

@@ -44,7 +44,7 @@ _BLANKS = " \t\r\n▁Ġ"
 _READABLE = re.compile(r"""[\s*_"'`(\[]*(?:answer\s*:?)?[\s*_"'`(\[]*([01])[\s*_"'`)\].]*""", re.IGNORECASE)
 # The protocol allows 20; some servers refuse more than 5.
 _LISTED = (20, 5)
-_LEAST_PROBABILITY = 1e-6
+_MIN_PROBABILITY = 1e-6
 _REMEMBERED = 100_000
 
 
@@ -327,7 +327,7 @@ def changed_probability(reply: ChatReply) -> float | None:
     listed = [math.exp(logprob) for _, logprob in first]
     unlisted = max(0.0, min(*listed, 1 - sum(listed)))
     unchanged, changed = (likelihoods[answer] or unlisted for answer in ("0", "1"))
-    return min(max(changed / (unchanged + changed), _LEAST_PROBABILITY), 1 - _LEAST_PROBABILITY)
+    return min(max(changed / (unchanged + changed), _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
 
 
 def parse_reply(text: str) -> int | None:

@@ -26,7 +26,7 @@ from survey.services.base.rights import Right
 from .bank_upload import BankUploadPages
 from .filters import TaskFilter
 
-MOST_JUDGED_HERE = 5000  # Replies; judging one takes up to 4 ms, and a request must end.
+MAX_JUDGED_HERE = 5000  # Replies; judging one takes up to 4 ms, and a request must end.
 DIFFERENCES_SHOWN = 200
 
 
@@ -60,7 +60,7 @@ class BankAdmin(BankUploadPages):
             raise PermissionDenied
         again, wrong = None, ""
         waiting = judging_again.waiting_answers(bank).count()
-        if waiting <= MOST_JUDGED_HERE:
+        if waiting <= MAX_JUDGED_HERE:
             if request.method == "POST":
                 try:
                     judging_again.judge_again(

@@ -197,14 +197,14 @@ class PointChart(Chart):
     points: Sequence[ScatterPoint]
     levels: Sequence[tuple[str, float]] = ()
 
-    MOST = 4000  # points without a name; of more, an equal part is left out
+    MAX_POINTS = 4000  # points without a name; of more, an equal part is left out
 
     def _draw(self, top: float) -> tuple[list[str], float]:
         usable = [point for point in self.points if _is_finite(point.x, point.y) and (point.x > 0 or not self.x.log)]
         levels = [(name, value) for name, value in self.levels if _is_finite(value)]
         if not usable:
             return _nothing(top)
-        every = math.ceil(len(usable) / self.MOST)
+        every = math.ceil(len(usable) / self.MAX_POINTS)
         named = [point for point in usable if point.name]
         points = named + [point for point in usable if not point.name][::every]
         groups = list(dict.fromkeys(point.group for point in points))

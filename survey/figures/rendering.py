@@ -15,7 +15,7 @@ from .figure import Figure, has_interval
 from .tables import Column, FigureColumn, LinkedCell, Table, TableView, is_number
 
 WIDEST = 60  # characters of a cell in a terminal
-MOST_NAMED = 3  # rows that a remark below a table names
+MAX_NAMED = 3  # rows that a remark below a table names
 
 
 # What people see
@@ -143,8 +143,8 @@ def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool)
             remarks.setdefault(remark, []).extend(dict.fromkeys(names))
     for remark, names in remarks.items():
         named = list(dict.fromkeys(names))
-        more = [f"and {len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
-        yield f"{'; '.join([*named[:MOST_NAMED], *more])}: {remark.removesuffix('.')}."
+        more = [f"and {len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
+        yield f"{'; '.join([*named[:MAX_NAMED], *more])}: {remark.removesuffix('.')}."
 
 
 def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:

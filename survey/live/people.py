@@ -32,7 +32,7 @@ State = Sitting.State
 HOURS = 48  # of arrivals
 # Times are counted in steps of a quarter of a second, up to ten minutes: a few thousand counts in place of all times.
 STEP_MS = 250
-MOST_STEPS = 10 * 60 * 1000 // STEP_MS
+MAX_STEPS = 10 * 60 * 1000 // STEP_MS
 QUANTILES = (0.5, 0.25, 0.75, 0.9)
 
 
@@ -188,7 +188,7 @@ class ScreenTimes:
 def screen_times(study: Study, stages: Sequence[Stage]) -> tuple[ScreenTimes, ...]:
     """Every screen of every stage in the order of the study file."""
     index_of = {stage.pk: stage.index for stage in stages}
-    steps = Least(F("server_ms") / Value(STEP_MS), Value(MOST_STEPS), output_field=IntegerField())
+    steps = Least(F("server_ms") / Value(STEP_MS), Value(MAX_STEPS), output_field=IntegerField())
     counts: dict[tuple[int, str, str], Counter[int]] = defaultdict(Counter)
     order: dict[tuple[int, str, str], list[tuple[float, int]]] = defaultdict(list)
     timings = (

@@ -39,7 +39,7 @@ from survey.services.stages.leaderboard import all_answers, learning_of, shown_m
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
-LITTLE_WHILE = timedelta(minutes=1)
+MIN_REFRESH = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -484,7 +484,7 @@ def _cache_key(stage: int) -> str:
 
 def _is_fresh(cached: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
     # A withdrawal changes the count, and a new answer changes the time.
-    return cached.mark == mark or now - cached.read_at < LITTLE_WHILE
+    return cached.mark == mark or now - cached.read_at < MIN_REFRESH
 
 
 def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Outcomes]:

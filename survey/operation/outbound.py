@@ -23,7 +23,7 @@ from survey.figures.words import number
 LONGEST = 10.0  # seconds for connecting, sending and the answer's first line together
 LONGEST_LOOKUP = 4.0  # seconds for the host's name, of those
 LONGEST_ADDRESS = 500  # characters
-MOST_READ = 16 * 1024  # bytes of an answer's head
+MAX_READ = 16 * 1024  # bytes of an answer's head
 
 
 class AddressRefused(Exception):
@@ -174,7 +174,7 @@ def _ask(
 ) -> int:
     import h11
 
-    talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_READ)
+    talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_READ)
     named = [("Host", destination.host_header), ("Content-Length", str(len(body))), ("Connection", "close")]
     request = h11.Request(method="POST", target=destination.target, headers=[*named, *headers.items()])
     for part in (request, h11.Data(data=body), h11.EndOfMessage()):

@@ -14,7 +14,7 @@ from .constructing import as_far_as_possible
 from .messages import in_our_words
 from .study import StudyConfig, languages_of
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
@@ -29,7 +29,7 @@ def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
 
 def problem_lines(error: ValidationError) -> list[str]:
     """What is wrong, each with its place."""
-    return [_line(problem) for problem in error.errors(include_url=False)[:MOST_SHOWN]]
+    return [_line(problem) for problem in error.errors(include_url=False)[:MAX_SHOWN]]
 
 
 def _line(error: Mapping[str, Any]) -> str:

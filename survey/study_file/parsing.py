@@ -48,7 +48,7 @@ class StudyFileError(ValueError):
 # Each reads a line in one pass: no two parts next to each other take the same characters.
 TABLE = re.compile(r"^[ \t]*(\[\[?)([A-Za-z0-9_.\-\"' \t]+)\]\]?[ \t]*(#.*)?$")
 KEY = re.compile(r"^[ \t]*([A-Za-z0-9_\-\"'.]+)[ \t]*=")
-MOST_PROBLEMS = 200  # Whoever reads them begins with the first ones.
+MAX_PROBLEMS = 200  # Whoever reads them begins with the first ones.
 LONGEST_QUOTE = 100  # characters of a wrong value
 
 
@@ -192,7 +192,7 @@ def parse(text: str) -> StudyConfig:
     return config
 
 
-MOST_MENDED = 4  # times that a file is read again without what was wrong
+MAX_MENDED = 4  # times that a file is read again without what was wrong
 # What takes the place of a wrong value that every file has.
 PLACEHOLDERS: Mapping[str, Any] = {"slug": "study", "title": "Study", "bank": "bank", "seed": 0}
 
@@ -205,20 +205,20 @@ def _all_problems(
     problems: list[Problem] = []
     left_out: list[FieldPath] = []
     repaired = deepcopy(dict(raw))
-    for _time in range(MOST_MENDED):
-        errors = error.errors(include_url=False)[:MOST_PROBLEMS]
+    for _time in range(MAX_MENDED):
+        errors = error.errors(include_url=False)[:MAX_PROBLEMS]
         for detail in errors:
             if not _follows(tuple(detail["loc"]), left_out):
                 problems += [problem for problem in _problems(detail, lines) if problem not in problems]
         if not all(_leave_out(repaired, error, left_out) for error in errors):
-            return problems[:MOST_PROBLEMS], None
+            return problems[:MAX_PROBLEMS], None
         try:
             config = StudyConfig.model_validate(repaired)
         except ValidationError as exc:
             error = exc
         else:
-            return problems[:MOST_PROBLEMS], RepairedConfig(config, tuple(left_out))
-    return problems[:MOST_PROBLEMS], None
+            return problems[:MAX_PROBLEMS], RepairedConfig(config, tuple(left_out))
+    return problems[:MAX_PROBLEMS], None
 
 
 def _follows(location: FieldPath, left_out: Sequence[FieldPath]) -> bool:

@@ -10,13 +10,13 @@ from django.utils.formats import date_format
 from survey.models import Alert, WatchRecord
 
 register = template.Library()
-MOST = 20
+MAX_ALERTS = 20
 SILENT_AFTER = timedelta(minutes=5)
 
 
 @register.simple_tag
 def open_alerts() -> QuerySet[Alert]:
-    return Alert.objects.filter(resolved_at__isnull=True)[:MOST]
+    return Alert.objects.filter(resolved_at__isnull=True)[:MAX_ALERTS]
 
 
 @register.simple_tag

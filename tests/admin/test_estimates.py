@@ -86,7 +86,7 @@ def test_the_stored_page_takes_few_statements(as_superuser: Client, study: Study
 def test_figures_that_are_out_of_date_are_marked_and_those_that_are_missing_announced(
     as_superuser: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
     assert "being computed" in as_superuser.get(page_of(study)).content.decode()
     for row in stored_estimates.due_estimates():
         stored_estimates.compute(row.pk)

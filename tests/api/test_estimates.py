@@ -54,7 +54,7 @@ def test_a_study_without_answers_and_an_unknown_division_are_errors_in_words(stu
 
 
 def test_figures_that_a_worker_computes_are_announced(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
     reader = client_of("reader", may_export=True)
     refused = reader.get(PATH)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "being_computed")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .real_evidence import RealOutcomes
 
 OPTIONS: FieldPath = ("instrument", "options")
-AT_ONCE = 2000
+BATCH_SIZE = 2000
 DIGITS = 6  # Of a similarity: the last digits of sums depend on the machine, and the order of equal ones must not.
 
 
@@ -173,7 +173,7 @@ def store_vectors(questions: Sequence[Question], vectors: np.ndarray, *, model: 
     ]
     QuestionVector.objects.bulk_create(
         rows,
-        batch_size=AT_ONCE,
+        batch_size=BATCH_SIZE,
         update_conflicts=True,
         unique_fields=["question"],
         update_fields=["model", "vector"],
@@ -257,7 +257,7 @@ def create_aids(
             )
             for pair, chosen in zip(pairs, neighbours, strict=True)
         ],
-        batch_size=AT_ONCE,
+        batch_size=BATCH_SIZE,
     )
 
 

@@ -14,7 +14,7 @@ from survey.exceptions import StateRefused
 from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.answers.counting import ESTIMATED
 
-from .label_queries import AT_ONCE
+from .label_queries import BATCH_SIZE
 from .labels import beliefs_of
 from .models import Pair
 
@@ -166,8 +166,8 @@ def _outcome(right: bool | None) -> str:
 
 def _questions(targets: np.ndarray) -> Items:
     by_key: dict[int, Question] = {}
-    for start in range(0, len(targets), AT_ONCE):
-        rows = Question.objects.filter(pk__in=targets[start : start + AT_ONCE].tolist()).select_related("task")
+    for start in range(0, len(targets), BATCH_SIZE):
+        rows = Question.objects.filter(pk__in=targets[start : start + BATCH_SIZE].tolist()).select_related("task")
         by_key |= {question.pk: question for question in rows.order_by()}
     questions = [by_key[int(key)] for key in targets]
     texts = [question.plain for question in questions]

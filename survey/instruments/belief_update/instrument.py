@@ -24,6 +24,7 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, ModelAnswer, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.answer_checking import RULES_VERSION, check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
@@ -58,7 +59,7 @@ from .sequences import BeliefSequences
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
 POOLS = "survey.instruments.belief_update.reports.budget.pools"
-ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
+HIDDEN = (*NEVER_SHOWN_FIELDS, "extra")  # fields of a question
 REPORTS = (
     ReportEntry(
         name="live",
@@ -368,7 +369,7 @@ class BeliefUpdate(Instrument):
         asked = assignments.select_related(
             *(f"{pair}__{name}" for name in (*QUESTIONS, "answer", "answer_2", "answer_3", "aid"))
         )
-        return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in ON_NO_SCREEN))
+        return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in HIDDEN))
 
     @classmethod
     def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:

@@ -11,14 +11,14 @@ from survey.models import Assignment, Item, Question
 from .labels import KNOWN, Beliefs, beliefs_from
 from .models import Belief, Pair
 
-AT_ONCE = 5000  # rows: databases limit the number of values in one statement
+BATCH_SIZE = 5000  # rows: databases limit the number of values in one statement
 
 
 def read_pairs(items: Sequence[Item]) -> None:
     """Give each item its pair, and the pairs their questions with their tasks, without any text."""
     pairs: dict[int, Pair] = {}
-    for start in range(0, len(items), AT_ONCE):
-        keys = [item.pk for item in items[start : start + AT_ONCE]]
+    for start in range(0, len(items), BATCH_SIZE):
+        keys = [item.pk for item in items[start : start + BATCH_SIZE]]
         pairs |= {pair.pk: pair for pair in Pair.objects.filter(pk__in=keys).order_by()}
     questions = _questions(
         {
@@ -44,16 +44,16 @@ def read_pairs(items: Sequence[Item]) -> None:
 def _questions(keys: Collection[int]) -> dict[int, Question]:
     wanted = list(keys)
     by_key: dict[int, Question] = {}
-    for start in range(0, len(wanted), AT_ONCE):
-        rows = Question.objects.filter(pk__in=wanted[start : start + AT_ONCE]).select_related("task")
+    for start in range(0, len(wanted), BATCH_SIZE):
+        rows = Question.objects.filter(pk__in=wanted[start : start + BATCH_SIZE]).select_related("task")
         by_key |= {row.pk: row for row in rows.only("task__name", "task__domain").order_by()}
     return by_key
 
 
 def read_beliefs(answers: Sequence[Assignment]) -> None:
     """Give each answer its beliefs, without its responses."""
-    for start in range(0, len(answers), AT_ONCE):
-        part = answers[start : start + AT_ONCE]
+    for start in range(0, len(answers), BATCH_SIZE):
+        part = answers[start : start + BATCH_SIZE]
         values: dict[int, list[Any]] = {answer.pk: [] for answer in part}
         stated = Belief.objects.filter(response__assignment__in=[*values]).order_by()
         for answer, *belief in stated.values_list("response__assignment", "kind", "value", "place"):
@@ -70,5 +70,5 @@ def changes(answers: QuerySet[Assignment], *, threshold: int) -> Iterator[Outcom
 
     rows = answers.order_by().values_list("pk", "slot__stage", "slot__stratum")
     both = rows.annotate(prior=stated(Belief.Kind.PRIOR), posterior=stated(Belief.Kind.POSTERIOR))
-    for _answer, stage, stratum, prior, posterior in both.iterator(chunk_size=AT_ONCE):
+    for _answer, stage, stratum, prior, posterior in both.iterator(chunk_size=BATCH_SIZE):
         yield OutcomeRow(stage, stratum, float(bool(Beliefs(prior, posterior).changed(threshold))))

@@ -92,7 +92,7 @@ def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
 
 # People who see several evidence questions: the log-odds of a change where a pair surely changes beliefs, the sd of
 # people's readiness, and of the noise in a stated belief.
-MOST_LOGITS = 2.0
+MAX_LOGITS = 2.0
 READINESS_SD = 0.25
 NOISE = 0.2
 
@@ -181,7 +181,7 @@ class BeliefPerson(SimulatedPerson):
         chance = self.world.truth.probability(
             shown_question.index, about.index, int(correct), shown_question.external_id, about.external_id
         )
-        return sign * MOST_LOGITS * chance * exp(READINESS_SD * self.person.readiness / self.person.respondent_sd)
+        return sign * MAX_LOGITS * chance * exp(READINESS_SD * self.person.readiness / self.person.respondent_sd)
 
     def _own_answer(self, parts: Mapping[str, str]) -> dict[str, str]:
         options = list(options_of(parts["target"]))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
 
 OPTIONS: FieldPath = ("instrument", "options")
-NAMED = 5
+MAX_IDS_IN_MESSAGE = 5
 
 
 class RealOutcomes:
@@ -128,7 +128,7 @@ def _of_answers(
             yield (
                 (*OPTIONS, "show_answer"),
                 f"{len(ids)} answers of {options.language_model} were imported without the reply, which cannot be "
-                f"shown: {', '.join(ids[:NAMED])}; import them with a response column, or collect_answers",
+                f"shown: {', '.join(ids[:MAX_IDS_IN_MESSAGE])}; import them with a response column, or collect_answers",
             )
 
 
@@ -142,16 +142,18 @@ def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Que
     ]
     if unanswered:
         message = f"{len(unanswered)} questions that {options.language_model} has not answered are left out: "
-        notes.append(Note("", message + ", ".join(unanswered[:NAMED])))
+        notes.append(Note("", message + ", ".join(unanswered[:MAX_IDS_IN_MESSAGE])))
     left_out = [question for question in filtered if question.pk in outcomes.left_out]
     if left_out:
         message = f"{len(left_out)} questions with replies of {options.language_model} that could not be read are left "
-        notes.append(Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:NAMED])))
+        notes.append(
+            Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:MAX_IDS_IN_MESSAGE]))
+        )
         planned = outcomes.in_items()
         before = [question.external_id for question in left_out if question.pk in planned]
         if before:
             message = f"{len(before)} of them are evidence in stages that were planned before, as incorrect answers: "
-            notes.append(Note("", message + ", ".join(before[:NAMED])))
+            notes.append(Note("", message + ", ".join(before[:MAX_IDS_IN_MESSAGE])))
     return notes
 
 

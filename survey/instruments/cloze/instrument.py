@@ -21,6 +21,7 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
@@ -33,8 +34,7 @@ from .options import ClozeOptions
 from .quick_export import ClozeQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
-# What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
 
 
 class ClozeSignals(Signals):
@@ -240,7 +240,7 @@ class Cloze(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         question = "slot__item__asked_word__question"
-        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in ON_NO_SCREEN))
+        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in HIDDEN))
 
     @classmethod
     def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:

@@ -25,9 +25,9 @@ from .labels import first_word
 from .models import AskedWord, SentenceReading, WrittenWord
 
 ON_THIS_MACHINE = (LOCAL, NGRAM)
-ASKED_AT_ONCE = 500
+HASHES_PER_QUERY = 500
 PART = 200
-MOST_EXPECTED = 500_000_000
+MAX_EXPECTED = 500_000_000
 """Words times vocabulary up to which an n-gram model says what it expected at each word: some ten seconds."""
 Progress = Callable[[str, int, int], object]
 """Called as progress(model, sentences done, sentences)."""
@@ -166,7 +166,7 @@ def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress 
     detail = NO_DETAIL
     if source.scheme == LOCAL:
         detail = Detail(top=4 * LIKELIEST, boundary=True)
-    elif whole and sum(len(text.text.split()) for text in texts) * (reader.vocabulary_size or 0) <= MOST_EXPECTED:
+    elif whole and sum(len(text.text.split()) for text in texts) * (reader.vocabulary_size or 0) <= MAX_EXPECTED:
         detail = Detail(top=2 * LIKELIEST)
     language_model = LanguageModel.named(source.name)
     pending: list[SentenceReading] = []
@@ -223,8 +223,8 @@ def _rows(model: LanguageModelConfig, hashes: Sequence[str]) -> Iterator[Sentenc
     newest = own.order_by("-pk").values_list("source_sha256", flat=True).first()
     if newest is None:
         return
-    for start in range(0, len(hashes), ASKED_AT_ONCE):
-        yield from own.filter(source_sha256=newest, text_sha256__in=hashes[start : start + ASKED_AT_ONCE])
+    for start in range(0, len(hashes), HASHES_PER_QUERY):
+        yield from own.filter(source_sha256=newest, text_sha256__in=hashes[start : start + HASHES_PER_QUERY])
 
 
 def _hashes(model: LanguageModelConfig, hashes: Sequence[str]) -> Iterator[str]:

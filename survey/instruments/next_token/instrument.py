@@ -23,6 +23,7 @@ from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Item, Question, Response, TokenizerRecord
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.readings import text_hash
@@ -35,10 +36,9 @@ from .models import TokenGuess, TokenRun
 from .options import NextTokenOptions
 
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
-# What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
 MORE_THAN_RUN = 8  # tokens that a passage needs beside a run
-NAMED = 5  # passages that a problem names
+MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
 
 class NextTokenSignals(Signals):
@@ -297,7 +297,7 @@ class NextToken(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         run = "slot__item__token_run"
-        hidden = [f"{run}__question__{name}" for name in ON_NO_SCREEN]
+        hidden = [f"{run}__question__{name}" for name in HIDDEN]
         return assignments.select_related(f"{run}__question", f"{run}__tokenizer").defer(
             *hidden, f"{run}__tokenizer__words", f"{run}__tokenizer__content"
         )
@@ -367,5 +367,5 @@ class NextToken(ListedInstrument):
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    more = f" and {len(names) - MAX_IDS_IN_MESSAGE} more" if len(names) > MAX_IDS_IN_MESSAGE else ""
+    return ", ".join(names[:MAX_IDS_IN_MESSAGE]) + more

@@ -40,7 +40,7 @@ from .quick_export import PreferenceQuickExport
 from .verdicts import read_again
 
 MODELS: FieldPath = ("instrument", "options", "models")
-NAMED = 5
+MAX_IDS_IN_MESSAGE = 5
 """Ids that a remark names."""
 REPORTS = (
     ReportEntry(
@@ -145,10 +145,12 @@ class Preference(ListedInstrument):
         most = self.options.max_reply_characters
         longer = self._shown().annotate(characters=Length("response")).filter(characters__gt=most)
         if count := longer.count():
-            ids = ", ".join(f"{reply.question.external_id} by {reply.language_model}" for reply in longer[:NAMED])
+            ids = ", ".join(
+                f"{reply.question.external_id} by {reply.language_model}" for reply in longer[:MAX_IDS_IN_MESSAGE]
+            )
             yield (
                 ("instrument", "options", "max_reply_characters"),
-                f"{count} replies have more than {integer(most)} characters ({ids}{', ...' if count > NAMED else ''}): "
+                f"{count} replies have more than {integer(most)} characters ({ids}{', ...' if count > MAX_IDS_IN_MESSAGE else ''}): "
                 "raise "
                 'it, or set long_replies = "cut"',
             )
@@ -184,10 +186,10 @@ class Preference(ListedInstrument):
             if re.search(rf"(?<!\w){re.escape(model)}(?!\w)", answer.response, re.IGNORECASE):
                 named.setdefault(model, []).append(answer.question.external_id)
         for model, ids in sorted(named.items()):
-            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+            more = f" and {len(ids) - MAX_IDS_IN_MESSAGE} more" if len(ids) > MAX_IDS_IN_MESSAGE else ""
             yield (
                 MODELS,
-                f"{len(ids)} replies of {model} name it ({', '.join(ids[:NAMED])}{more}): people could tell who wrote "
+                f"{len(ids)} replies of {model} name it ({', '.join(ids[:MAX_IDS_IN_MESSAGE])}{more}): people could tell who wrote "
                 "them",
             )
 

@@ -7,13 +7,13 @@ from survey.models import Assignment
 from .labels import KNOWN
 from .models import ReplyJudgement
 
-AT_ONCE = 5000  # rows: databases limit the number of values in one statement
+BATCH_SIZE = 5000  # rows: databases limit the number of values in one statement
 
 
 def read_judgements(answers: Sequence[Assignment]) -> None:
     """Give each answer its judgement, without its responses."""
-    for start in range(0, len(answers), AT_ONCE):
-        part = answers[start : start + AT_ONCE]
+    for start in range(0, len(answers), BATCH_SIZE):
+        part = answers[start : start + BATCH_SIZE]
         rows = (
             ReplyJudgement.objects.filter(response__assignment__in=[answer.pk for answer in part])
             .order_by("-response__number")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LEVEL, LETTER, SLOPE, SPILL = 260.0, 6.0, 12.0, 6.0  # ms, ms a letter, ms a nat, ms a nat of the word before
 PERSON_SD, PASSAGE_SD, NOISE_SD = 50.0, 12.0, 80.0
 RIGHT, CARELESS = 0.95, 0.05  # the chance of a right answer; the share of people who guess
-LEAST, MOST = 40, 20_000
+MIN_MS, MAX_MS = 40, 20_000
 AWAY = 0.01  # of the passages the window was left in the middle
 
 
@@ -106,5 +106,5 @@ class ReadingPerson(SimulatedPerson):
             time = level + LETTER * len(word) + self.random.gauss(0, NOISE_SD)
             if not self.null:
                 time += SLOPE * surprisal[place] + (SPILL * surprisal[place - 1] if place else 0.0)
-            times.append(round(min(max(time, LEAST), MOST)))
+            times.append(round(min(max(time, MIN_MS), MAX_MS)))
         return times

@@ -13,6 +13,7 @@ from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Assignment, Item, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
@@ -28,8 +29,7 @@ from .options import ComparisonOptions
 ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("times", "<i4"), ("log_g", "<f8")])
 GENERATOR: FieldPath = ("instrument", "options", "generator")
 PRACTISED = 3  # comparisons by which people learn the rewards
-# What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
 
 
 class ComparisonSignals(Signals):
@@ -219,7 +219,7 @@ class TokenComparison(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         pair = "slot__item__token_pair"
-        hidden = [f"{pair}__question__{name}" for name in ON_NO_SCREEN]
+        hidden = [f"{pair}__question__{name}" for name in HIDDEN]
         return assignments.select_related(f"{pair}__question", f"{pair}__context").defer(
             *hidden, f"{pair}__context__drawn"
         )

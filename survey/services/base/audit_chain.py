@@ -39,7 +39,7 @@ START = "0" * 64  # What the first seal hashes in place of the seal before it.
 PATIENCE = 1.0
 POLL = 0.02
 SEALING = 0x48756E6368  # The key of PostgreSQL's advisory lock: one process seals at a time.
-NAMED = 10
+MAX_FAULTS = 10
 TABLE = AuditEntry._meta.db_table
 
 
@@ -209,7 +209,7 @@ class ChainCheck:
 
     def add(self, fault: str) -> None:
         self.fault_count += 1
-        if len(self.faults) < NAMED:
+        if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)
 
 

@@ -33,7 +33,7 @@ from .rights import Right
 
 logger = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 10  # jobs of one person that are not over
+MAX_AT_ONCE = 10  # jobs of one person that are not over
 LONGEST = timedelta(hours=6)  # No job takes so long: its task ends before.
 FORGET_AFTER = timedelta(days=90)  # Then the row of a job goes too; the audit keeps that there was one.
 MEGABYTE = 1024 * 1024
@@ -93,8 +93,8 @@ def ask(
     waiting = Job.objects.filter(asked_by=by).waiting()
     if (same := waiting.filter(study=study, asked_sha256=asked).first()) is not None:
         return same, False
-    if by is not None and waiting.count() >= MOST_AT_ONCE:
-        raise StateRefused(f"{MOST_AT_ONCE} of your jobs are not over yet: wait for one, or cancel one")
+    if by is not None and waiting.count() >= MAX_AT_ONCE:
+        raise StateRefused(f"{MAX_AT_ONCE} of your jobs are not over yet: wait for one, or cancel one")
     try:
         with transaction.atomic():
             job = Job.objects.create(study=study, kind=kind, arguments=arguments, asked_by=by, asked_sha256=asked)

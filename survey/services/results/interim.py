@@ -22,15 +22,15 @@ from survey.services.base.locks import locked_stage
 from survey.services.stages.lifecycle import close_stage
 
 from .estimates import study_estimates
-from .estimates.study_estimates import Seen, look_at
+from .estimates.study_estimates import InterimLook, take_interim_look
 
 RUNNING = (Stage.State.OPEN, Stage.State.PAUSED)
 # An answer stands in the database some time after the moment that it bears. Looks leave out the last minute, so that
 # the same answers can be found again later.
 SETTLED = timedelta(minutes=1)
 # So many looks a stage, at most. A look reads all its answers.
-MOST_LOOKS = 50
-FEWEST_MORE = 5  # A look has so many people more than the one before: two looks must not give one person's answers.
+MAX_LOOKS = 50
+MIN_MORE = 5  # A look has so many people more than the one before: two looks must not give one person's answers.
 TOLERANCE = 1e-9
 
 
@@ -51,10 +51,10 @@ def look(stage: Stage, *, now: datetime | None = None) -> Look | None:
     if rule is None or stage.state not in RUNNING:
         return None
     last = stage.looks.last()
-    due = rule["after"] if last is None else last.people + max(FEWEST_MORE, rule["at_most"] // MOST_LOOKS)
+    due = rule["after"] if last is None else last.people + max(MIN_MORE, rule["at_most"] // MAX_LOOKS)
     if _people(stage, until) < due:
         return None
-    seen = look_at(stage, factor=rule["factor"] or "", until=until)
+    seen = take_interim_look(stage, factor=rule["factor"] or "", until=until)
     estimate = seen.estimate
     if estimate is None or estimate.n_clusters < due or not math.isfinite(estimate.standard_error):
         return None
@@ -70,7 +70,7 @@ def _people(stage: Stage, until: datetime) -> int:
 def _store(
     stage: Stage,
     rule: dict[str, Any],
-    seen: Seen,
+    seen: InterimLook,
     estimate: bandit.Estimate,
     *,
     now: datetime,
@@ -155,7 +155,7 @@ def _made_again(stage: Stage, rule: dict[str, Any], look: Look) -> Iterator[str]
     assignments = Assignment.objects.filter(slot__stage=stage, slot__role=Slot.Role.SAMPLED)
     if assignments.filter(state=Assignment.State.WITHDRAWN).exists():
         return
-    seen = look_at(stage, factor=rule["factor"] or "", until=look.answers_until)
+    seen = take_interim_look(stage, factor=rule["factor"] or "", until=look.answers_until)
     estimate = seen.estimate
     if estimate is None or (estimate.n_clusters, seen.answers) != (look.people, look.answers):
         if not stage.study.config.exclusions.flags:

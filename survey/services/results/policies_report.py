@@ -12,7 +12,7 @@ from survey.models import Study
 from . import comparing
 from .comparing import PolicyLine, StageComparison
 
-MOST = 12  # policies or predictors at once: each predictor is trained anew for each stage
+MAX_POLICIES = 12  # policies or predictors at once: each predictor is trained anew for each stage
 LOW, HIGH = "The lower end of its 95 % interval.", "The upper end."
 POLICIES = (
     Column("stage", "number", "The stage, from 1.", whole=True),
@@ -68,8 +68,8 @@ class PoliciesReport(Report):
 
     def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         for name in ("epsilon", "top_fraction", "design", "predictor"):
-            if len(arguments[name]) > MOST:
-                raise HunchError(f"{name}: give at most {MOST}, not {len(arguments[name])}", code="invalid")
+            if len(arguments[name]) > MAX_POLICIES:
+                raise HunchError(f"{name}: give at most {MAX_POLICIES}, not {len(arguments[name])}", code="invalid")
         quick = _quick_predictors(study)
         for name in arguments["predictor"]:
             if name not in quick:

@@ -97,7 +97,7 @@ def _begun(study: int, person: str) -> QuerySet[Sitting]:
     return of_person.select_related(identity).order_by("-wave")[:1]
 
 
-NAMED = CompiledQuery(_named, slug=str)
+STUDY_BY_SLUG = CompiledQuery(_named, slug=str)
 BEGUN_BY = CompiledQuery(_begun, study=int, person=str)
 
 
@@ -107,7 +107,7 @@ def study_of(slug: str) -> Study:
     Raises:
         NotFound: there is no such study.
     """
-    study = None if "\x00" in slug else NAMED.first(slug=slug)  # PostgreSQL cannot search for NUL
+    study = None if "\x00" in slug else STUDY_BY_SLUG.first(slug=slug)  # PostgreSQL cannot search for NUL
     if study is None:
         raise unknown_study()
     return study

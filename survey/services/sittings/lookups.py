@@ -31,13 +31,13 @@ FAILURES = Budget("look_up_failed", most=4, seconds=60)
 PAUSE = "look_up_paused"
 PAUSE_SECONDS = 60
 LONGEST_PAUSE = 600  # seconds that a panel's Retry-After may ask for
-AT_ONCE = 2  # in each process
+MAX_LOOKUPS_AT_ONCE = 2  # in each process
 LONGEST_WAIT = 1.0  # seconds, for one of these
 SOON = 5  # seconds
 # Seconds that an answer is remembered. A submission may have been made a moment ago, so "nobody" is forgotten sooner.
 KEPT = {Verdict.SENT: 300, Verdict.NOT_SENT: 60}
 
-_running = BoundedSemaphore(AT_ONCE)
+_running = BoundedSemaphore(MAX_LOOKUPS_AT_ONCE)
 
 
 def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> LookedUp:

@@ -20,7 +20,7 @@ from survey.instruments.token_comparison import estimands
 from survey.instruments.token_comparison.analysis import rewards, rounding
 from survey.instruments.token_comparison.analysis.checking import CheckModel, check
 from survey.instruments.token_comparison.analysis.loss import (
-    MOST_MISSING,
+    MAX_MISSING,
     ComparisonAnswers,
     Comparisons,
     by_draws,
@@ -627,7 +627,7 @@ def test_an_interval_of_few_texts_is_wider_by_students_t_and_by_what_resampling_
 def test_more_draws_are_needed_where_the_second_half_moved_the_figure() -> None:
     assert rise([(1, 1.0), (2, 2.0), (3, 3.0), (4, 5.0)]) == 3 and rise([(1, 1.0), (2, 2.0), (3, 4.0)]) == 2.5
     assert math.isnan(rise([(1, 1.0)]))
-    assert has_enough_draws(-MOST_MISSING * 0.5, (1.0, 2.0)) and not has_enough_draws(MOST_MISSING * 0.51, (1.0, 2.0))
+    assert has_enough_draws(-MAX_MISSING * 0.5, (1.0, 2.0)) and not has_enough_draws(MAX_MISSING * 0.51, (1.0, 2.0))
 
 
 def test_a_comparison_without_an_answer_counts_as_the_others_of_its_context_in_the_line_of_draws() -> None:

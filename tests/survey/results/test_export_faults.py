@@ -54,7 +54,7 @@ def in_the_middle(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> N
                 act()
             yield rows
 
-    monkeypatch.setattr(files, "AT_ONCE", 2)
+    monkeypatch.setattr(files, "BATCH_SIZE", 2)
     monkeypatch.setattr(answers_file, "CHUNK", 2)
     monkeypatch.setattr(files, "write_table", written)
 

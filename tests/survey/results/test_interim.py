@@ -107,7 +107,7 @@ def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
 def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
     stage = running(0.01)
     moment = START + timedelta(minutes=30)
-    assert study_estimates.look_at(stage, until=moment).answers == 3 * 29
+    assert study_estimates.take_interim_look(stage, until=moment).answers == 3 * 29
     assert interim.look(stage, now=moment + interim.SETTLED) is None
     made = interim.look(stage, now=moment + interim.SETTLED + timedelta(seconds=1))
     assert made is not None and (made.people, made.answers) == (30, 90)
@@ -186,14 +186,14 @@ def test_a_stage_that_was_ended_admits_nobody_while_people_inside_finish() -> No
 
 def test_a_second_worker_stores_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = running(0.01)
-    real = interim.look_at
+    real = interim.take_interim_look
 
     def while_another_looks(*args: Any, **options: Any) -> Any:
-        monkeypatch.setattr(interim, "look_at", real)
+        monkeypatch.setattr(interim, "take_interim_look", real)
         assert interim.look(cast.stage_of(stage.study), now=after(40)) is not None
         return real(*args, **options)
 
-    monkeypatch.setattr(interim, "look_at", while_another_looks)
+    monkeypatch.setattr(interim, "take_interim_look", while_another_looks)
     assert interim.look(stage, now=after(40)) is None
     assert stage.looks.count() == 1
 

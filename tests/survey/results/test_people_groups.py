@@ -21,7 +21,7 @@ from survey.exceptions import HunchError
 from survey.models import Assignment, FormAnswer, Sitting, Study
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.estimates import stored_estimates, study_estimates
-from survey.services.results.estimates.people_groups import LEAST_PEOPLE, NO_ANSWER, groups_of, people_questions
+from survey.services.results.estimates.people_groups import MIN_PEOPLE, NO_ANSWER, groups_of, people_questions
 from survey.study_file import FieldConfig
 from tests import cast
 from tests.kept import kept
@@ -145,7 +145,7 @@ def test_the_others_must_be_enough_too(study: Study) -> None:
     assert division.people == (39, 4, 5)
     assert division.labels == ("never", "daily", NO_ANSWER)
     assert division.note.endswith("Nobody whose answers count said: weekly.")
-    assert all(count < LEAST_PEOPLE for count in (48 - 39, 4, 5))
+    assert all(count < MIN_PEOPLE for count in (48 - 39, 4, 5))
     assert division.rest == () and division.figures[0] and division.figures[1:] == ((), ())
 
 

@@ -59,7 +59,7 @@ def frozen_and_open_stage() -> Study:
 @pytest.fixture
 def by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every study had too many answers for a request."""
-    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_figures_with_somebody_who_withdrew_meanwhile_are_not_stored(
     study: Study, monkeypatch: pytest.MonkeyPatch, by_a_worker: bool
 ) -> None:
     if by_a_worker:
-        monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+        monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
         with pytest.raises(BeingComputed):
             shown_estimates(study)
     estimate = study_estimates.estimate
@@ -313,7 +313,7 @@ def test_an_unknown_division_is_refused_and_stores_nothing(study: Study) -> None
 
 @pytest.mark.thorough
 def test_a_study_has_a_limited_number_of_them(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_estimates, "MOST", 2)
+    monkeypatch.setattr(stored_estimates, "MAX_ROWS", 2)
     for by in (["outcome"], ["same_task"], ["target_task"]):
         shown_estimates(study, by=by)
     assert [row.asked["by"] for row in StoredEstimate.objects.order_by("pk")] == [["same_task"], ["target_task"]]

@@ -19,18 +19,18 @@ from survey.services.results.budget_files import (
 )
 from survey.study_file import Strict
 
-from .budget_report import MOST_POSITIONS, outlook, table_of
+from .budget_report import MAX_POSITIONS, outlook, table_of
 
 
 class SentenceShape(Strict):
-    sentences: int = Field(ge=4, le=MOST_POSITIONS)
+    sentences: int = Field(ge=4, le=MAX_POSITIONS)
     positions: int = Field(default=6, ge=1, le=100)
 
     @model_validator(mode="after")
     def can_be_simulated(self) -> "SentenceShape":
-        if self.sentences * self.positions > MOST_POSITIONS:
+        if self.sentences * self.positions > MAX_POSITIONS:
             raise ValueError(
-                f"sentences x positions: at most {integer(MOST_POSITIONS)} are simulated: give fewer sentences"
+                f"sentences x positions: at most {integer(MAX_POSITIONS)} are simulated: give fewer sentences"
             )
         return self
 

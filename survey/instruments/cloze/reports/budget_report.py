@@ -33,7 +33,7 @@ COLUMNS = (
     Column("studies", "number", "Simulated studies.", whole=True),
     Column("detectable", "number", "Smallest difference of PNC between two models found with 80 % power.", digits=3),
 )
-MOST_POSITIONS = 20_000  # of a simulated bank
+MAX_POSITIONS = 20_000  # of a simulated bank
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def plan_of(study: "Study") -> ClozePlan:
     stages = [stage for stage in config.stages if stage.teaches]
     answers = stages[0].responses_per_item
     drawn = tuple(stage.sittings * config.sitting.items // stage.responses_per_item for stage in stages)
-    sentences = min(len(questions), MOST_POSITIONS // each)
+    sentences = min(len(questions), MAX_POSITIONS // each)
     if min(drawn) < 4:
         raise HunchError(
             f"{study.slug}: a stage draws fewer than 4 positions; add sittings, or lower responses_per_item"

@@ -81,7 +81,7 @@ MODEL_WORDS = (
 )
 PEOPLE = "people"
 WORDS_SHOWN = 5
-FEWEST_IN_PART = 10  # positions; a part with fewer has no figure
+MIN_IN_PART = 10  # positions; a part with fewer has no figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ def work_out(
         (name, division, part, value)
         for division, labels in table.divisions.items()
         for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
-        if (value.answers or 0) >= FEWEST_IN_PART
+        if (value.answers or 0) >= MIN_IN_PART
     ]
     # What one model has not read tells nothing of the others: losses are compared where all of them have read.
     read = [~np.isnan(model.surprisal) for model in models]

@@ -26,7 +26,7 @@ from survey.study_file import Strict
 from ..analysis.outlook import one_study
 from ..analysis.simulation import GuessPlan
 
-MOST_TOKENS = 100_000  # of a simulated bank
+MAX_TOKENS = 100_000  # of a simulated bank
 COLUMNS = (
     Column("policy", "text", "How runs are drawn from stage 2 on."),
     Column("share", "share", "Guesses that are right, on average.", heading="right"),
@@ -72,10 +72,10 @@ class NextTokenBudgetConfig(BudgetFileConfig):
         own_names(self.policies)
         bank, study = self.bank, self.study
         runs = bank.passages * bank.runs
-        if runs * study.run > MOST_TOKENS:
+        if runs * study.run > MAX_TOKENS:
             raise ValueError(
                 f"bank: passages x runs x run is {integer(runs * study.run)} tokens, and at most "
-                f"{integer(MOST_TOKENS)} are simulated: give fewer passages"
+                f"{integer(MAX_TOKENS)} are simulated: give fewer passages"
             )
         if max(study.drawn) > runs:
             raise ValueError(

@@ -87,9 +87,9 @@ def report_result(
     if any(np.isinf(model.surprisal).any() for model in table.models):
         more.append("an infinite perplexity: the model gave some true token no chance at all")
     if together is None:
-        more.append(f"no position was guessed by {analysis.LEAST_OF_ENSEMBLE} people, so there is no ensemble")
+        more.append(f"no position was guessed by {analysis.MIN_OF_ENSEMBLE} people, so there is no ensemble")
     if not listed:
-        more.append(f"nobody has {analysis.LEAST_OF_PERSON} guesses, so there is no table by person")
+        more.append(f"nobody has {analysis.MIN_OF_PERSON} guesses, so there is no table by person")
     parts = _parts(table)
     first = Table("next_token", "Right guesses", FIGURES, _figures(table))
     by_part = Table(
@@ -107,7 +107,7 @@ def report_result(
         "By person",
         BY_PERSON,
         _people(table, listed),
-        note=f"People with {analysis.LEAST_OF_PERSON} guesses or more; models on the same positions.",
+        note=f"People with {analysis.MIN_OF_PERSON} guesses or more; models on the same positions.",
         verbatim=True,  # What single people did is for those who may read answers.
         views=[TableView(["person", "asked", "share"], across="who", cells="share_of_model")] if table.models else (),
     )

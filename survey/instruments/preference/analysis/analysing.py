@@ -318,7 +318,7 @@ def _judge_table(material: Material, name: str, judged: Judgements, categories: 
     by_category[EVERYTHING] = judging.figures(whole, judged)
     for category in categories if len(categories) > 1 else []:
         part = whole.where(whole.category == category)
-        if part.m >= judging.FEWEST_ITEMS:
+        if part.m >= judging.MIN_ITEMS:
             by_category[category] = judging.figures(part, judged.where(judged.category == category))
     if whole.says_nothing:
         return JudgeTable(name, by_category, (), ())
@@ -374,7 +374,7 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
     for name, judged in {PEOPLE: material.people, **material.judges}.items():
         there = np.isin(judged.key, np.fromiter(material.styles, dtype=np.int64))
         rows = judged.where(there & (judged.outcome != UNREADABLE))
-        if rows.n < judging.FEWEST_ITEMS:
+        if rows.n < judging.MIN_ITEMS:
             continue
         style = np.array([material.styles[key] for key in rows.key.tolist()])
         turn = np.array(

@@ -19,7 +19,7 @@ from survey.figures import Figure
 
 Floats = NDArray[np.float64]
 PlacesInRow = Literal["plain", "correlation"]
-LEAST_EFFECT = 0.5
+MIN_EFFECT = 0.5
 """The least design effect that is believed: chance makes it small where few people or prompts come twice."""
 FEWEST = 3
 """Clusters, of people or of prompts, below which no interval is given."""
@@ -84,7 +84,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
         return Figure(value)
     worth = bandit.effective_size(w)
     if alone > 1e-24:
-        worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
+        worth /= min(max(variance / alone, MIN_EFFECT), float(n))
         spread = float(np.average((value_of - value) ** 2, weights=w))
         worth *= min(max(value * (1 - value) / spread, 1.0), 4.0)
     degrees = (clusters - 1) * n / (n - clusters) if clusters < n else math.inf

@@ -17,7 +17,7 @@ from survey.instruments.self_paced_reading.analysis.simulation import ReadingPla
 from survey.services.results.budget_files import BudgetFile, BudgetFileConfig, PeopleConfig, cost_lines, each_study
 from survey.study_file import Strict
 
-MOST_TIMES = 2_000_000  # of one simulated study
+MAX_TIMES = 2_000_000  # of one simulated study
 EIGHTY = 0.841621  # this many standard errors beyond the interval's half, 80 % of the studies find it
 COLUMNS = (
     Column("policy", "text", "How many passages are read, by its name."),
@@ -87,9 +87,9 @@ class ReadingBudgetConfig(BudgetFileConfig):
                     "(study.items), "
                     f"and there are {policy.passages}: raise it, or lower study.items"
                 )
-        if (times := self.study.complete * self.study.items * self.bank.words) > MOST_TIMES:
+        if (times := self.study.complete * self.study.items * self.bank.words) > MAX_TIMES:
             raise ValueError(
-                f"study.sittings: {integer(times)} times a study; at most {integer(MOST_TIMES)} are simulated: give "
+                f"study.sittings: {integer(times)} times a study; at most {integer(MAX_TIMES)} are simulated: give "
                 "fewer people"
             )
         return self

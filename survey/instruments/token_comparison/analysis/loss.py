@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 RESAMPLES = 1000
-MOST_MISSING = 0.15  # how far the second half of the draws may move the figure, in halves of its 95 % interval
+MAX_MISSING = 0.15  # how far the second half of the draws may move the figure, in halves of its 95 % interval
 _NUMBERS_AT_ONCE = 2**20
 
 
@@ -360,4 +360,4 @@ def has_enough_draws(rise: float, interval: tuple[float, float]) -> bool:
     small part of the interval is allowed.
     """
     low, high = interval
-    return abs(rise) <= MOST_MISSING * (high - low) / 2
+    return abs(rise) <= MAX_MISSING * (high - low) / 2

@@ -24,7 +24,7 @@ from survey.study_file import Strict
 from ..analysis.outlook import one_study
 from ..analysis.simulation import TokenPlan, TokenWorld
 
-MOST_DRAWS = 100_000  # tokens that one simulated study draws
+MAX_DRAWS = 100_000  # tokens that one simulated study draws
 COLUMNS = (
     Column("plan", "text", "How contexts and draws are made."),
     Column("contexts", "number", "Contexts with a figure, on average.", digits=0),
@@ -80,10 +80,10 @@ class ComparisonBudgetConfig(BudgetFileConfig):
             )
         for plan in self.plans:
             drawn = self.bank.texts * plan.contexts_per_text * plan.draws
-            if drawn > MOST_DRAWS:
+            if drawn > MAX_DRAWS:
                 raise ValueError(
                     f"plans: {plan.name}: texts x contexts_per_text x draws is {integer(drawn)}, and at most "
-                    f"{integer(MOST_DRAWS)} are simulated: give fewer texts, contexts or draws"
+                    f"{integer(MAX_DRAWS)} are simulated: give fewer texts, contexts or draws"
                 )
             if self.asked > drawn:
                 raise ValueError(

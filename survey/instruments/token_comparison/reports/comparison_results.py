@@ -114,7 +114,7 @@ NO_CHECK = (
 )
 SHOWN = 40
 SOME_DRAWS = (1, 2, 5, 10, 20, 40, 80)
-FEWEST_OF_PERSON = 10  # answers; a person with fewer has no line
+MIN_OF_PERSON = 10  # answers; a person with fewer has no line
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +247,7 @@ def work_out(material: StudyComparisons, *, rng: np.random.Generator) -> Figures
     persons = []
     for name, (of_person, person_answers, models) in (material.persons or {}).items():
         loss = estimate(of_person, person_answers, ddof=ddof)
-        if loss is not None and len(person_answers) >= FEWEST_OF_PERSON:
+        if loss is not None and len(person_answers) >= MIN_OF_PERSON:
             own_checks = [
                 check(of_person, person_answers, model, ratios=material.ratios, ddof=ddof, without_rounding=False)
                 for model in models

@@ -22,7 +22,7 @@ from survey.services.base.seeds import generator
 from .comparison_results import StudyComparisons, report_result, work_out
 
 SEED = 0
-MOST = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 
 
 Percent = Annotated[
@@ -34,13 +34,13 @@ Percent = Annotated[
     ),
 ]
 Multiplicity = Annotated[
-    float, cells.number("{} is no whole number from 1", lambda value: 0 < value <= MOST and value == int(value))
+    float, cells.number("{} is no whole number from 1", lambda value: 0 < value <= MAX_COUNT and value == int(value))
 ]
 LogProbability = Annotated[
     float,
     cells.number("{} is no natural logarithm of a probability: give a number up to 0", lambda value: value <= 0),
 ]
-Weight = Annotated[float, cells.number("{} is no number above 0", lambda value: 0 < value < MOST, empty=1.0)]
+Weight = Annotated[float, cells.number("{} is no number above 0", lambda value: 0 < value < MAX_COUNT, empty=1.0)]
 
 
 @declared

@@ -97,5 +97,5 @@ def _item_variance(
             weight=weights if part.is_unequal else None,
         )
     except DesignError:
-        return None, f"fewer than {bandit.FEWEST_ITEMS} items of a stratum were answered by two people"
+        return None, f"fewer than {bandit.MIN_ITEMS} items of a stratum were answered by two people"
     return variance, ""

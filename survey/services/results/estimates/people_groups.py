@@ -14,7 +14,7 @@ import numpy as np
 from survey.models import FormAnswer, Study
 from survey.study_file import NOT_SAID, FieldConfig
 
-LEAST_PEOPLE = 10  # of a group, and of all the others together; with fewer there are no figures
+MIN_PEOPLE = 10  # of a group, and of all the others together; with fewer there are no figures
 NO_ANSWER = "no answer"
 KINDS = ("choice", "likert", "number")
 QUARTERS = (0.25, 0.5, 0.75)
@@ -125,4 +125,4 @@ def _cut(numbers: Mapping[int, int], firsts: Sequence[int]) -> tuple[dict[int, s
 def too_few(people: int) -> str:
     """The sentence in place of the figures of a group of so few people."""
     who = "1 person" if people == 1 else f"{people} people"
-    return f"{who}: figures need at least {LEAST_PEOPLE}, so that nobody's own answers show."
+    return f"{who}: figures need at least {MIN_PEOPLE}, so that nobody's own answers show."

@@ -31,9 +31,9 @@ from .study_estimates import StudyEstimates
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 2000  # answers that a request estimates itself, in a third of a second
+MAX_ANSWERS_IN_REQUEST = 2000  # answers that a request estimates itself, in a third of a second
 RESTS = 20  # times as long as it took: while a stage is open, a worker spends at most 5 % of its time on a page
-MOST = 20  # rows of a study; the oldest ones go
+MAX_ROWS = 20  # rows of a study; the oldest ones go
 
 
 class BeingComputed(StateRefused):
@@ -124,7 +124,7 @@ def shown_estimates(study: Study, *, by: Sequence[str] = (), condition: Sequence
     row = StoredEstimate.objects.filter(study=study, asked_sha256=digest(asked)).first() or _new_row(study, asked)
     if row.basis_sha256 == basis.sha256:
         return _shown(row, is_current=True)
-    if basis.answers <= AT_ONCE:
+    if basis.answers <= MAX_ANSWERS_IN_REQUEST:
         if not _store(row, study, basis):
             raise _being_computed(study)
         return _shown(row, is_current=True)
@@ -165,7 +165,7 @@ def _shown(row: StoredEstimate, *, is_current: bool) -> ShownEstimates:
 
 def _new_row(study: Study, asked: dict[str, list[str]]) -> StoredEstimate:
     rows = StoredEstimate.objects.filter(study=study)
-    newest = rows.order_by("-pk").values_list("pk", flat=True)[: MOST - 1]
+    newest = rows.order_by("-pk").values_list("pk", flat=True)[: MAX_ROWS - 1]
     rows.exclude(pk__in=list(newest)).delete()
     return rows.get_or_create(asked_sha256=digest(asked), defaults={"study": study, "asked": asked, "state": "done"})[0]
 

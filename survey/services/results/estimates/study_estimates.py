@@ -42,7 +42,7 @@ from . import item_noise
 from . import study_figures as analysis
 from .dropout import Leaving
 from .people_groups import (
-    LEAST_PEOPLE,
+    MIN_PEOPLE,
     NO_ANSWER,
     PeopleGroups,
     groups_of,
@@ -72,7 +72,7 @@ ASSUMPTIONS = (
     "Weights over the stages come from the plans alone, with an assumed correlation of 0.2 between a person's answers.",
 )
 # With fewer labelled items a share says nothing.
-LEAST_LABELLED = 2
+MIN_LABELLED = 2
 OTHERS = "\x00others"  # All levels but one; no level is called so.
 
 
@@ -140,7 +140,7 @@ class MajorityLine:
     """The majority labels of a frozen test stage, in one stratum or, with an empty name, in all of them.
 
     `share` is that of label 1 among the labelled items, `low` and `high` its 95 % interval over such draws of items;
-    None where fewer than `LEAST_LABELLED` items have a label.
+    None where fewer than `MIN_LABELLED` items have a label.
     """
 
     stage: int
@@ -615,7 +615,7 @@ def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> S
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class InterimLook:
     """What a look at a stage finds: the estimate, or the reason why there is none."""
 
     estimate: Estimate | None
@@ -623,7 +623,7 @@ class Seen:
     answers: int
 
 
-def look_at(stage: Stage, *, factor: str = "", until: datetime) -> Seen:
+def take_interim_look(stage: Stage, *, factor: str = "", until: datetime) -> InterimLook:
     """The first figure from a stage's sampled slots alone, by the answers that count and were complete before `until`.
 
     Args:
@@ -635,9 +635,9 @@ def look_at(stage: Stage, *, factor: str = "", until: datetime) -> Seen:
     thresholds = tuple(instruments.estimates_of(instrument).default_thresholds())
     read = _read(replace(rows, answers=answers), Slot.Role.SAMPLED, instrument, thresholds)
     if read is None:
-        return Seen(None, "no answers", 0)
+        return InterimLook(None, "no answers", 0)
     estimate, reason = _first_figure(read, factor)
-    return Seen(estimate, reason, len(read.answers))
+    return InterimLook(estimate, reason, len(read.answers))
 
 
 def _first_figure(read: _Read, factor: str) -> tuple[Estimate | None, str]:
@@ -733,9 +733,9 @@ def _majority_lines(stage: Stage) -> Iterator[MajorityLine]:
             notes.append("a mixture of the ends of the scores, no share of all items")
         if len(labels) < len(inside):
             notes.append(f"{len(inside) - len(labels)} items with a tie are left out")
-        if 0 < len(labels) < LEAST_LABELLED:
-            notes.append(f"fewer than {LEAST_LABELLED} labelled items: no share")
-        found_share = _share_of(labels) if len(labels) >= LEAST_LABELLED else None
+        if 0 < len(labels) < MIN_LABELLED:
+            notes.append(f"fewer than {MIN_LABELLED} labelled items: no share")
+        found_share = _share_of(labels) if len(labels) >= MIN_LABELLED else None
         yield MajorityLine(
             stage=stage.index,
             stratum=name,
@@ -836,9 +836,9 @@ def _read(
 def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
     """The questions of each answer's item (n, 2), -1 for none; None unless every item is about one or two."""
     keys = instrument.question_keys_of([answer.slot.item for answer in answers])
-    if not all(1 <= len(own) <= bandit.MOST_SUBJECTS for own in keys):
+    if not all(1 <= len(own) <= bandit.MAX_SUBJECTS for own in keys):
         return None
-    return np.array([(*own, *(-1,) * (bandit.MOST_SUBJECTS - len(own))) for own in keys], dtype=np.int64)
+    return np.array([(*own, *(-1,) * (bandit.MAX_SUBJECTS - len(own))) for own in keys], dtype=np.int64)
 
 
 def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Mapping[str, str]) -> Unanswered:
@@ -1066,7 +1066,7 @@ def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = No
     with_rest = {
         label
         for label in shown_labels
-        if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= LEAST_PEOPLE)
+        if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= MIN_PEOPLE)
     }
     others = {label: [_under(reading, name, OTHERS, against=label) for reading in read] for label in with_rest}
     return DivisionFigures(
@@ -1133,7 +1133,7 @@ def _people_in(
         )
         for label in labels
     )
-    return people, tuple("" if count >= LEAST_PEOPLE else too_few(count) for count in people)
+    return people, tuple("" if count >= MIN_PEOPLE else too_few(count) for count in people)
 
 
 def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
-from bandit.estimate import FEWEST_OF_A_MEAN
-from bandit.estimators import FEWEST_EFFECTIVE
+from bandit.estimate import MIN_OF_A_MEAN
+from bandit.estimators import MIN_EFFECTIVE
 from survey.figures.words import number
 
 NOTHING = "nothing to divide by"
@@ -143,7 +143,7 @@ class StagePart:
             return False
         if self.item is not None and np.unique(self.item).size < 2:
             return False
-        return bool(1 / np.dot(self.answer_weights, self.answer_weights) >= FEWEST_EFFECTIVE)
+        return bool(1 / np.dot(self.answer_weights, self.answer_weights) >= MIN_EFFECTIVE)
 
     @cached_property
     def answer_weights(self) -> NDArray[np.float64]:
@@ -607,7 +607,7 @@ def for_a_part(
     """A mean in points inside a part of the items or people, where a few large answers may decide: `for_far_answers`,
     unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
     """
-    if figure.combined is None or figure.combined.effective_sample_size < FEWEST_OF_A_MEAN:
+    if figure.combined is None or figure.combined.effective_sample_size < MIN_OF_A_MEAN:
         return figure
     return for_far_answers(figure, parts, values, masks, per)
 
@@ -838,7 +838,7 @@ def _pooled(stages: Sequence[StageAnswers], weights: Sequence[float], share: boo
         pooled = bandit.pooled_difference(stages=weighted_stages, plan_weights=used)
     else:
         pooled = bandit.pooled_mean(stages=weighted_stages, plan_weights=used, share=share)
-    return pooled if pooled.effective_sample_size >= FEWEST_EFFECTIVE and pooled.n_clusters > 1 else None
+    return pooled if pooled.effective_sample_size >= MIN_EFFECTIVE and pooled.n_clusters > 1 else None
 
 
 def naive(
@@ -978,7 +978,7 @@ def _known(estimate: Estimate) -> tuple[Estimate | None, str]:
     """The estimate, or why its error is unknown."""
     if math.isnan(estimate.standard_error):
         return None, "one respondent only" if estimate.n_clusters < 2 else "one item only"
-    return (estimate, "") if estimate.effective_sample_size >= FEWEST_EFFECTIVE else (None, ONE_DECIDES)
+    return (estimate, "") if estimate.effective_sample_size >= MIN_EFFECTIVE else (None, ONE_DECIDES)
 
 
 def _is_nothing(per: NDArray[np.float64] | None, inside: NDArray[np.bool_] | None) -> bool:

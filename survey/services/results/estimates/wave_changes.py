@@ -63,7 +63,7 @@ class WaveChange:
         return f"{waves}, {self.under}" if self.under else waves
 
 
-def about_those_who_stayed_away(people: int, not_back: int, under: str = "") -> str:
+def attrition_sentence(people: int, not_back: int, under: str = "") -> str:
     """What everybody who reads a change must know."""
     if under:
         return (
@@ -105,7 +105,7 @@ def changes_between_waves(
                     changes += at[level].rows({**(under or {}), factor: level}, said=f"{factor}={level}")
                 if len(levels) == 2:
                     low, high = sorted(levels)
-                    changes += at[low].less_than(at[high], f"{factor}: {high} - {low}")
+                    changes += at[low].difference_of_changes(at[high], f"{factor}: {high} - {low}")
     return tuple(changes)
 
 
@@ -152,12 +152,12 @@ class _Waves:
 
         def change(occasions: bandit.Occasions) -> tuple[Estimate | None, set[int], set[int], str]:
             both = _in_both(occasions)
-            about = about_those_who_stayed_away(len(both), len(finished - both), said)
+            about = attrition_sentence(len(both), len(finished - both), said)
             return bandit.paired_change(**vars(occasions)), both, finished, about
 
         return self._rows(change, said)
 
-    def less_than(self, other: "_Waves", said: str) -> Iterator[WaveChange]:
+    def difference_of_changes(self, other: "_Waves", said: str) -> Iterator[WaveChange]:
         """How much more the change is in `other`."""
         places = iter(range(len(self.here[0].measures)))
 

@@ -16,7 +16,7 @@ from survey.services.base.hashing import digest
 from .stage_rows import levels_in
 from .study_figures import StagePart
 
-MOST_KNOWN = 2
+MAX_KNOWN = 2
 _KNOWN: dict[str, Mapping[int, float]] = {}
 _LOCK = threading.Lock()
 ANSWER = ("pk", "slot__stage", "slot__role", "slot__stratum", "sitting__respondent", "slot__inclusion_probability")
@@ -40,7 +40,7 @@ def known_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Stag
     if weights is None:
         weights = answer_weights(study, levels, stages)
         with _LOCK:
-            while len(_KNOWN) >= MOST_KNOWN:
+            while len(_KNOWN) >= MAX_KNOWN:
                 del _KNOWN[next(iter(_KNOWN))]
             _KNOWN[asked] = weights
     return weights

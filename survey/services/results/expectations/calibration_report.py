@@ -14,8 +14,8 @@ from .common import ARGUMENTS, asked_of, figure_column, in_words
 from .errors import UNDEFINED
 from .load import read
 
-MOST_LINES = 6
-MOST_SERIES = 3
+MAX_LINES = 6
+MAX_SERIES = 3
 COLUMNS = (
     Column("event", "text", "What was forecast."),
     Column("forecaster", "text", "Who gave the chances. the other people: the others’ answers to the same item."),
@@ -124,7 +124,7 @@ def _table(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
 def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
     lines = [(event, calibration) for event, several in by_event.items() for calibration in several if calibration.bins]
     shown_lines = [(event, calibration) for event, calibration in lines if calibration.about in ("", ALL)] or lines[
-        :MOST_LINES
+        :MAX_LINES
     ]
     return Table(
         "reliability",
@@ -178,7 +178,7 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
                     [(part.chance, part.happened.number) for part in calibration.bins],
                     [part.happened.interval or (math.nan, math.nan) for part in calibration.bins],
                 )
-                for calibration in binned[: MOST_LINES - 1]
+                for calibration in binned[: MAX_LINES - 1]
             ),
         ]
         pictures.append(
@@ -203,7 +203,7 @@ def _bits_rows(lines: list[ForecasterCalibration]) -> tuple[list[str], list[Fore
     side."""
     if not all(line.about for line in lines):
         return ["bits"], [ForestRow(_name(line), (line.bits,)) for line in lines]
-    forecasters = list(dict.fromkeys(line.forecaster for line in lines))[:MOST_SERIES]
+    forecasters = list(dict.fromkeys(line.forecaster for line in lines))[:MAX_SERIES]
     bits = {(line.about, line.forecaster): line.bits for line in lines}
     abouts = list(dict.fromkeys(line.about for line in lines))
     return forecasters, [ForestRow(name, [bits.get((name, who), UNDEFINED) for who in forecasters]) for name in abouts]

@@ -21,7 +21,7 @@ from .agreeing import ItemMeans, ReaderRows, item_means, rows_of
 from .errors import UNDEFINED, Floats, interval
 
 FEWEST = 3  # items, to draw them towards something
-FEWEST_OF_PART = 10  # items, and people, of a part, below which its gap has no interval
+MIN_OF_PART = 10  # items, and people, of a part, below which its gap has no interval
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _part(division: str, part: str, chosen: np.ndarray, rows: ReaderRows, means:
     added = (share[rows.item] * (own * (gap[rows.item] - value) + means.mean_change))[inside]
     degrees = bandit.clustered_freedom((share[rows.item] * own)[inside], rows.person[inside], rows.item[inside])
     variance = math.nan
-    if min(chosen.sum(), len(np.unique(rows.person[inside]))) >= FEWEST_OF_PART:
+    if min(chosen.sum(), len(np.unique(rows.person[inside]))) >= MIN_OF_PART:
         variance = bandit.clustered_variance(added, rows.person[inside], rows.item[inside])
     return PartGap(
         division=division,

@@ -12,10 +12,10 @@ from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Item, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.conditions import has_levels, read_condition, relations_of
-from survey.services.answers.counting import AT_ONCE, counting
+from survey.services.answers.counting import BATCH_SIZE, counting
 from survey.services.results.estimates.weights import answer_weights
 
-FEWEST_NAMED = 5
+MIN_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
     stages: list[Stage] = list(study.main_stages())
     rows = counting(stages).select_related("sitting", "slot__item").prefetch_related(*relations_of(study))
     rows = rows.order_by("slot__stage__index", "slot__number")
-    answers = [row for row in rows.iterator(AT_ONCE) if row.pk in weight_of and has_levels(row, levels)]
+    answers = [row for row in rows.iterator(BATCH_SIZE) if row.pk in weight_of and has_levels(row, levels)]
     if not answers:
         under = " under this condition" if condition else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet in a stage that stands for all items")
@@ -134,8 +134,8 @@ def learnt(expectations: Expectations, asked: Asked) -> Iterator[str]:
                 "may have learnt them, and then says less about new ones"
             )
     if unknown:
-        names = ", ".join(reader.name for reader in unknown[:FEWEST_NAMED])
-        more = f" and {len(unknown) - FEWEST_NAMED} others" if len(unknown) > FEWEST_NAMED else ""
+        names = ", ".join(reader.name for reader in unknown[:MIN_NAMED])
+        more = f" and {len(unknown) - MIN_NAMED} others" if len(unknown) > MIN_NAMED else ""
         since = "" if written is None else f"; the texts existed on {written.isoformat()}"
         yield (
             f"it is not known whether the texts are older than {names}{more}: a model may have learnt them{since}. "

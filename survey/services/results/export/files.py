@@ -20,7 +20,7 @@ from survey.services.results.export.contents import extra_files
 from survey.services.results.export.formats import CSV, WRITERS
 
 ANSWERS, CODEBOOK = "answers.csv", "codebook.csv"
-AT_ONCE = 1000  # rows
+BATCH_SIZE = 1000  # rows
 
 
 def answers_table(
@@ -62,7 +62,7 @@ def write_table(file: ExtraFile, formats: Mapping[str, Path]) -> Iterator[int]:
         for writer in writers:
             ended.callback(writer.close)
         rest = iter(file.rows)
-        while rows := list(islice(rest, AT_ONCE)):
+        while rows := list(islice(rest, BATCH_SIZE)):
             for writer in writers:
                 writer.write(rows)
             yield len(rows)

@@ -25,7 +25,7 @@ from survey.instruments.belief_update.reports.alignment.domination import (
 )
 from survey.instruments.belief_update.reports.alignment.domination_report import deployed_table, pairs_table
 from survey.instruments.belief_update.reports.alignment.files import match, read_answers, read_questions, read_sample
-from survey.instruments.belief_update.reports.alignment.report import LARGEST_ALPHA, MOST_SAMPLES, AlignmentReport
+from survey.instruments.belief_update.reports.alignment.report import LARGEST_ALPHA, MAX_SAMPLES, AlignmentReport
 from survey.instruments.belief_update.reports.alignment.scores import (
     PAPER_ALPHAS,
     PAPER_AVERAGES,
@@ -117,7 +117,7 @@ class Command(ReportCommand):
                 source,
                 alphas=alphas_of(arguments.get("alpha", ())),
                 beliefs={name: value for name, value in beliefs.items() if value is not None},
-                samples=arguments.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                samples=arguments.whole("samples", lowest=100, highest=MAX_SAMPLES),
                 threshold=arguments.number("threshold", lowest=0, highest=0.999),
                 seed=seed or 0,
             )

@@ -30,7 +30,7 @@ from ..rows import belief_update_of
 from .aligning import scored_pool
 
 NAME = "both_outcomes"
-PAIRS, MOST_PAIRS = 10_000, 100_000  # The paper has 10,000.
+PAIRS, MAX_PAIRS = 10_000, 100_000  # The paper has 10,000.
 
 
 def score_both_outcomes(
@@ -91,8 +91,8 @@ def _make(work: Work) -> Mapping[str, Any]:
 
 def _check(study: Study, arguments: ReportArguments) -> None:
     text = arguments.one("pairs")
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_PAIRS):
-        raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MOST_PAIRS)}"]})
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_PAIRS):
+        raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MAX_PAIRS)}"]})
 
 
 KIND = JobKind(

@@ -15,7 +15,7 @@ from survey.services.results.unreadable_replies import Unreadable, notes_on_unre
 
 from . import aligning
 from .domination import DeploymentGap, Domination
-from .report import MOST_SAMPLES
+from .report import MAX_SAMPLES
 
 DIGITS = 9  # Of what is exported; the last ones of a resampled figure depend on the machine.
 DOMINATION = (
@@ -90,7 +90,7 @@ class DominationReport(Report):
     def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         allowed = arguments.number("exceptions", lowest=0, highest=1)
         threshold = arguments.number("threshold", lowest=0, highest=0.999)
-        samples = arguments.whole("samples", lowest=100, highest=MOST_SAMPLES)
+        samples = arguments.whole("samples", lowest=100, highest=MAX_SAMPLES)
         pairs = aligning.dominations_of(study)
         if not pairs:
             raise StateRefused(

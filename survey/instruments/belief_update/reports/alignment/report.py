@@ -16,7 +16,7 @@ from .beliefs import BeliefComparison
 from .scores import PAPER_ALPHAS
 from .tables import accuracy_picture, differences_table, scores_table
 
-MOST_SAMPLES = 100_000
+MAX_SAMPLES = 100_000
 LARGEST_ALPHA = 1e9
 LONGEST = 160  # characters of a question in a list
 BELIEFS = (
@@ -107,7 +107,7 @@ class AlignmentReport(Report):
                 study,
                 alphas=alphas,
                 threshold=arguments.number("threshold", lowest=0, highest=1),
-                samples=arguments.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                samples=arguments.whole("samples", lowest=100, highest=MAX_SAMPLES),
                 condition=condition,
             )
         except ValueError as exc:

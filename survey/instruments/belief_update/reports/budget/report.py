@@ -31,7 +31,7 @@ from .simulation import Policy
 from .tables import report_result
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
-MOST_STUDIES = 100
+MAX_STUDIES = 100
 # If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
 # Epsilons and trade-offs that are simulated beside the study's own designs, the most telling ones first.
@@ -79,7 +79,7 @@ class BudgetReport(Report):
         plan = BudgetConfig(
             title=study.title,
             seed=study.seed,
-            studies=arguments.whole("studies", lowest=2, highest=MOST_STUDIES),
+            studies=arguments.whole("studies", lowest=2, highest=MAX_STUDIES),
             bank=BankShape(name=f"{study.bank.name}@{study.bank.version}"),
             truth=TruthShape(
                 changes_incorrect=arguments.number("changes_incorrect", lowest=0.01, highest=0.99),
@@ -99,7 +99,7 @@ class BudgetReport(Report):
                 reward=reward,
                 platform_fee=arguments.number("fee", lowest=0, highest=5),
             ),
-            frontier_studies=min(FRONTIER_STUDIES, arguments.whole("studies", lowest=2, highest=MOST_STUDIES)),
+            frontier_studies=min(FRONTIER_STUDIES, arguments.whole("studies", lowest=2, highest=MAX_STUDIES)),
             frontier=list(FRONTIER[: arguments.whole("frontier", lowest=0, highest=len(FRONTIER))]),
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )

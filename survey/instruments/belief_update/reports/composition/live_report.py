@@ -11,7 +11,7 @@ from survey.figures.words import counted, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
-from ...analysis.composition import FEWEST_ITEMS
+from ...analysis.composition import MIN_ITEMS
 from ...export_steps import order_is_hidden
 from ...labels import Beliefs, beliefs_from
 from ...models import Belief
@@ -77,7 +77,7 @@ class StepsLiveReport(Report):
                 f"{counted(len(rows), 'answer')} of {counted(people, 'person', 'people')} to "
                 f"{counted(len(items), 'item')} so far.",
                 f"In {counted(ready, 'item')} each evidence question came first for {FIRST} people or more. The report "
-                f"composition is about these items and needs {FEWEST_ITEMS} of them.",
+                f"composition is about these items and needs {MIN_ITEMS} of them.",
                 f"{percent(ends[0])} of all stated beliefs are 0, and {percent(ends[1])} are 100.",
             ],
             tables=tables,

@@ -18,7 +18,7 @@ from . import codes as reason_codes
 from . import written as reasons
 from .written import CHANGES, OUTCOMES, Reason
 
-MOST = 1_000_000
+MAX_SAMPLE = 1_000_000
 COUNTS = (
     Column("outcome", "text", "How the evidence was answered: correct or incorrect."),
     Column("change", "text", "raised, lowered or kept: where the belief went, by the study's threshold."),
@@ -79,7 +79,7 @@ class ReasonsReport(Report):
         for name, known in (("outcome", OUTCOMES), ("change", CHANGES)):
             if arguments.one(name) and arguments.one(name) not in known:
                 raise HunchError(f"{name}: {arguments.one(name)!r} is none of {', '.join(known)}")
-        size = arguments.whole("sample", lowest=1, highest=MOST) if arguments.one("sample") else MOST
+        size = arguments.whole("sample", lowest=1, highest=MAX_SAMPLE) if arguments.one("sample") else MAX_SAMPLE
         seed = arguments.whole("seed", lowest=0, highest=2**32 - 1)
         asked = reasons.reasons_of(study, condition=arguments["condition"])
         words = arguments.one("search").casefold()
