@@ -92,7 +92,7 @@ from bandit.simulation import (
     crowd_answers,
 )
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
-from bandit.tails import for_far_answers
+from bandit.tails import widen_for_far_answers
 
 __all__ = [
     "MAX_STEPS",
@@ -189,7 +189,7 @@ __all__ = [
     "fisher_f_upper_tail",
     "fit_bradley_terry",
     "fit_logistic",
-    "for_far_answers",
+    "widen_for_far_answers",
     "fragile_bradley_terry",
     "fragile_means",
     "fragile_sums",

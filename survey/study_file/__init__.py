@@ -28,7 +28,7 @@ from .closing import IDS, SIGNATURE, CompletionSignatureConfig, FormatConfig, fi
 from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
-from .messages import in_our_words, near, unknown_key, with_hint
+from .messages import message_of, near, unknown_key, with_hint
 from .older import problem_lines, read_stored
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
 from .parsing import RepairedConfig, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
@@ -120,7 +120,7 @@ __all__ = [
     "design_defaults",
     "dotted",
     "filled",
-    "in_our_words",
+    "message_of",
     "missing_texts",
     "near",
     "parse",

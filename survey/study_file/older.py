@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from .base import dotted, words_of
 from .constructing import as_far_as_possible
-from .messages import in_our_words
+from .messages import message_of
 from .study import StudyConfig, languages_of
 
 MAX_SHOWN = 20
@@ -33,5 +33,5 @@ def problem_lines(error: ValidationError) -> list[str]:
 
 
 def _line(error: Mapping[str, Any]) -> str:
-    known = "this version knows no such key" if error["type"] == "extra_forbidden" else in_our_words(error)
+    known = "this version knows no such key" if error["type"] == "extra_forbidden" else message_of(error)
     return f"{dotted(tuple(error['loc'])) or 'file'}: {known or error['msg'].removeprefix('Value error, ')}"

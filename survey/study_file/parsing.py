@@ -16,7 +16,7 @@ from survey.letters import control_character
 from . import bounds
 from .base import FieldPath, Words, WrongKey, WrongKeys, dotted
 from .constructing import models_in
-from .messages import in_our_words, toml_words, unknown_key
+from .messages import message_of, toml_words, unknown_key
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
 
@@ -138,7 +138,7 @@ def _problems(error: Mapping[str, Any], lines: Mapping[FieldPath, int]) -> Itera
     elif error["type"] == "missing":
         yield _at(location, "is missing: add it", lines)
     else:
-        message = in_our_words(error) or error["msg"].removeprefix("Value error, ")
+        message = message_of(error) or error["msg"].removeprefix("Value error, ")
         if "input" in error and not isinstance(error["input"], dict | list | BaseModel):
             message = f"{message} (it is {_quoted(error['input'])})"
         yield _at(location, message, lines)

@@ -279,7 +279,7 @@ def _figure(
         bounds=study_figures.bounds_of(figure, parts, values, odds_ratio=odds_ratio, **common),
         worst_case=study_figures.bounds_of(figure, parts, values, odds_ratio=np.inf, **common),
     )
-    return study_figures.for_heavy_people(figure, parts, values, masks, [None] * len(parts))
+    return study_figures.widen_for_heavy_people(figure, parts, values, masks, [None] * len(parts))
 
 
 def three_ways(figure: StudyFigure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:

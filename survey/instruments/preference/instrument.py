@@ -148,11 +148,11 @@ class Preference(ListedInstrument):
             ids = ", ".join(
                 f"{reply.question.external_id} by {reply.language_model}" for reply in longer[:MAX_IDS_IN_MESSAGE]
             )
+            more = ", ..." if count > MAX_IDS_IN_MESSAGE else ""
             yield (
                 ("instrument", "options", "max_reply_characters"),
-                f"{count} replies have more than {integer(most)} characters ({ids}{', ...' if count > MAX_IDS_IN_MESSAGE else ''}): "
-                "raise "
-                'it, or set long_replies = "cut"',
+                f"{count} replies have more than {integer(most)} characters ({ids}{more}): raise it, or set "
+                'long_replies = "cut"',
             )
 
     def _shown(self) -> "QuerySet[ModelAnswer]":
@@ -189,8 +189,8 @@ class Preference(ListedInstrument):
             more = f" and {len(ids) - MAX_IDS_IN_MESSAGE} more" if len(ids) > MAX_IDS_IN_MESSAGE else ""
             yield (
                 MODELS,
-                f"{len(ids)} replies of {model} name it ({', '.join(ids[:MAX_IDS_IN_MESSAGE])}{more}): people could tell who wrote "
-                "them",
+                f"{len(ids)} replies of {model} name it ({', '.join(ids[:MAX_IDS_IN_MESSAGE])}{more}): people could "
+                "tell who wrote them",
             )
 
     def _empty(self) -> dict[str, int]:

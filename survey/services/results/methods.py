@@ -270,10 +270,10 @@ def _conditions(study: Study) -> list[list[Any]]:
 
 def paragraphs(methods: StudyMethods) -> list[list[str]]:
     """Sampling, people, estimates: sentences made of the tables alone."""
-    return [[*_about_sampling(methods)], [*_about_people(methods)], [*_about_estimates(methods)]]
+    return [[*_sampling_sentences(methods)], [*_people_sentences(methods)], [*_estimates_sentences(methods)]]
 
 
-def _about_sampling(methods: StudyMethods) -> Iterator[str]:
+def _sampling_sentences(methods: StudyMethods) -> Iterator[str]:
     for row in methods.records("sampling"):
         kind = "pilot" if row["pilot"] else "stage"
         if not row["sampled"]:
@@ -295,7 +295,7 @@ def _about_sampling(methods: StudyMethods) -> Iterator[str]:
         yield f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}."
 
 
-def _about_people(methods: StudyMethods) -> Iterator[str]:
+def _people_sentences(methods: StudyMethods) -> Iterator[str]:
     if not methods.people("arrived"):
         yield "Nobody has taken part yet."
         return
@@ -330,7 +330,7 @@ def _quota_words(quota: QuotaConfig) -> str:
     )
 
 
-def _about_estimates(methods: StudyMethods) -> Iterator[str]:
+def _estimates_sentences(methods: StudyMethods) -> Iterator[str]:
     if methods.estimates is None:
         yield f"There are no estimates yet: {methods.why}."
         return
@@ -339,12 +339,12 @@ def _about_estimates(methods: StudyMethods) -> Iterator[str]:
         figure = row["value"]
         people = _people(figure.people)
         yield f"{row['title'].capitalize()}: {_value(figure)}, from {figure.answers} answers of {people}."
-        if known := "; ".join(_beside(others)):
+        if known := "; ".join(_interval_sentences(others)):
             yield f"Next to it: {known}."
     yield from methods.estimates.assumptions
 
 
-def _beside(row: dict[str, Any]) -> Iterator[str]:
+def _interval_sentences(row: dict[str, Any]) -> Iterator[str]:
     """The same figure under other assumptions, as far as there are any."""
     if row["superpopulation"].interval:
         yield f"{row['superpopulation']} for a population of such questions"

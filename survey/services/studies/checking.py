@@ -175,12 +175,12 @@ def check_study(
     study_check.codes = {outcome: getattr(config.panel.codes, outcome) for outcome in _outcomes(config)}
     study_check.pay, study_check.cost = _pay(config), _cost(config, fee)
     existing = instead_of or _stored(config.slug, reader)
-    study_check.findings += _of_the_file(study_check, text, source_name, config, existing, reader)
-    study_check.findings += _of_the_stages(study_check, config)
-    study_check.findings += _of_the_waves(config)
-    study_check.findings += _of_the_data(config)
-    study_check.findings += _of_the_money(study_check, config)
-    study_check.findings += _of_ethics(config)
+    study_check.findings += _check_file(study_check, text, source_name, config, existing, reader)
+    study_check.findings += _check_stages(study_check, config)
+    study_check.findings += _check_waves(config)
+    study_check.findings += _check_data(config)
+    study_check.findings += _check_pay(study_check, config)
+    study_check.findings += _check_ethics(config)
     study_check.findings += [CheckMessage("remark", note.field, note.message) for note in attention.remarks(config)]
     if (pools or sizes) and not study_check.has_problems and study_check.bank:
         made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
@@ -198,7 +198,7 @@ def _stored(slug: str, reader: Any) -> Study | None:
     return Study.objects.filter(slug=slug).first() if reader is None else None
 
 
-def _of_the_file(
+def _check_file(
     check: StudyCheck, text: str, source_name: str, config: StudyConfig, existing: Study | None, reader: Any
 ) -> Iterator[CheckMessage]:
     """What creating the study would refuse. A missing bank stops the study, but the file is still checked."""
@@ -219,7 +219,7 @@ def _of_the_file(
                 yield CheckMessage("problem", problem.field, problem.message, problem.line)
 
 
-def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
+def _check_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
     # Options that are refused say nothing about controls, and without its instrument a study has none.
     is_known = not any(
         finding.level == "problem" and finding.field.startswith("instrument") for finding in check.findings
@@ -265,8 +265,8 @@ def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMess
             )
         )
         for quota in config.quotas:
-            yield from _of_the_quota(quota, index, stage)
-        yield from _of_the_pool(index, check.stages[-1].test, config)
+            yield from _check_quota(quota, index, stage)
+        yield from _check_pool(index, check.stages[-1].test, config)
     for quota in config.quotas:
         if quota.otherwise != "admit" and (rest := unplaced_values(quota, config.blocks)):
             answers = "; ".join(f"{name}: {', '.join(values)}" for name, values in rest.items())
@@ -277,7 +277,7 @@ def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMess
         )
 
 
-def _of_the_quota(quota: QuotaConfig, index: int, stage: StageConfig) -> Iterator[CheckMessage]:
+def _check_quota(quota: QuotaConfig, index: int, stage: StageConfig) -> Iterator[CheckMessage]:
     """Places that add up to fewer people than the stage needs, or cells that nobody could enter."""
     places = quota.places(stage.sittings)
     total = sum(places.values())
@@ -313,7 +313,7 @@ def _test_facts(stage: StageConfig) -> TestFacts | None:
     )
 
 
-def _of_the_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Iterator[CheckMessage]:
+def _check_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Iterator[CheckMessage]:
     """A bank may have fewer items than a pool asks for; that is found where the bank is known."""
     pool = config.candidates
     if test is not None and pool.kind == "pool" and pool.size < test.candidates:
@@ -326,7 +326,7 @@ def _of_the_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Ite
         )
 
 
-def _of_the_waves(config: StudyConfig) -> Iterator[CheckMessage]:
+def _check_waves(config: StudyConfig) -> Iterator[CheckMessage]:
     """Whether everybody who finishes can come back in time, and whether there are places for them."""
     if not config.waves:
         return
@@ -366,12 +366,12 @@ def _main_places(config: StudyConfig, wave: int) -> int:
     return sum(stage.sittings for stage in config.stages if stage.wave == wave and not stage.pilot)
 
 
-def _of_the_data(config: StudyConfig) -> Iterator[CheckMessage]:
+def _check_data(config: StudyConfig) -> Iterator[CheckMessage]:
     if problem := retention_problem(config.data.retention_until, today=timezone.now().date()):
         yield CheckMessage("problem", problem.field, problem.message)
 
 
-def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
+def _check_pay(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
     panel, kind = config.panel, panels.find(config.panel.kind)
     if missing := kind.missing_setting(config):
         key = "signed_entry" if panel.signed_entry else "completion_signature"
@@ -394,7 +394,7 @@ def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessa
             f"{money(pay.an_hour, pay.currency)} an hour by the expected {pay.minutes} minutes; the panel's "
             f"minimum is {money(pay.minimum)}: make it {needed} or more, or the sitting shorter",
         )
-    yield from _of_screen_outs(config, kind)
+    yield from _check_screen_outs(config, kind)
     if kind.client is not None:
         if panel.spending_cap is None:
             yield CheckMessage(
@@ -447,7 +447,7 @@ def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessa
         yield CheckMessage("remark", "panel.places", f"{panel.places} a posting; some stages have more sittings")
 
 
-def _of_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[CheckMessage]:
+def _check_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[CheckMessage]:
     panel = config.panel
     least = kind.minimum_screen_out.get(panel.currency)
     if panel.screen_out_pay is None:
@@ -465,7 +465,7 @@ def _of_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[CheckMessage]:
         yield CheckMessage("problem", "panel.screen_out_pay", f"{panel.screen_out_pay}: the panel's minimum is {least}")
 
 
-def _of_ethics(config: StudyConfig) -> Iterator[CheckMessage]:
+def _check_ethics(config: StudyConfig) -> Iterator[CheckMessage]:
     """What ethics boards expect. They decide themselves, so nothing here stops a study."""
     kinds = {block.kind for block in config.blocks}
     if "debriefing" not in kinds:

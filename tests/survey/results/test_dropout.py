@@ -138,7 +138,7 @@ def test_the_weighted_figure_allows_for_people_who_weigh_much(left: Study, monke
     """A person who stayed where others left pulls the mean to themselves, so that its spread seems too small."""
     report = study_estimates.estimate(left, by=["outcome"])
     after = [report.figures[0].stayed, *(figures[0].stayed for figures in report.divisions[0].figures)]
-    monkeypatch.setattr(study_figures, "for_heavy_people", lambda figure, *_arrays: figure)
+    monkeypatch.setattr(study_figures, "widen_for_heavy_people", lambda figure, *_arrays: figure)
     report = study_estimates.estimate(left, by=["outcome"])
     before = [report.figures[0].stayed, *(figures[0].stayed for figures in report.divisions[0].figures)]
     for estimate, other in zip(before, after, strict=True):
@@ -268,7 +268,7 @@ def test_who_still_goes_on_has_not_left() -> None:
     report = study_estimates.estimate(study)
     assert report.leaving is not None and (report.leaving.lines[0].left, report.leaving.lines[0].unanswered) == (0, 0)
     assert report.figures[0].bounds is None
-    assert [*sensitivity.about_leaving(report.leaving)] == [
+    assert [*sensitivity.dropout_sentences(report.leaving)] == [
         "Everybody who began has answered all their items, or still can: nothing is lost."
     ]
 

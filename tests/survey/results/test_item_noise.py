@@ -92,7 +92,7 @@ def test_command_files_page_and_api_show_it(asked_twice: Study, tmp_path: Path) 
     call_command("estimate", "small", "--out", str(tmp_path), stdout=out)
     noise = study_estimates.estimate(asked_twice).noise
     assert noise.auc_limit is not None
-    (sentence,) = sensitivity.about_the_auc(noise)
+    (sentence,) = sensitivity.auc_sentences(noise)
     assert sentence in out.getvalue() and "no predictor can" not in out.getvalue().lower()
     with (tmp_path / "noise.csv").open(newline="") as file:
         rows = {row["kind"]: row for row in csv.DictReader(file)}

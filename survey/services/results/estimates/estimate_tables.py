@@ -387,7 +387,7 @@ def codebook_table() -> Table:
 def tables_of(report: StudyEstimates) -> list[Table]:
     """The four tables of a study's estimates, for the command `estimate`, its page, the report and files."""
     rows = [*estimate_rows(report)]
-    leaving = [] if report.leaving is None else [*sensitivity.about_leaving(report.leaving)]
+    leaving = [] if report.leaving is None else [*sensitivity.dropout_sentences(report.leaving)]
     it = "" if report.leaving is None else f"After which answer they left (it: {report.leaving.outcome})"
     return [
         Table("estimates", "Figures", ESTIMATES, rows, views=[*_views(report, rows)]),
@@ -412,7 +412,7 @@ def tables_of(report: StudyEstimates) -> list[Table]:
             "Noise of the answers",
             NOISE,
             [*noise_rows(report.noise)],
-            note=" ".join(sensitivity.about_the_auc(report.noise)),
+            note=" ".join(sensitivity.auc_sentences(report.noise)),
         ),
         Table("slots", "Slots by what became of them", SLOTS, [*slot_rows(report)], views=[*_slot_views(report)]),
     ]
@@ -464,7 +464,7 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
             ["title", "kind", "value", "p", "answers"],
             title="Do answers depend on the items before them?",
             rows=places(FIRST_ITEMS, SAMPLED_MINUS_HOLDOUT, every=False),
-            note=" ".join(sensitivity.about_carry_over(report.carry_over)),
+            note=" ".join(sensitivity.carry_over_sentences(report.carry_over)),
         )
     yield TableView(
         ["title"],
@@ -479,7 +479,7 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
             {"label": name, "title": "", "value": "", "standard_error": "", **dict.fromkeys(counts, "")},
             title=f"By {name}",
             rows=[*places("combined", division=name, every=False), *places("withheld", division=name)],
-            note=" ".join(filter(None, (division.note, *sensitivity.about_groups(division)))),
+            note=" ".join(filter(None, (division.note, *sensitivity.group_sentences(division)))),
         )
         yield TableView(
             {"label": name, "title": "", "value": "difference", "p": "", "answers": "", "respondents": ""},

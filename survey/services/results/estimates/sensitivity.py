@@ -88,7 +88,7 @@ def _of_bounds(kind: str, title: str, bounds: Bounds, note: str) -> AlternativeE
 FIRST_ITEMS, SAMPLED_MINUS_HOLDOUT = "first items", "sampled - holdout"
 
 
-def about_carry_over(carry_over: CarryOver) -> Iterator[str]:
+def carry_over_sentences(carry_over: CarryOver) -> Iterator[str]:
     """How to read the table of carry-over, in sentences."""
     yield (
         "Figures take it that an answer does not depend on the items that the person saw before. In an adaptive stage "
@@ -120,7 +120,7 @@ def about_carry_over(carry_over: CarryOver) -> Iterator[str]:
 FROM_THE_REST = "difference to the rest"
 
 
-def about_groups(division: DivisionFigures) -> Iterator[str]:
+def group_sentences(division: DivisionFigures) -> Iterator[str]:
     """Of a division by groups of people: which have no difference to the others."""
     if division.withheld and len(division.labels) > 1:
         rest = division.rest or ((),) * len(division.labels)
@@ -132,9 +132,9 @@ def about_groups(division: DivisionFigures) -> Iterator[str]:
 # People who left
 
 
-def about_leaving(leaving: Leaving) -> Iterator[str]:
+def dropout_sentences(leaving: Leaving) -> Iterator[str]:
     """How to read the table of people who left, in sentences."""
-    yield from _about_excluded(leaving.excluded)
+    yield from _excluded_sentences(leaving.excluded)
     whole = leaving.lines[0]
     if not whole.unanswered:
         yield "Everybody who began has answered all their items, or still can: nothing is lost."
@@ -166,7 +166,7 @@ def about_leaving(leaving: Leaving) -> Iterator[str]:
     )
 
 
-def _about_excluded(lines: Sequence[ExcludedLine]) -> Iterator[str]:
+def _excluded_sentences(lines: Sequence[ExcludedLine]) -> Iterator[str]:
     if not lines:
         return
     whole = lines[0]
@@ -188,7 +188,7 @@ def _about_excluded(lines: Sequence[ExcludedLine]) -> Iterator[str]:
 # The noise of answers
 
 
-def about_the_auc(noise: Noise) -> Iterator[str]:
+def auc_sentences(noise: Noise) -> Iterator[str]:
     """What predictors of items can reach at most on single answers, or why that is not said."""
     limit = noise.auc_limit
     if limit is None:

@@ -332,10 +332,10 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         estimand=estimates.estimand(universe_size=universe, n_questions=n_questions),
         assumptions=(
             *ASSUMPTIONS,
-            *_about_items(read),
-            *_about_waves(study),
-            *_about_stops(stages),
-            *_about_levels(study, levels),
+            *_items_notes(read),
+            *_waves_notes(study),
+            *_stops_notes(stages),
+            *_levels_notes(study, levels),
         ),
         thresholds=wanted,
         answers=sum(len(stage_read.answers) for stage_read in read),
@@ -517,7 +517,7 @@ def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:
                 )
 
 
-def _about_items(read: Sequence[_Read]) -> Iterator[str]:
+def _items_notes(read: Sequence[_Read]) -> Iterator[str]:
     if several := [str(reading.line.stage) for reading in read if reading.part.item is not None]:
         yield (
             f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
@@ -531,7 +531,7 @@ def _about_items(read: Sequence[_Read]) -> Iterator[str]:
         )
 
 
-def _about_waves(study: Study) -> Iterator[str]:
+def _waves_notes(study: Study) -> Iterator[str]:
     if study.config.waves:
         yield (
             "The figures are of wave 1. The same people answered in the later waves, so that those answers do not "
@@ -539,7 +539,7 @@ def _about_waves(study: Study) -> Iterator[str]:
         )
 
 
-def _about_stops(stages: Sequence[Stage]) -> Iterator[str]:
+def _stops_notes(stages: Sequence[Stage]) -> Iterator[str]:
     if stopped := [str(stage.index) for stage in stages if "stopped" in stage.manifest]:
         yield (
             f"Stage {', '.join(stopped)} was ended by its stopping rule. The interval that holds at any time allows "
@@ -547,7 +547,7 @@ def _about_stops(stages: Sequence[Stage]) -> Iterator[str]:
         )
 
 
-def _about_levels(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
+def _levels_notes(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
     if levels:
         yield (
             f"Only answers under {in_words(levels)}. Levels are drawn at random, so that these answers stand for all: "
@@ -996,7 +996,7 @@ def _figure(
     )
     figure = _combined(read, estimates, measures[0], plain, pooled=pooled, share=share)
     if measures[0].has_far_answers:
-        figure = analysis.for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
+        figure = analysis.widen_for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
     elif is_part and not share and not below:
         figure = analysis.for_a_part(figure, parts, values, masks, [None] * len(parts))
     weighted = [
@@ -1030,7 +1030,7 @@ def _figure(
         worst_case=worst,
         with_excluded=with_excluded,
     )
-    figure = analysis.for_heavy_people(figure, parts, values, masks, [measure.per for measure in measures])
+    figure = analysis.widen_for_heavy_people(figure, parts, values, masks, [measure.per for measure in measures])
     return analysis.cut(figure, measures[0].range)
 
 

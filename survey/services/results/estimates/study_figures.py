@@ -530,7 +530,7 @@ def superpopulation(
         return None
 
 
-def for_far_answers(
+def widen_for_far_answers(
     figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
@@ -545,7 +545,7 @@ def for_far_answers(
     return replace(figure, combined=_for_far_answers(figure.combined, errors))
 
 
-def for_heavy_people(
+def widen_for_heavy_people(
     figure: StudyFigure,
     parts: Sequence[StagePart],
     values: Sequence[NDArray[np.float64]],
@@ -564,7 +564,7 @@ def for_heavy_people(
 def _for_far_answers(estimate: Estimate, errors: _Errors | None) -> Estimate:
     if errors is None or np.unique(errors.people[errors.shares != 0]).size < 2:
         return estimate
-    return bandit.for_far_answers(
+    return bandit.widen_for_far_answers(
         estimate, contributions=errors.contributions, shares=errors.shares, cluster=errors.people
     )
 
@@ -604,12 +604,12 @@ def for_a_part(
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
 ) -> StudyFigure:
-    """A mean in points inside a part of the items or people, where a few large answers may decide: `for_far_answers`,
+    """A mean in points inside a part of the items or people, where a few large answers may decide: `widen_for_far_answers`,
     unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
     """
     if figure.combined is None or figure.combined.effective_sample_size < MIN_OF_A_MEAN:
         return figure
-    return for_far_answers(figure, parts, values, masks, per)
+    return widen_for_far_answers(figure, parts, values, masks, per)
 
 
 class _Errors(NamedTuple):
