@@ -189,7 +189,6 @@ __all__ = [
     "fisher_f_upper_tail",
     "fit_bradley_terry",
     "fit_logistic",
-    "widen_for_far_answers",
     "fragile_bradley_terry",
     "fragile_means",
     "fragile_sums",
@@ -236,5 +235,6 @@ __all__ = [
     "universe_size",
     "variance_components",
     "weighted_correlation",
+    "widen_for_far_answers",
     "wilson_interval",
 ]

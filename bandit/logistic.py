@@ -11,6 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from bandit.errors import DesignError
 
 
+def standardised(columns: ArrayLike) -> NDArray[np.float64]:
+    """The columns (n, k) with mean 0 and standard deviation 1, for a fit with priors around 0.
+
+    What is not known (NaN) becomes the column's mean. A column with a single value becomes 0.
+    """
+    values = np.asarray(columns, dtype=np.float64)
+    known = np.isfinite(values)
+    mean = np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    filled = np.where(known, values, mean)
+    deviation = filled.std(axis=0)
+    scaled: NDArray[np.float64] = (filled - mean) / np.where(deviation > 0, deviation, 1.0)
+    return scaled
+
+
 def fit_logistic(
     *,
     columns: ArrayLike,

@@ -18,7 +18,9 @@ from bandit.estimate import Estimate
 MIN_FREEDOM = 3.0
 
 
-def widen_for_far_answers(estimate: Estimate, *, contributions: ArrayLike, shares: ArrayLike, cluster: ArrayLike) -> Estimate:
+def widen_for_far_answers(
+    estimate: Estimate, *, contributions: ArrayLike, shares: ArrayLike, cluster: ArrayLike
+) -> Estimate:
     """The same mean with an interval that allows for a few answers that decide it.
 
     `estimate`: of all stages together, between people. `contributions` (n,): what each answer of all stages adds to its

@@ -13,7 +13,7 @@ from survey.input_tables.decoding import json_of
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import read_text_file
 
-from .importing import QuestionRow
+from .importing import QuestionRow, benchmark_files
 from .markup import lines_to_breaks, multiple_choice
 
 TASKS = (
@@ -63,14 +63,8 @@ def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
 
     `folder` holds the JSON files, or a folder `bbh` with them, as in the published repository.
     """
-    for inner in (folder, folder / "bbh"):
-        files = sorted(inner.glob("*.json"))
-        if files:
-            break
-    else:
-        problems.add(str(folder), 1, "folder", "holds no TASK.json: name the folder of BIG-Bench Hard's tasks")
-        return
-    for path in files:
+    needed = "holds no TASK.json: name the folder of BIG-Bench Hard's tasks"
+    for path in benchmark_files(folder, "*.json", problems, inside=("bbh",), needed=needed):
         yield from _task(path, problems)
 
 

@@ -1,7 +1,7 @@
 """Texts to be read: a plain file as one text or by lines, a CSV file with id and text, or a bank."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -13,7 +13,10 @@ from survey.input_tables import cells
 from survey.input_tables.decoding import LINE_END
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, column, declared, read_rows, read_text_file
-from survey.models import Bank
+from survey.models import Bank, NgramModel
+
+from . import ngrams
+from .importing import load_starter_bank
 
 LONGEST = 20_000_000  # characters of a file's texts
 LogProbability = Annotated[
@@ -160,3 +163,12 @@ def _reading(text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str) 
 def tasks_of_bank(bank: Bank) -> list[str]:
     """The task of each text of `texts_of_bank`."""
     return list(bank.questions.filter(flag="").order_by("position").values_list("task__name", flat=True))
+
+
+def train_on_starter_bank(orders: Iterable[tuple[str, int]]) -> None:
+    """Train those n-gram models, by name and order, that are not stored, on the texts of the bank that comes with
+    Hunch."""
+    missing = [(name, order) for name, order in orders if not NgramModel.objects.filter(name=name).exists()]
+    starter_texts = texts_of_bank(load_starter_bank()) if missing else []
+    for name, order in missing:
+        ngrams.train(starter_texts, name=name, order=order, unit="word", smoothing="kneser_ney")

@@ -269,7 +269,7 @@ def _options_are_sound(
                     str(place[-1]), model.model_fields, what="option", where=f"{name} has:"
                 )
             else:
-                message = study_file.in_our_words(error) or error["msg"].removeprefix("Value error, ")
+                message = study_file.message_of(error) or error["msg"].removeprefix("Value error, ")
             cause = error.get("ctx", {}).get("error")
             if isinstance(cause, WrongKey):  # If two options must agree, the message names the one to change.
                 place, message = (*place, *cause.place), cause.message

@@ -604,8 +604,9 @@ def for_a_part(
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
 ) -> StudyFigure:
-    """A mean in points inside a part of the items or people, where a few large answers may decide: `widen_for_far_answers`,
-    unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
+    """A mean in points inside a part of the items or people, where a few large answers may decide.
+
+    `widen_for_far_answers`, unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
     """
     if figure.combined is None or figure.combined.effective_sample_size < MIN_OF_A_MEAN:
         return figure

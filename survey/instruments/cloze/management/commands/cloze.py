@@ -1,10 +1,11 @@
 """`manage.py cloze SLUG`, or `cloze --norms FILE --readings FILE`: cloze norms beside language models."""
 
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from survey.console.progress_bars import bar
+from survey.console.progress_bars import read_with_bar
 from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.exceptions import HunchError
 from survey.figures.words import integer
@@ -82,22 +83,8 @@ class Command(ReportCommand):
         if options["rescore"]:
             self.stdout.write(f"{integer(rescore(study))} words judged anew")
         if options["read"]:
-            self._read(study)
+            read_with_bar(partial(read_models, study, everything=True), study, noun="sentences", say=self.stdout.write)
         self.show(study, "cloze", report_arguments_from(ClozeReport, options), out=out)
-
-    def _read(self, study: Any) -> None:
-        if not study.config.models:
-            raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
-        with bar(total=0, name="sentences") as progress_bar:
-
-            def progress(model: str, done: int, total: int) -> None:
-                progress_bar.set_description(model[:22])
-                progress_bar.total = total
-                progress_bar.update(done - progress_bar.n)
-
-            counts = read_models(study, everything=True, progress=progress)
-        for name, count in counts.items():
-            self.stdout.write(f"{name}: {integer(count)} sentences read now")
 
 
 def _settings(options: dict[str, Any]) -> NormSettings:

@@ -1,13 +1,13 @@
 """`manage.py reading SLUG`, or `reading --times FILE --readings FILE`: reading times beside language models."""
 
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from survey.console.progress_bars import bar
+from survey.console.progress_bars import read_with_bar
 from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.exceptions import HunchError
-from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules
 from survey.instruments.self_paced_reading.model_words import read_models
 from survey.instruments.self_paced_reading.reports.gamm import SCRIPT
@@ -92,22 +92,8 @@ class Command(ReportCommand):
         if options["read"]:
             if study.instrument != "self_paced_reading":
                 raise HunchError(f"{study.slug}: is of the kind {study.instrument}; --read is for self_paced_reading")
-            self._read(study)
+            read_with_bar(partial(read_models, study), study, noun="passages", say=self.stdout.write)
         self.show(study, "reading", report_arguments_from(ReadingReport, options), out=out)
-
-    def _read(self, study: Any) -> None:
-        if not study.config.models:
-            raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
-        with bar(total=0, name="passages") as progress_bar:
-
-            def progress(model: str, done: int, total: int) -> None:
-                progress_bar.set_description(model[:22])
-                progress_bar.total = total
-                progress_bar.update(done - progress_bar.n)
-
-            counts = read_models(study, progress=progress)
-        for name, count in counts.items():
-            self.stdout.write(f"{name}: {integer(count)} passages read now")
 
 
 def _settings(options: dict[str, Any], fit: str) -> TimeSettings:
