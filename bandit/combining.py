@@ -5,8 +5,8 @@ weight from the sum of the stages' probabilities would be biased, and so would w
 stage's own estimate is right on average given all that came before it; a fixed-weight mean of them is too.
 
 A plan's weight is its information: slots divided by the design effects of unequal chances (Kish's) and of several
-answers a person (Kish, Survey Sampling, 1965, section 8.2). How much a person's answers hang together is not known when
-the plan is made, so that a fixed correlation is assumed; a wrong one costs width and never adds bias.
+answers per person (Kish, Survey Sampling, 1965, section 8.2). How much a person's answers hang together is not known
+when the plan is made, so that a fixed correlation is assumed; a wrong one costs width and never adds bias.
 """
 
 from __future__ import annotations

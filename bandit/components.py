@@ -353,7 +353,7 @@ class _Data:
         return self.values.size / self.people
 
     def _stable(self, share: Floats) -> Floats:
-        """Fisher's z of an intraclass correlation with so many answers a person."""
+        """Fisher's z of an intraclass correlation with so many answers per person."""
         inside = np.clip(share, -0.9 / max(self._answers_each - 1, 1), 0.999)
         z: Floats = np.log((1 + (self._answers_each - 1) * inside) / (1 - inside)) / 2
         return z

@@ -1,4 +1,4 @@
-"""One estimate with its standard error, and the interval that belongs to them. Numpy alone; a leaf beside
+"""One estimate with its standard error, and the interval that belongs to them. Numpy alone; a leaf next to
 `bandit.student`.
 
 Every estimator of the library, whatever its variance is made of, builds its `Estimate` here.

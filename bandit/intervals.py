@@ -1,4 +1,4 @@
-"""Intervals of a figure from its standard error: Student's, and Wilson's for a share. A leaf beside `bandit.student`.
+"""Intervals of a figure from its standard error: Student's, and Wilson's for a share. A leaf next to `bandit.student`.
 
 Every 95 % interval of the project that does not resample is one of these two.
 """

@@ -1,4 +1,4 @@
-"""An interval for such questions beside one for these: the bank's questions as a sample, not only its people. Numpy
+"""An interval for such questions next to one for these: the bank's questions as a sample, not only its people. Numpy
 alone.
 
 An item is about one question or two, and answers to items that share one hang together, in whichever role it stands. A

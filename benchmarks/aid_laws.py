@@ -81,7 +81,7 @@ class Read:
 
 @dataclass(frozen=True)
 class World:
-    """`evidence`, `target`: of all pairs. `right`: of the questions. `aid`: the share shown beside each pair."""
+    """`evidence`, `target`: of all pairs. `right`: of the questions. `aid`: the share shown next to each pair."""
 
     evidence: np.ndarray
     target: np.ndarray

@@ -3,7 +3,7 @@
     python benchmarks/instrument_speed.py [--answers 100000] [--instruments belief_update,preference,cloze,own_answers]
 
 Each study lies in an SQLite database of its own in a temporary folder, so that the processor time printed is all there
-is. The stage is planned by the code; answers are written beside the pages. Printed for each piece of work: seconds of
+is. The stage is planned by the code; answers are written next to the pages. Printed for each piece of work: seconds of
 the processor, statements, and the most memory that the process held above what it held before the first.
 """
 

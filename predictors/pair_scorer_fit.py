@@ -38,7 +38,7 @@ _TOLERANCE = 1e-2
 _MAX_STEPS = 200
 # Below this share of the logits' variance, what the intercepts and the same task leave over is rounding.
 _NOTHING_LEFT = 1e-8
-# Rounding beside the scores' own spread; finer steps would only keep noise apart that means nothing.
+# Rounding next to the scores' own spread; finer steps would only keep noise apart that means nothing.
 _FINEST = 1e-4
 
 Floats = NDArray[np.float32]

@@ -21,7 +21,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Questions": {
         "import_questions": "Load questions from a file as the next version of a bank.",
         "flag_questions": "Keep questions out of everything that is drawn from now on.",
-        "embed_questions": "Store by what an aid beside the target finds similar questions.",
+        "embed_questions": "Store by what an aid next to the target finds similar questions.",
     },
     "A study": {
         "check_study": "Say what is wrong with a study file, and what the study will cost.",

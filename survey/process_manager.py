@@ -1,6 +1,6 @@
 """Starts Redis, web, the three workers and beat, restarts what dies or hangs, and leaves nothing behind.
 
-Imports settings and small modules beside this one; no model. One thread starts, watches and stops all children, so
+Imports settings and small modules next to this one; no model. One thread starts, watches and stops all children, so
 nothing here needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started
 a child.)
 Each child leads its own process group. There are two ways to end: `stop` (TERM, some seconds, then KILL to the group),

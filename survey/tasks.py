@@ -32,7 +32,7 @@ def run_due_steps() -> int:
             # The step is sent again after this time. Older messages expire, so that they do not pile up for hours.
             task.apply_async((step.pk,), queue=queue, expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
-    # Whoever takes scoring steps and is free helps with one. If nobody is, one message is enough.
+    # A worker that takes scoring steps and is free helps with one. If none is, one message is enough.
     if (steps := scoring_parts.steps_to_help()) and site_health.queue_lengths().get(queues.SCORE) == 0:
         help_with_scoring.apply_async((steps[0],), queue=queues.SCORE, expires=leases.SEND_AGAIN.total_seconds())
         sent += 1

@@ -1,6 +1,6 @@
 """What `make check`, `make test` and `make test-all` call, with what is written behind them in ARGS.
 
-    python -m tests.run                     `make test`: all but the thorough ones on SQLite, and beside them
+    python -m tests.run                     `make test`: all but the thorough ones on SQLite, and next to them
                                             those about locks and transactions on PostgreSQL
     python -m tests.run --fast              `make check`: only what needs no server, browser or torch, on SQLite
     python -m tests.run --all               `make test-all`: everything, and all tests of the database on PostgreSQL too
@@ -211,7 +211,7 @@ def main(arguments: list[str]) -> int:
                     total.status = 1
         for number in range(1, chosen.repeat + 1):
             run = f", run {number} of {chosen.repeat}" if chosen.repeat > 1 else ""
-            print(f"\n{' and beside it '.join(databases)}{run}", flush=True)
+            print(f"\n{' and next to it '.join(databases)}{run}", flush=True)
             with tempfile.TemporaryDirectory(prefix="hunch-tests-") as folder:
                 run_once(parts_of_run(chosen, pytest_arguments, databases, Path(folder)), total)
             if chosen.shuffle is not None:

@@ -528,7 +528,7 @@ def verify(folder: Path, head: str = "", *, older: bool = False) -> Findings:
     findings.unchecked += [
         "whether the stored seeds draw and deal these items: `hunch verify_stage` draws them again on the server",
         "the snapshots' hashes of answers, which are keyed: `hunch verify_stage` makes them again",
-        "whether the whole chain was made anew: compare the head with one that was noted elsewhere (--head)",
+        "whether the whole chain was made again: compare the head with one that was noted elsewhere (--head)",
     ]
     return findings
 

@@ -39,7 +39,7 @@ WEIGHTS_FILE, CONFIG_FILE, TOKENIZER_FILE, STATE_FILE = (
 )
 KEPT_BACK = "kept_back"
 
-# Fewer rows kept back say too little, and fewer labels of people where a teacher's stand beside them.
+# Fewer rows kept back say too little, and fewer labels of people where a teacher's stand next to them.
 _MIN_KEPT_BACK, _MIN_OF_PEOPLE = 40, 20
 # Two numbers are learnt from them: more rows would be missing in the training and would not make these more exact.
 _MAX_KEPT_BACK = 1000
@@ -224,7 +224,7 @@ def _prediction(members: Sequence[BertMember], rows: list[Any], progress: Progre
 
 def _kept_back(data: TrainingData, share: float, seed: int) -> NDArray[np.bool_]:
     """Which rows a network does not learn from, (n,): a share of the groups of rows about one pair, or of the rows.
-    Where people's labels stand beside a teacher's fractions, it is a share of those that have one."""
+    Where people's labels stand next to a teacher's fractions, it is a share of those that have one."""
     rows = data.rows
     nothing = np.zeros(len(rows), dtype=bool)
     if not share:
@@ -262,7 +262,7 @@ def _said_of(network: Network, data: TrainingData, token_budget: int | None) -> 
 def _calibrator(kept_back: Sequence[KeptBack]) -> Calibrator | None:
     """The recalibration that all networks' rows ask for; None where none were kept back.
 
-    Labels of people, 0 or 1, decide where there are enough of them beside the fractions of a teacher, which may be
+    Labels of people, 0 or 1, decide where there are enough of them next to the fractions of a teacher, which may be
     squeezed together.
     """
     said, labels, weights = (np.concatenate(column) for column in zip(*kept_back, strict=True))

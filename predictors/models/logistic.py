@@ -59,7 +59,7 @@ class LogisticPredictor(SettingsEstimator, settings=LogisticSettings):
         values = number_columns(data.rows, names)
         if beside := self.settings().columns:
             if isinstance(data.rows[0], Features):
-                raise PredictorError("columns: are read beside pairs of the belief update alone; leave them out.")
+                raise PredictorError("columns: are read next to pairs of the belief update alone; leave them out.")
             weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
             weighted_columns = {name: np.asarray(column)[weights > 0] for name, column in (columns or {}).items()}
             self.hardness_, more = Hardness.learn(beside, data.rows, data.weights, weighted_columns)

@@ -69,7 +69,7 @@ def numerics() -> str:
 
 @lru_cache(maxsize=2)
 def embedder_of(name: str, digest: str) -> LocalEmbedder:
-    """The embedder of a checkpoint, kept in memory; `digest` is that of its files, so that a changed one is read anew.
+    """The embedder of a checkpoint, kept in memory; `digest` is that of its files, so that a changed one is read again.
 
     Raises:
         CheckpointError: it is missing, damaged, or its hub is out of reach.

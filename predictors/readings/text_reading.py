@@ -133,7 +133,7 @@ class TextReader(Protocol):
 
     @property
     def source(self) -> str:
-        """SHA-256 of all that a reading depends on beside the text: weights, tokenizer, server and name. One source
+        """SHA-256 of all that a reading depends on apart from the text: weights, tokenizer, server and name. One source
         reads a text always alike."""
 
     @property

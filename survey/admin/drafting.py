@@ -284,7 +284,7 @@ class DraftingPages(PostingPages):
         )
 
     def places_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Offer more places. The first button says what they cost; only whoever then types the sum offers them."""
+        """Offer more places. The first button says what they cost; only a person who then types the sum offers them."""
         posting = self._posting(request, pk)
         self._require(request, Right.SPEND, posting)
         form = PlacesForm(request.POST if request.method == "POST" else None)
@@ -316,7 +316,8 @@ class DraftingPages(PostingPages):
         )
 
     def schedule_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Have the panel show it from a time on. Only whoever types the sum schedules it: it counts from now on."""
+        """Have the panel show it from a time on. Only a person who types the sum schedules it: it counts from now
+        on."""
         posting = self._posting(request, pk)
         self._require(request, Right.SPEND, posting)
         form = ScheduleForm(request.POST if request.method == "POST" else None)

@@ -21,8 +21,8 @@ def context(
     """What the page shows: all figures and, for each part of the divisions in `by`, those of the first threshold.
 
     Args:
-        may_see_people: whether the reader may see single people's answers. Who may not gets no groups by forms: the
-            figures of a small group could be computed from those of the others.
+        may_see_people: whether the reader may see single people's answers. A reader without this right gets no groups
+            by form answers: the figures of a small group could be computed from those of the others.
     """
     if problem := instruments.problem_with(study.instrument):
         return {"problem": problem}

@@ -278,7 +278,7 @@ class EstimatesOfStudy(ResearcherView):
         """What the study's answers say about all items, as `manage.py estimate` prints it.
 
         The figures are stored. Where `is_current` is false, something that they rest on has changed since, and a worker
-        computes them anew. 409 with the code `being_computed`: there are none at the moment.
+        computes them again. 409 with the code `being_computed`: there are none at the moment.
         """
         estimates = stored_estimates.shown_estimates(
             self.study(slug),

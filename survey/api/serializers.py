@@ -104,7 +104,8 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(
         allow_blank=True,
         help_text="The name of one more parameter in an entry address, with which the panel proves that it made the "
-        "address. It is a key of its own beside `parameters` where a sitting begins. Empty if the study asks for none.",
+        "address. It is a key of its own in addition to `parameters` where a sitting begins. Empty if the study asks "
+        "for none.",
     )
     consent = ConsentTextSerializer()
     open = serializers.BooleanField(help_text="Whether somebody new can begin now.")
@@ -573,7 +574,7 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     params = serializers.DictField(help_text="Parameters that differ from the predictor's defaults.")
     columns = serializers.ListField(
         child=serializers.ChoiceField(choices=["people", "models"]),
-        help_text="What it reads beside the texts, which makes a leaderboard of its own; empty: texts alone.",
+        help_text="What it reads in addition to the texts, which makes a leaderboard of its own; empty: texts alone.",
     )
     columns_read = serializers.CharField(
         allow_blank=True,
@@ -940,7 +941,7 @@ class JobAskSerializer(serializers.Serializer[Any]):
             value={
                 "kind": "export",
                 "title": "Export",
-                "summary": "The study's answers with all files beside them and their codebook, in one ZIP.",
+                "summary": "The study's answers with all files next to them and their codebook, in one ZIP.",
                 "arguments": [
                     {
                         "name": "condition",

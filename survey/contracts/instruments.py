@@ -214,7 +214,7 @@ class Baseline:
 
 
 class AnswersRead(NamedTuple):
-    """What a column beside the inputs was made of, where that can change between training and prediction: so many
+    """What a column next to the inputs was made of, where that can change between training and prediction: so many
     answers of so many models, and the SHA-256 of them."""
 
     answers: int
@@ -230,7 +230,7 @@ class Learning(ABC):
     baselines: ClassVar[Sequence[Baseline]] = ()
     # What `inputs` and `examples` give: "pairs" (predictors.pairs.Pair) or "features" (predictors.features.Features).
     reads: ClassVar[str] = "features"
-    # What `columns_of` knows beside them, for predictors that name columns (`predictors.hardness`).
+    # What `columns_of` knows in addition to them, for predictors that name columns (`predictors.hardness`).
     columns: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
@@ -246,8 +246,8 @@ class Learning(ABC):
         return np.ones(len(assignments), dtype=bool)
 
     def columns_of(self, assignments: Sequence["Assignment"], names: Collection[str]) -> Mapping[str, np.ndarray]:
-        """The named columns beside `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN where
-        it is not known. `names` are of `columns`."""
+        """The named columns next to `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN
+        where it is not known. `names` are of `columns`."""
         return {}
 
     def columns_and_sources(
@@ -350,7 +350,7 @@ class Priority(ABC):
 
     Only the order counts, and its ties; `softmax` takes the numbers themselves. It may rest on the predictor's chances,
     on the answers so far, or on neither. It counts for pools, under every design but `uniform`; `uncertainty` is
-    refused beside it, since that design draws by the chances.
+    refused next to it, since that design draws by the chances.
     """
 
     name: ClassVar[str]
@@ -488,10 +488,10 @@ class Demonstration:
     """What `hunch demo --instrument NAME` runs.
 
     `study_file`: its name in `studies/`, or a path. `load_bank`: path of a function without arguments, as
-    module.function, that returns the study's bank and imports it, with all that the study needs beside it, unless it is
-    stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it the last stage
-    must find more of the first outcome than the first stage. `bank`: the name of the bank that `load_bank` returns. Who
-    may make studies sees the banks of these names, and a template that names one gets it.
+    module.function, that returns the study's bank and imports it, with all that the study needs in addition to it,
+    unless it is stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it
+    the last stage must find more of the first outcome than the first stage. `bank`: the name of the bank that
+    `load_bank` returns. Who may make studies sees the banks of these names, and a template that names one gets it.
     """
 
     study_file: str
@@ -735,7 +735,7 @@ class Instrument(ABC):
         """What each stored item is about, in order. A predictor is never judged on a subject that it has learnt from.
 
         By default its conflict keys, whatever their order, or itself if it has none: a pair, its reverse and its other
-        outcome are about the same. An instrument with many items a question may say something narrower.
+        outcome are about the same. An instrument with many items per question may say something narrower.
         """
         keys = zip(self.conflict_keys_of(items), items, strict=True)
         return [frozenset(own or (("item", item.pk),)) for own, item in keys]
@@ -752,7 +752,7 @@ class Instrument(ABC):
 
     def question_keys_of(self, items: Sequence["Item"]) -> list[tuple[int, ...]]:
         """The keys of the questions that each stored item is about, in order, for intervals over such questions. Called
-        after `read_labels`: whoever keeps the keys with the items can save reading the questions."""
+        after `read_labels`: anyone who keeps the keys with the items can save reading the questions."""
         return [tuple(question.pk for question in questions) for questions in self.questions_of(items)]
 
     def balance_keys(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
@@ -796,7 +796,8 @@ class Instrument(ABC):
         window's own. Called under the sitting's lock; the base class keeps nothing of it."""
 
     def answer_in_words(self, response: "Response") -> str:
-        """What somebody answered on one screen, for whoever reads the sitting again; empty where nothing was asked."""
+        """What somebody answered on one screen, for a person who reads the sitting again; empty where nothing was
+        asked."""
         return ""
 
     def score(self, response: "Response") -> Points | None:
@@ -829,7 +830,7 @@ class Instrument(ABC):
 
     def read_labels(self, items: "Sequence[Item]", answers: "Sequence[Assignment]") -> None:
         """Give many items, and complete answers to some of them, all that labels, estimands and divisions read: by
-        default the rows of `label_relations`. Whoever needs less than these rows can read that, and be faster."""
+        default the rows of `label_relations`. Anyone who needs less than these rows can read that, and be faster."""
         from django.db.models import prefetch_related_objects
 
         of_item = "slot__item__"

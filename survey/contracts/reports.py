@@ -248,7 +248,7 @@ class Report(ABC):
 class ReportEntry:
     """A report's entry in lists and addresses. `name`: small letters, digits, underscores, hyphens. `path`: its class
     as module.Class, imported when the report is asked for. `while_it_runs`: it is quick, and the study page names it
-    beside the numbers of the stage that is running."""
+    next to the numbers of the stage that is running."""
 
     name: str
     title: str

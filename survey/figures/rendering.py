@@ -51,7 +51,7 @@ class Sheet:
         return [column.title for column in self.columns]
 
     def labelled(self) -> list[list[tuple[SheetColumn, SheetCell]]]:
-        """Each row with its cells beside their columns."""
+        """Each row with its cells next to their columns."""
         return [list(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def texts(self) -> list[list[str]]:

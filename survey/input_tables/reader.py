@@ -95,7 +95,7 @@ class ReadTable:
         """What is wrong with the header.
 
         Args:
-            optional: the columns that it may have beside the required ones; None: any.
+            optional: the columns that it may have in addition to the required ones; None: any.
         """
         known = (*required, *(optional or ()))
         messages = [f"has no column {name!r}: add it" for name in required if name not in self.header]
@@ -113,7 +113,7 @@ class ReadTable:
 
 
 def limits_of_banks() -> TableLimits:
-    """What a bank may be, whoever sends it."""
+    """What a bank may be, no matter who sends it."""
     return TableLimits(LARGEST_FILE, MAX_ROWS, MAX_CELLS)
 
 

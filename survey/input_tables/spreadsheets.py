@@ -259,7 +259,7 @@ def _shown_otherwise(value: Any, text: str, number_format: str) -> str:
 
 
 def shown_number(value: float, number_format: str) -> str | None:
-    """A number as a spreadsheet shows it in this format; None where that cannot be told, as of a fraction."""
+    """A number as a spreadsheet shows it in this format; None where that is not known, as of a fraction."""
     sections = re.findall(r'((?:"[^"]*"|\\.|\[[^\]]*\]|[^;])*)(?:;|$)', number_format)
     place = 1 if value < 0 and sections[1:2] != [""] and len(sections) > 2 else 0
     section = re.sub(r"\[\$([^\]-]*)[^\]]*\]", r'"\1"', sections[place])

@@ -80,7 +80,7 @@ def funnels(study: Study, stages: Sequence[Stage]) -> tuple[Funnel, ...]:
     columns = ("stage", "study_sha256", "state", "block")
     ended = sittings.filter(Q(state=State.COMPLETE) | Q(booklet__isnull=True))
     rows = [(*row[:-1], 0, row[-1]) for row in ended.values_list(*columns).annotate(n=Count("pk"))]
-    # Whoever stopped among the items stands at one of them.
+    # Anyone who stopped among the items stands at one of them.
     unfinished = sittings.exclude(state=State.COMPLETE).filter(booklet__isnull=False)
     done = Count("assignments", filter=Q(assignments__completed_at__isnull=False))
     rows += [(*row[1:], 1) for row in unfinished.values_list("pk", *columns).annotate(done=done)]
@@ -128,7 +128,7 @@ def block_name(block: BlockConfig) -> str:
 
 
 def _place(config: StudyConfig, block: int, done: int) -> int:
-    """The place among `step_names` of whoever stands at that block with so many items done."""
+    """The place among `step_names` of a person at that block with so many items done."""
     place = 0
     for index, other_block in enumerate(config.blocks[1:-1], start=1):
         items = config.sitting.items if other_block.kind == "items" else 1

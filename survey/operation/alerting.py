@@ -1,6 +1,6 @@
 """Alerts: each is stored once, sent, sent again after hours, and sent once more when it is over.
 
-What is found is compared with the open rows, so whoever finds something need not know whether it is new.
+What is found is compared with the open rows, so the code that finds something need not know whether it is new.
 """
 
 from collections.abc import Collection, Iterable

@@ -42,7 +42,7 @@ def failed_steps(now: datetime) -> Iterator[Trouble]:
 
 def full_stages(now: datetime) -> Iterator[Trouble]:
     for stage in _open_stages().filter(~_has_room())[:MAX_ROWS]:
-        message = "All booklets are taken: whoever comes now is turned away, unless somebody inside gives up. "
+        message = "All booklets are taken: anyone who comes now is turned away, unless somebody inside gives up. "
         message += "Close the stage, or stop what sends people to it."
         yield Trouble(Cause.STAGE_FULL, str(stage), message, stage.study_id)
 

@@ -1,7 +1,7 @@
 """A dry run: simulated people go through every stage of a study's test copy, and then every figure and table is made.
 
-So whoever set the study up sees before any money is spent what it will show, and what cannot be filled. The people's
-answers are made up by the instrument: the figures say that the study works, and nothing about people.
+So the person who set the study up sees before any money is spent what it will show, and what cannot be filled. The
+people's answers are made up by the instrument: the figures say that the study works, and nothing about people.
 
 A dry run that broke off goes on where it was: what it has done stands in the test copy.
 """

@@ -1,4 +1,4 @@
-"""What the pages call whoever answers the questions: a model, a chatbot. Imports the file's base alone.
+"""What the pages call the one who answers the questions: a model, a chatbot. Imports the file's base alone.
 
 The forms are given whole, since their words change with article and case. The texts of the file may name them by
 placeholders: `{answerer.the}` is "the chatbot", `{Answerer.the}` at the beginning of a sentence "The chatbot".

@@ -175,7 +175,7 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
 
 class ConditionConfig(Strict):
     """A factor whose level is drawn for each sitting or for each item, in balanced random blocks. `texts` changes
-    blocks' texts, `answerer` what pages call whoever answers, `options` the instrument's options."""
+    blocks' texts, `answerer` what pages call the one who answers, `options` the instrument's options."""
 
     factor: Name
     """The factor's name in exports."""

@@ -48,7 +48,7 @@ class StudyFileError(ValueError):
 # Each reads a line in one pass: no two parts next to each other take the same characters.
 TABLE = re.compile(r"^[ \t]*(\[\[?)([A-Za-z0-9_.\-\"' \t]+)\]\]?[ \t]*(#.*)?$")
 KEY = re.compile(r"^[ \t]*([A-Za-z0-9_\-\"'.]+)[ \t]*=")
-MAX_PROBLEMS = 200  # Whoever reads them begins with the first ones.
+MAX_PROBLEMS = 200  # Anyone who reads them begins with the first ones.
 LONGEST_QUOTE = 100  # characters of a wrong value
 
 

@@ -190,8 +190,8 @@ class StudyConfig(Strict):
         return as_far_as_possible(StudyConfig, data).with_problems(self._problems)
 
     def answerer_under(self, levels: Mapping[str, str]) -> AnswererConfig | None:
-        """What the pages call whoever answers, under a sitting's levels; the last condition that names it wins. None if
-        the file names nobody."""
+        """What the pages call the one who answers, under a sitting's levels; the last condition that names it wins.
+        None if the file names nobody."""
         answerer = self.texts.answerer
         for condition in self.conditions:
             answerer = condition.answerer.get(levels.get(condition.factor, ""), answerer)
@@ -199,7 +199,7 @@ class StudyConfig(Strict):
 
     @property
     def answerers(self) -> Sequence[AnswererConfig]:
-        """All names that the file has for whoever answers."""
+        """All names that the file has for the one who answers."""
         own = [name for condition in self.conditions for name in condition.answerer.values()]
         return [*filter(None, [self.texts.answerer]), *own]
 
@@ -372,7 +372,7 @@ class StudyConfig(Strict):
         return self.panel.expected_minutes or self.texts.minutes
 
     def roles_of(self, index: int) -> RolesConfig:
-        """The roles of stage `index` (from 1). A test set needs no holdout beside it."""
+        """The roles of stage `index` (from 1). A test set needs no holdout next to it."""
         stage = self.stages[index - 1]
         own = {key: value for key, value in stage.roles.model_dump().items() if value is not None}
         if stage.design.kind == "test_set":

@@ -22,7 +22,7 @@ from tests.survey.sittings import test_waves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api"), pytest.mark.slow, pytest.mark.every_database]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
-# Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+# Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts again.
 # These two reports read the answers themselves.
 MOST = {
     "GET": 11,

@@ -518,7 +518,7 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
     uniform = answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS))
     target, first_target = truth.chance.mean(), truth.chance.mean()
     if change:
-        # The mean under uniform booklets, by many people; chance is small beside what is looked for.
+        # The mean under uniform booklets, by many people; chance is small next to what is looked for.
         target = float(
             np.mean(
                 [

@@ -1,4 +1,4 @@
-"""Studies in which people leave: made up, estimated as a study's are, with the truth beside."""
+"""Studies in which people leave: made up, estimated as a study's are, with the truth next to it."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def plain_of(stages: Sequence[GivenItems], plan_weights: Sequence[float] = (1.0,
 
 
 def bounds(*, stages: Sequence[GivenItems], **options: Any) -> bandit.Bounds:
-    """`bandit.bounds` beside that estimate."""
+    """`bandit.bounds` next to that estimate."""
     known = {name: options[name] for name in ("plan_weights", "share") if name in options}
     return bandit.bounds(stages=stages, plain=plain_of(stages, **known), **options)
 

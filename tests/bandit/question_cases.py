@@ -1,4 +1,4 @@
-"""Studies whose questions are a sample themselves: made up, estimated as a study's are, with the truth beside."""
+"""Studies whose questions are a sample themselves: made up, estimated as a study's are, with the truth next to it."""
 
 from __future__ import annotations
 

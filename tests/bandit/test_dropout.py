@@ -307,7 +307,7 @@ def of_two_levels() -> np.ndarray:
 def test_a_difference_between_levels_is_mended_where_people_leave_one_of_them() -> None:
     made = of_two_levels()
     error = made.std(axis=0) / len(made) ** 0.5
-    assert made[:, 0].mean() > 0.02, "whoever changed left, under the first level"
+    assert made[:, 0].mean() > 0.02, "anyone who changed left, under the first level"
     assert abs(made[:, 3].mean()) < 0.005 + 2 * error[3]
     weighted, bounds, worst = (float(((made[:, at] <= 0) & (made[:, at + 1] >= 0)).mean()) for at in (4, 6, 8))
     assert 0.93 <= weighted <= 0.97 and bounds >= 0.93 and worst >= 0.93
@@ -470,7 +470,7 @@ def test_with_nothing_lost_the_bounds_are_the_plain_estimate(rest: int, odds_rat
 @pytest.mark.slow
 @pytest.mark.parametrize("odds_ratio", [1.0, 2.0, math.inf])
 def test_bounds_contain_the_plain_interval(odds_ratio: float) -> None:
-    """Whoever allows for missing answers claims less: with few answers in nine tenths of the items, with chances of
+    """Anyone who allows for missing answers claims less: with few answers in nine tenths of the items, with chances of
     their own, and inside a part; of shares and of means that a few answers decide."""
     for seed in range(40):
         rng = np.random.default_rng([23, seed])
@@ -519,7 +519,7 @@ def test_a_mean_in_which_nothing_varies_has_no_bounds() -> None:
 
 
 def test_two_stages_alike_have_the_error_of_one_by_the_root_of_2() -> None:
-    """Of both sources of error: the people, and a pool that is small beside all candidates."""
+    """Of both sources of error: the people, and a pool that is small next to all candidates."""
     rng = np.random.default_rng(15)
     given_items = GivenItems(
         values=np.where(np.arange(90) % 3 == 0, 6.0, 0.0) + rng.normal(size=90),

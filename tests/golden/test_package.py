@@ -42,7 +42,7 @@ __all__ = ["golden", "loaded"]
 
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
-# What whoever publishes a package may add.
+# What anyone who publishes a package may add.
 ADDED: dict[str, Any] = {
     "author": ["Ada", "Ben"],
     "licence": "https://creativecommons.org/licenses/by/4.0/",
@@ -160,7 +160,8 @@ def test_r_redoes_the_main_table(package: Callable[..., Path], slug: str) -> Non
 
 
 def remember_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each key of each node, mlcroissant makes the fields of the node's class anew, which took half of its time."""
+    """For each key of each node, mlcroissant makes the fields of the node's class again, which took half of its
+    time."""
     from mlcroissant._src.core import dataclasses
 
     make, known = dataclasses.jsonld_fields, {}

@@ -196,7 +196,7 @@ def test_the_same_words_at_another_time_are_another_event(client: Client, fake: 
 def test_thirteen_deliveries_in_two_days_in_any_order_have_one_effect(
     client: Client, fake: FakeProlific, posting: Posting, time_machine: Any
 ) -> None:
-    """The panel tries each event up to 12 times more, with longer and longer waits, and signs each delivery anew."""
+    """The panel tries each event up to 12 times more, with longer and longer waits, and signs each delivery again."""
     place = arrives(fake, posting)
     begins(posting.study, place)
     fake.submit(place["id"], posting.study.completion_code("completed"))

@@ -158,7 +158,7 @@ def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, sett
     assert (settings.HUNCH_VAR / "identity_key").stat().st_mode & 0o077 == 0
     for name, key in (("secret_key", "made on the other machine " * 3), ("identity_key", OTHER_IDENTITY)):
         (before,) = settings.HUNCH_VAR.glob(f"{name}.before-restore-*")
-        assert before.read_text().strip() == key.strip(), "this machine's own key is kept beside it"
+        assert before.read_text().strip() == key.strip(), "this machine's own key is kept next to it"
     keys.check()
     for slug in ("answers", "beliefs", "real"):
         stored = store.read_results(slug)

@@ -1,4 +1,4 @@
-"""An aid beside the target: how many of the questions most like it the model really answered right.
+"""An aid next to the target: how many of the questions most like it the model really answered right.
 
 What an aid says is computed when a stage is planned and stored with the item, so that nobody waits for it and it can
 never change. Neither the target nor the evidence is among its questions, nor any question with the same words.
@@ -225,7 +225,7 @@ def problems(
 def create_aids(
     pairs: Sequence[Pair], *, questions: Sequence[Question], study: Study, real: "RealOutcomes | None"
 ) -> None:
-    """Store what the aid says beside each of these new pairs, if the study shows one.
+    """Store what the aid says next to each of these new pairs, if the study shows one.
 
     Raises:
         PlanRefused: too few questions are left for a pair, or embeddings are missing.

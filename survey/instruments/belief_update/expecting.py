@@ -1,4 +1,4 @@
-"""What people expect of language models beside what these do: the belief update's part in the reports that compare.
+"""What people expect of language models next to what these do: the belief update's part in the reports that compare.
 
 Two events. `right`: people state how likely a language model is right on the target question, and it is or is not. A
 belief is about every model that shows the outcome which the person saw, as in figure 7. `changed`: the next person's

@@ -77,7 +77,7 @@ REPORTS = (
     ReportEntry(
         name="arms",
         title="Alignment by arm",
-        summary="What a condition, such as an aid beside the target, changes in alignment and deployment.",
+        summary="What a condition, such as an aid next to the target, changes in alignment and deployment.",
         path="survey.instruments.belief_update.reports.arms.report.ArmsReport",
     ),
     ReportEntry(
@@ -113,7 +113,7 @@ REPORTS = (
     ReportEntry(
         name="paper",
         title="The paper's tables and figures",
-        summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers beside.",
+        summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers next to them.",
         path="survey.instruments.belief_update.reports.paper.report.PaperReport",
     ),
 )

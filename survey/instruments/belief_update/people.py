@@ -28,7 +28,7 @@ PAIR_SD = 2.0
 # Now and then an answer differs by a step although the person learnt nothing: the noise that controls measure.
 FALSE_CHANGE = 0.08
 WOBBLE = 0.3
-# How much of a first belief is what an aid beside the target says; the rest is what the person thinks anyway.
+# How much of a first belief is what an aid next to the target says; the rest is what the person thinks anyway.
 AID_WEIGHT = 0.5
 # Answers to a practice example, which is in no bank, and texts for questions that ask for words.
 EXAMPLE = 50

@@ -1,4 +1,4 @@
-"""The next person's word beside what models expected: the cloze task's part in the reports that compare."""
+"""The next person's word next to what models expected: the cloze task's part in the reports that compare."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -130,7 +130,7 @@ class Cloze(ListedInstrument):
             )
 
     def _list_problems(self) -> Iterator[tuple[FieldPath, str]]:
-        """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing beside them."""
+        """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing else."""
         config, place = self.study.config, ("instrument", "options", "lists")
         questions = self.usable(filtered_questions(self.study))
         counts = {len(self.positions_of(question)) for question in questions}
@@ -261,12 +261,12 @@ class Cloze(ListedInstrument):
         return response.written_word.text if hasattr(response, "written_word") else ""
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
-        """What was typed. A later rule judges it anew, and its hash stays."""
+        """What was typed. A later rule judges it again, and its hash stays."""
         word = labels.written_word_of(assignment)
         return [] if word is None else [word.text, word.several]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
-        """Whoever left when asked for one word only has written a first word."""
+        """Anyone who left when asked for one word only has written a first word."""
         return labels.written_word_of(assignment) is not None
 
     # Export

@@ -23,7 +23,7 @@ def words_of(bank_id: int) -> frozenset[str]:
     words = _KNOWN.get(sha256)
     if words is not None:
         return words
-    with _LOCK:  # Whoever comes meanwhile waits, and reads the bank no second time.
+    with _LOCK:  # A thread that comes meanwhile waits, and does not read the bank again.
         if sha256 not in _KNOWN:
             read = _read(bank_id)
             while len(_KNOWN) >= MAX_KNOWN:

@@ -37,7 +37,7 @@ from .options import NextTokenOptions
 
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
 HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
-MORE_THAN_RUN = 8  # tokens that a passage needs beside a run
+MORE_THAN_RUN = 8  # tokens that a passage needs in addition to a run
 MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
 
@@ -58,7 +58,7 @@ class NextToken(ListedInstrument):
     contract = CONTRACT
     options_model = NextTokenOptions
     columns = export.COLUMNS
-    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
+    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has one row per guess."
     budget_planner = "survey.instruments.next_token.reports.budget_file.NextTokenBudget"
     signals = NextTokenSignals()
     estimates = NextTokenEstimates()
@@ -341,7 +341,7 @@ class NextToken(ListedInstrument):
         return [[guess.position, guess.text, guess.token, guess.right] for guess in screens.guesses_of(assignment)]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
-        """Whoever left on the last page has made every guess of the run."""
+        """Anyone who left on the last page has made every guess of the run."""
         return len(screens.guesses_of(assignment)) >= len(assignment.slot.item.token_run.asked_places)
 
     # Export

@@ -35,7 +35,7 @@ OF_EIGHT = re.compile(
     rf"(?<![\d.,/-])(\d+|(?:{WORDS})\b) ?(?:/|out of|of|on) ?(?:8(?![\d/]|[.,]\d)|eight\b)", re.IGNORECASE
 )
 OF_ANOTHER = re.compile(rf"{DIGIT} ?(?:/ ?\d|out of (?:\d|nine|ten|twelve|twenty|a? ?hundred))", re.IGNORECASE)
-# What the two replies are called is no score: "Reply 2 is better". A score beside such a name is that of one reply.
+# What the two replies are called is no score: "Reply 2 is better". A score next to such a name is that of one reply.
 NAME = r"\b(?:repl(?:y|ies)|responses?|texts?|candidates?|assistants?|options?) (?:no\. ?|number |#)?(?:[12]|one|two)\b"
 NAMED_REPLY = re.compile(rf"{NAME}(?:'s)?(?: (?:and|or|&) (?:[12]|one|two)\b)?|\banswer [12](?= [a-z])", re.IGNORECASE)
 SCORE_OF_ONE = re.compile(

@@ -115,7 +115,7 @@ class SelfPacedReading(ListedInstrument):
         if self.study.config.models and not options.frequencies:
             yield (
                 place,
-                "is missing: what surprisal adds is found beside how frequent words are; write ngram:NAME, a model "
+                "is missing: what surprisal adds is found next to how frequent words are; write ngram:NAME, a model "
                 "that train_ngram makes of texts or, with --counts, of a table of words, or remove [[models]]",
             )
         for index, model in enumerate(self.study.config.models):

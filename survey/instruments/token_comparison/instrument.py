@@ -75,7 +75,7 @@ class TokenComparison(ListedInstrument):
             ReportEntry(
                 "token_comparison",
                 "Comparisons of next tokens",
-                "People's loss and perplexity at predicting the next token, beside models whose loss is known.",
+                "People's loss and perplexity at predicting the next token, next to models whose loss is known.",
                 "survey.instruments.token_comparison.reports.study_report.TokenComparisonReport",
             ),
             ReportEntry(
@@ -261,7 +261,7 @@ class TokenComparison(ListedInstrument):
         return [] if stated is None else [stated.percent_left, stated.true_is_left]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
-        """Whoever left before reading which was true has answered."""
+        """Anyone who left before reading which was true has answered."""
         return stated_of(assignment) is not None
 
     # Export

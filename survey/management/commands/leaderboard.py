@@ -59,7 +59,7 @@ class Command(HunchCommand):
             self.stdout.write(f"{study.slug} has trained no predictor yet")
             return
         alone, beside = boards_of(lines)
-        for title, board in (("", alone), ("\nWith columns beside the texts", beside)):
+        for title, board in (("", alone), ("\nWith columns next to the texts", beside)):
             if board:
                 if title:
                     self.stdout.write(title)

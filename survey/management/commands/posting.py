@@ -41,7 +41,7 @@ class Command(HunchCommand):
             "rehearse",
             help="the whole life once at the panel, by a test participant and without money; call it again to go on",
         )
-        trial.add_argument("--again", action="store_true", help="begin anew, in a new test copy")
+        trial.add_argument("--again", action="store_true", help="begin again, in a new test copy")
         trial.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
         later = what.add_parser("schedule", help="have the panel show it to people from a time on")
         later.add_argument("--at", required=True, metavar="TIME", help="such as 2027-01-31T09:00+01:00")

@@ -92,7 +92,7 @@ class Command(HunchCommand):
             self.stdout.write(aligned(["who", "here", "at the panel", "do", "why"], rows))
         self.stdout.write(
             f"{len(reconciled.differences)} to settle, {money(reconciled.owed_cents, posting.currency)} owed "
-            "beside rewards"
+            "on top of rewards"
         )
         if posting.published_at is not None:
             account = accounts.account_of(posting)

@@ -24,7 +24,7 @@ class Command(HunchCommand):
         for name, text in (
             ("show", "its stages, and whether it has the study's present file"),
             ("make", "make it, or renew it if the study's file has changed"),
-            ("renew", "make it anew; what happened in it is deleted"),
+            ("renew", "make it again; what happened in it is deleted"),
             ("delete", "delete it with all that happened in it"),
         ):
             what.add_parser(name, help=text)

@@ -314,7 +314,7 @@ def without_ids(source: Source, tokenizer: str) -> str:
     unit = "--unit character" if tokenizer == CHARACTERS else f"--unit token --tokenizer {tokenizer}"
     return (
         f"{who} does not name the tokens of {tokenizer}, by which people and models are compared, so that it cannot "
-        "stand beside people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
+        "stand next to people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
         f'"local:FOLDER"), or an n-gram model of these tokens (train_ngram FILE {unit}); '
         "or leave it out of [[models]]"
     )

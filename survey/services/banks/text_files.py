@@ -81,9 +81,7 @@ def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[T
             if not text.text.strip():
                 problems.add(str(path), line, "text", "is empty: leave it out, or give the text")
             elif (first := first_at.setdefault(text.id, place)) != place:
-                problems.add(
-                    str(path), line, "id", f"{text.id[:60]!r} is the name of a text in {first} too: name it anew"
-                )
+                problems.add(str(path), line, "id", f"{text.id[:60]!r} is the name of a text in {first} too: rename it")
             texts.append(text)
     if not texts and not problems:
         problems.add(str(paths[0]) if paths else "", 1, "file", "holds no text: give at least one")

@@ -1,4 +1,4 @@
-"""The table beside a ranking: a few rows whose loss would change the first place, and each two neighbours."""
+"""The table next to a ranking: a few rows whose loss would change the first place, and each two neighbours."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -284,9 +284,9 @@ def _sampling_sentences(methods: StudyMethods) -> Iterator[str]:
             pool = f" from {integer(row['candidates'])} candidates of {integer(row['items_in_all'])} items"
         by = f", by the scores of {row['predictor']}" if row["predictor"] else ""
         others = [f"{row[role]} {role}" for role in ("holdout", "control", "repeat") if row[role]]
-        beside_them = f", beside {', '.join(others)} slots" if others else ""
+        other_slots = f", in addition to {', '.join(others)} slots" if others else ""
         yield (
-            f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{beside_them}, dealt to "
+            f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{other_slots}, dealt to "
             f"{_people(row['people_planned'])}; it is {row['state']}."
         )
     for row in methods.records("stops"):
@@ -424,7 +424,7 @@ def preregistration(study: Study) -> str:
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
     lines += [
-        f"- Slots beside the sampled ones: {percent(config.roles.holdout, 0)} holdout, "
+        f"- Slots in addition to the sampled ones: {percent(config.roles.holdout, 0)} holdout, "
         f"{percent(config.roles.controls, 0)} controls.",
         "",
         "## Exclusions",
@@ -475,7 +475,7 @@ def ethics_page(study: Study) -> str:
         "",
         "## What else is asked",
         "",
-        *(asked or ["- Nothing beside the items."]),
+        *(asked or ["- Nothing but the items."]),
         "",
         "## Data",
         "",

@@ -12,7 +12,7 @@ from survey.models import Study
 from . import comparing
 from .comparing import PolicyLine, StageComparison
 
-MAX_POLICIES = 12  # policies or predictors at once: each predictor is trained anew for each stage
+MAX_POLICIES = 12  # policies or predictors at once: each predictor is trained again for each stage
 LOW, HIGH = "The lower end of its 95 % interval.", "The upper end."
 POLICIES = (
     Column("stage", "number", "The stage, from 1.", whole=True),

@@ -138,7 +138,7 @@ CORE = (
             (
                 AGREEMENT,
                 "Agreement",
-                "How far people and models agree on the same items, beside the ceiling that people’s noise sets.",
+                "How far people and models agree on the same items, next to the ceiling that people’s noise sets.",
                 "agreement_report.AgreementReport",
             ),
             (

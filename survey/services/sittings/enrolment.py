@@ -418,7 +418,7 @@ def _may_begin(stage: Stage, study: Study, ids: PanelIds) -> Expression:
 
 
 def _refuse_crowds(study: Study, address: str, now: datetime) -> None:
-    """Where people can be made up, one address begins a limited number of sittings an hour.
+    """Where people can be made up, one address begins a limited number of sittings per hour.
 
     Raises:
         EntryRefused: it has begun as many.

@@ -1,4 +1,4 @@
-"""Where a person goes back to the panel. Imports models, panels' contract and the files beside it.
+"""Where a person goes back to the panel. Imports models, panels' contract and the files next to it.
 
 An address that holds ids or a signature is personal. It is made when its person leaves, from the ids that they came
 with, and stands in no page: pages have an address of ours in its place, without ids. The host is the study file's.

@@ -352,7 +352,7 @@ def _check_waves(config: StudyConfig) -> Iterator[CheckMessage]:
             yield CheckMessage(
                 "remark",
                 f"stages.{first}.opens",
-                "it opens when the stage before is closed: who comes earlier than they may is told the day",
+                "it opens when the stage before is closed: people who come earlier than they may see the day",
             )
     if panels.find(config.panel.kind).client is not None and config.panel.filter_set:
         yield CheckMessage(

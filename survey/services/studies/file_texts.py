@@ -68,7 +68,7 @@ STARTING_FILES = (
     ),
     StartingFile(
         "aid",
-        "An aid beside the question",
+        "An aid next to the question",
         "Half of the items show how the model did on similar questions. Needs a language model's answers to the bank.",
         "example-aid.toml",
     ),

@@ -318,7 +318,7 @@ def test_models_are_compared_on_what_all_of_them_have_read(tmp_path, capsys):
     assert "figures are of the 13 characters that all models read; 1 of the texts had nothing that all models read" in (
         said.out
     )
-    assert f"whole: on all that it read: {12 / np.log(2) / 15:.3f} bits a character" in said.err
+    assert f"whole: on all that it read: {12 / np.log(2) / 15:.3f} bits per character" in said.err
     with (tmp_path / "out" / "differences.csv").open(newline="", encoding="utf-8") as file:
         (apart,) = csv.DictReader(file)
     assert float(apart["difference"]) == 0

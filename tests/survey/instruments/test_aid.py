@@ -1,4 +1,4 @@
-"""An aid beside the target: what it counts, who sees it, what is exported, and what arms change."""
+"""An aid next to the target: what it counts, who sees it, what is exported, and what arms change."""
 
 import csv
 import html
@@ -422,7 +422,7 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
         if arm["level"] == "aided"
     }
     assert told["posterior", "accuracy", None] == pytest.approx(0.9)
-    # Whoever is told the truth deploys the model just where it is right.
+    # Anyone who is told the truth deploys the model just where it is right.
     right = told[None, "correct", None]
     assert told["posterior", "performance", "threshold"] == told["posterior", "deployed", "threshold"] == right
     assert any("alignment, alpha 1 is higher under aided than under alone" in line for line in made.lines)

@@ -256,7 +256,7 @@ def test_a_repeated_answer_and_a_later_return_lose_nothing_and_store_nothing_twi
     assert first.screen is not None
     assert again.screen is not None
     assert first.screen.name == again.screen.name == "posterior"
-    # Whoever comes back sees the same screen with the same evidence.
+    # Anyone who comes back sees the same screen with the same evidence.
     back = current_step(type(sitting).objects.get(pk=sitting.pk))
     assert back.screen is not None
     assert back.screen.content() == first.screen.content()

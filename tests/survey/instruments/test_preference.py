@@ -197,7 +197,7 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
     with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
         reports.make(study, "preferences", {"question": ["nice"]})
 
-    # A judge beside the people
+    # A judge next to the people
     path = tmp_path / "verdicts.csv"
     items = {(row["prompt"], row["model_a"], row["model_b"]) for row in answers}
     lines = [f"{','.join(item)},j,{'a' if number % 3 else 'b'}" for number, item in enumerate(sorted(items))]

@@ -563,7 +563,7 @@ def test_draws_without_an_answer_are_as_uncertain_as_those_with_one() -> None:
 
 
 def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
-    """Two people on the token that was drawn twice: beside the spread of draws, two of four draws share one mean."""
+    """Two people on the token that was drawn twice: next to the spread of draws, two of four draws share one mean."""
     c, _answers, (_one, other) = one_context()
     said = np.array([0.3 / 0.5 * 1.0, 0.3 / 0.5 * 3.0])
     answers = ComparisonAnswers(np.array([0, 0, 1]), np.array([0, 1, 0]), np.log([1.0, 3.0, 0.5]))

@@ -197,5 +197,5 @@ def test_the_export_has_its_metric_and_the_codebook_says_what_it_is(tmp_path: Pa
     assert float(naive["brier_all"]) == pytest.approx(metrics["naive"]["brier"]["all"])
     codebook = (tmp_path / "codebook.md").read_text(encoding="utf-8")
     assert "| brier_long | number | Brier score on questions of more than 21 letters. |" in codebook
-    # Beside the limit that noise sets to any AUC, which every instrument with a label has.
+    # Next to the limit that noise sets to any AUC, which every instrument with a label has.
     assert "auc_" not in codebook.replace("auc_limit", "") and "belief" not in codebook

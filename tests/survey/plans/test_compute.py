@@ -237,7 +237,7 @@ def test_a_step_waits_for_the_scheduler_and_fails_only_where_it_is_lost_in_the_m
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # Bound and not listening: whoever comes is refused.
+        nobody.bind(("127.0.0.1", 0))  # Bound and not listening: anyone who comes is refused.
         address = f"dask://127.0.0.1:{nobody.getsockname()[1]}"
         monkeypatch.setattr(settings, "HUNCH_COMPUTE", address)
         monkeypatch.setattr(cluster_of_dask, "ANSWERS_WITHIN", 0.5)

@@ -1,4 +1,5 @@
-"""Slots beside the sampled ones: a uniform holdout with sittings of its own, and controls inside every sitting."""
+"""Slots in addition to the sampled ones: a uniform holdout with sittings of its own, and controls inside every
+sitting."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -49,7 +49,7 @@ def changed(answer_: Assignment) -> bool:
 
 @pytest.fixture
 def left() -> Study:
-    """60 people with three items each and a factor. Whoever changes after the first item leaves, and so do three
+    """60 people with three items each and a factor. Anyone who changes after the first item leaves, and so do three
     others."""
     study = cast.small_study(
         stages=[{"sittings": 60}], conditions=[{"factor": "framing", "levels": ["plain", "warm"]}], **NO_ROLES

@@ -1,4 +1,4 @@
-"""What a sitting holds beside its items: attention checks, forms, the choice about one's data, reports."""
+"""What a sitting holds in addition to its items: attention checks, forms, the choice about one's data, reports."""
 
 from typing import Any
 

@@ -359,7 +359,7 @@ def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -
 
 
 def test_each_wave_is_compared_with_the_one_before_it_and_not_with_the_first() -> None:
-    """Of four people three come back in wave 2 beside a new one, and two of these in wave 3 beside two others."""
+    """Of four people three come back in wave 2 next to a new one, and two of these in wave 3 next to two others."""
     made = wavy(
         stages=[*STAGES, {"sittings": 4, "wave": 3}], waves=[*WAVES, *WAVES], roles={"holdout": 0, "controls": 0}
     )

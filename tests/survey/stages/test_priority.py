@@ -159,7 +159,7 @@ def test_a_predictor_that_learns_nothing_does_not_hold_up_what_needs_none(monkey
 
 
 def test_a_training_under_way_holds_up_even_what_needs_no_predictor() -> None:
-    """Its chances are to stand beside the priority. Once it has failed, nothing is waited for."""
+    """Its chances are to stand next to the priority. Once it has failed, nothing is waited for."""
     study = readings.study(**PREDICTED, options={"priority": "length"})
     first = lifecycle.open_stage(cast.stage_of(study))
     readings.fill(first)

@@ -328,7 +328,7 @@ def _moments(sums: _Sums, every: np.ndarray, weight: np.ndarray, cross: np.ndarr
     )
 
 
-# Beside
+# Two halves, and how well each way fits
 
 
 def halves(
@@ -415,7 +415,7 @@ class WayFit:
 
 
 def fits(logits: Composition, in_points: Composition) -> list[WayFit]:
-    """How well each way fits, in the order of `WAYS`: its weights beside those that were found."""
+    """How well each way fits, in the order of `WAYS`: its weights next to those that were found."""
     way_fits = []
     for way in WAYS:
         of = in_points if way.name == "additive" else logits

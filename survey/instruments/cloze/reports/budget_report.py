@@ -1,4 +1,4 @@
-"""The report `cloze_budget`: how precise a planned cloze study would be, beside other ways to spend its answers."""
+"""The report `cloze_budget`: how precise a planned cloze study would be, next to other ways to spend its answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""All figures of cloze norms beside language models, for studies and for norms that somebody has, as a report."""
+"""All figures of cloze norms next to language models, for studies and for norms that somebody has, as a report."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -352,7 +352,7 @@ def _models_table(figures: ClozeFigures) -> Table:
         for model in figures.models
     ]
     note = f"Perplexity and bits are of the {integer(figures.common)} positions that all of these models have read."
-    return Table("models", "Language models beside people", MODELS, rows, note=note)
+    return Table("models", "Language models next to people", MODELS, rows, note=note)
 
 
 def _differences_table(figures: ClozeFigures) -> Table:
@@ -491,4 +491,4 @@ def _normalised(model: ModelPnc) -> float | None:
 
 
 def _picture(name: str, title: str, x: Axis, y: Axis, points: Sequence[ScatterPoint]) -> Picture:
-    return Picture.of(name, title, f"{title}, a point a model.", PointChart(title=title, x=x, y=y, points=points))
+    return Picture.of(name, title, f"{title}, one point per model.", PointChart(title=title, x=x, y=y, points=points))

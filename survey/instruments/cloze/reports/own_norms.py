@@ -81,7 +81,7 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Repor
     made = figures.report_result(
         table,
         worked_out,
-        title="Cloze norms beside language models",
+        title="Cloze norms next to language models",
         lines=[
             f"{integer(len(table))} positions of {integer(len(set(table.sentence)))} sentences, {len(usable)} models"
         ],

@@ -86,7 +86,7 @@ def kind_of(token: str, *, first: bool) -> str:
 
 
 def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = None, *, scale: str = "share") -> Figure:
-    """The weighted mean of a value a guess, over the guesses for which it is known, with its 95 % interval.
+    """The weighted mean of one value per guess, over the guesses for which it is known, with its 95 % interval.
 
     Args:
         values: (n,), NaN where it is not known.
@@ -184,8 +184,8 @@ def order_of(part: str) -> tuple[float, str]:
 
 
 def by_person(table: GuessTable, *, least: int = MIN_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:
-    """Name, guesses, right ones, and each model's share on the same positions, of people with enough guesses; whoever
-    was right most often comes first."""
+    """Name, guesses, right ones, and each model's share on the same positions, of people with enough guesses; anyone
+    who was right most often comes first."""
     people = []
     for code, name in enumerate(table.people):
         own = table.person == code

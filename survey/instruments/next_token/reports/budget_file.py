@@ -35,7 +35,7 @@ COLUMNS = (
     Column(
         "width_together",
         "number",
-        "Width of the interval of the most frequent guess; needs 5 people a run.",
+        "Width of the interval of the most frequent guess; needs 5 people per run.",
         heading="of the most frequent",
         style="percent",
     ),

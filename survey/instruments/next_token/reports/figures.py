@@ -69,7 +69,7 @@ def report_result(
     table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False
 ) -> ReportResult:
     """
-    table: one guess or more. characters: the tokens are characters, so that figures are in bits a character too.
+    table: one guess or more. characters: the tokens are characters, so that figures are in bits per character too.
     """
     own = analysis.share(table)
     together = analysis.ensemble(table)

@@ -135,7 +135,7 @@ def kappa_of(table: Floats) -> float:
 
 
 def classes_of(first: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
-    """A row a pair of verdicts with a 1 in its cell of the square table of classes, (n, classes^2)."""
+    """One row per pair of verdicts with a 1 in its cell of the square table of classes, (n, classes^2)."""
     known = np.unique(np.concatenate([first, other]))
     size = len(known)
     cell = np.searchsorted(known, first) * size + np.searchsorted(known, other)

@@ -32,9 +32,9 @@ EVERYTHING = ""
 """The name of all categories together."""
 PEOPLE = "people"
 UNREADABLE_REPLIES = "unreadable replies"
-"""The name of their number beside a model's accuracy on the bank."""
+"""The name of their number next to a model's accuracy on the bank."""
 UNWEIGHTED = "people, each answer once"
-"""People's ranking without the design's weights, beside the one with them where the weights differ."""
+"""People's ranking without the design's weights, next to the one with them where the weights differ."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class JudgeTable:
 @dataclass(frozen=True, eq=False)
 class Analysis:
     """Everything that is printed. rankings: by judge, `people` first; by_category: those of people in each category.
-    beside: a row a model."""
+    beside: one row per model."""
 
     settings: AnalysisSettings
     material: Material
@@ -392,8 +392,8 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
 
 
 def _beside(material: Material) -> dict[str, Any]:
-    """A row a model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike; and how many
-    of its replies to the bank could not be read."""
+    """One row per model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike; and how
+    many of its replies to the bank could not be read."""
     models = material.people.models
     columns: dict[str, list[float | None]] = {}
     if material.accuracy:

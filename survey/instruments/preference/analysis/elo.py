@@ -1,7 +1,7 @@
 """Elo's ratings over many orders of the same judgements. Numpy alone.
 
 Elo, "The Rating of Chessplayers", 1978: base 10, 400 points a factor of ten, K = 16, everybody begins at 1000. The
-order of judgements has no meaning here, so ratings are the mean over random orders, with their spread beside.
+order of judgements has no meaning here, so ratings are the mean over random orders, with their spread next to it.
 """
 
 from __future__ import annotations

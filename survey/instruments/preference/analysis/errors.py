@@ -33,7 +33,7 @@ def pair_variance(
 ) -> float:
     """The variance of a figure to which each pair of answers contributes `influence` (pairs,): pairs go together that
     share a prompt or a person (Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data",
-    Political Analysis 23(4), 2015, with prompts beside).
+    Political Analysis 23(4), 2015, with prompts next to it).
 
     Args:
         people: (pairs,) whose the one answer is, and whose the other. prompt: (pairs,) what both are about.

@@ -327,7 +327,7 @@ def _kappa(compared: Compared) -> Figure:
 
 
 def _ceiling(compared: Compared) -> tuple[Figure, Figure]:
-    """The left-out person, and the judge, against the same mean of the others: a row an answer of which the item has
+    """The left-out person, and the judge, against the same mean of the others: one row per answer of which the item has
     others."""
     n = np.bincount(compared.row_item, minlength=compared.m)[compared.row_item]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -412,7 +412,7 @@ def fitted(rating: Floats, win: Floats, at: Floats) -> Floats:
 
 
 def _regression(columns: Floats, win: Floats) -> Floats:
-    """Two rows an answer, so that a tie is one of each."""
+    """Two rows per answer, so that a tie is one of each."""
     halves = 2 * win
     label = np.stack([halves >= 1, halves >= 2], axis=1).reshape(-1).astype(np.float64)
     return fit_logistic(columns=np.repeat(columns, 2, axis=0), label=label, precision=PRIOR, iterations=25)

@@ -364,7 +364,7 @@ def _notes(analysis: Analysis) -> Iterator[str]:
     if analysis.judges:
         yield (
             "Pearson's r depends on which model of a pair is called A; the uncentred correlation does not. "
-            "Read both beside the ceiling: what a left-out person reaches against the mean of the others."
+            "Read both next to the ceiling: what a left-out person reaches against the mean of the others."
         )
 
 
@@ -437,7 +437,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     read = [place for place, row in enumerate(beside) if row[1] != UNREADABLE_REPLIES]
     yield Table(
         "beside",
-        "Automated beside human",
+        "Automated next to human",
         BESIDE,
         beside,
         views=[TableView(["model"], rows=read, across="by", cells="value")],

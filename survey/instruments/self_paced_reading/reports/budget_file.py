@@ -25,9 +25,9 @@ COLUMNS = (
     Column("people", "number", "People who finish.", whole=True),
     Column("readers", "number", "People who read a passage, on average.", heading="readers each", digits=1),
     Column("mean_width", "number", "Width of the 95 % interval of the mean time, in milliseconds.", digits=1),
-    Column("slope", "number", "Milliseconds a nat of this word's surprisal, on average.", digits=1),
+    Column("slope", "number", "Milliseconds per nat of this word's surprisal, on average.", digits=1),
     Column("slope_width", "number", "Width of its 95 % interval.", heading="width", digits=1),
-    Column("detectable", "number", "Smallest slope of this word found with 80 % power, in milliseconds a nat."),
+    Column("detectable", "number", "Smallest slope of this word found with 80 % power, in milliseconds per nat."),
     Column("total_width", "number", "Width of the interval of the slope of this word and the two before it together."),
     Column("detectable_total", "number", "Smallest slope of all three together found with 80 % power."),
     Column("studies", "number", "Simulated studies.", whole=True),
@@ -124,7 +124,7 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
             COLUMNS,
             [self._row(policy, jobs=jobs, progress=progress) for policy in config.policies],
             views=[TableView(SHOWN)],
-            note="Milliseconds, and milliseconds a nat of surprisal. Widths are those of 95 % intervals.",
+            note="Milliseconds, and milliseconds per nat of surprisal. Widths are those of 95 % intervals.",
         )
         return ReportResult(
             title=config.title,

@@ -114,7 +114,7 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
     read = _read_times(times)
     if not settings.frequencies and not read.has_frequency:
         raise HunchError(
-            "--frequencies: is missing: what surprisal adds is stated beside how frequent words are. Give a file with "
+            "--frequencies: is missing: what surprisal adds is stated next to how frequent words are. Give a file with "
             "word and log_frequency or count, or ngram:NAME, a model that train_ngram makes; or add the column "
             f"log_frequency to {times}"
         )

@@ -45,7 +45,7 @@ SLOPES = (
     FigureColumn(
         "ms_a_nat",
         "number",
-        "Milliseconds a nat of surprisal.",
+        "Milliseconds per nat of surprisal.",
         heading="ms per nat",
         digits=1,
         prefix="",
@@ -186,7 +186,7 @@ def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
         "Milliseconds per nat of surprisal",
         SLOPES,
         rows,
-        note="Beside length, log frequency, their product, and the position. Intervals are by person and passage.",
+        note="Next to length, log frequency, their product, and the position. Intervals are by person and passage.",
     )
 
 
@@ -229,7 +229,7 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
             + ", ".join(f"{of} {_ms(slope)}" for of, slope in zip(series, reading.slopes, strict=True))
             for reading in drawn
         )
-        made.append(Picture.of("slopes", "Milliseconds a nat of surprisal", text, slopes))
+        made.append(Picture.of("slopes", "Milliseconds per nat of surprisal", text, slopes))
     tenths = {name: _tenths(material, surprisal) for name, surprisal in material.models.items()}
     usable = {name: points for name, points in tenths.items() if points}
     if usable:

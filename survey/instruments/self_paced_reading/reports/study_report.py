@@ -34,7 +34,7 @@ class ReadingReport(Report):
         Argument("condition", "only answers under FACTOR=LEVEL", many=True),
         Argument(
             "model",
-            "linear, or gamm: the data and a script for R's mgcv are written beside the report, too",
+            "linear, or gamm: the data and a script for R's mgcv are written next to the report, too",
             default="linear",
             choices=lambda study: reading_results.FITS,
         ),

@@ -9,7 +9,7 @@ g(y) / h(y). A draw of y itself has r = 1 and is never asked. So
 and the mean of ln e_c over contexts estimates L - L_G, the loss of people less that of the generator, in nats. People
 are taken as one distribution. The terms are heavy-tailed, and the logarithm of a mean is on average below that of its
 expectation: the estimate is too low for few draws, by more the less the generator is like the people. So nothing here
-gives a perplexity without models of known loss beside it (`checking`).
+gives a perplexity without models of known loss next to it (`checking`).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Loss:
 
     @property
     def perplexity(self) -> float:
-        """exp(L). Print it with a check beside it, or not at all."""
+        """exp(L). Print it with a check next to it, or not at all."""
         return math.exp(self.loss)
 
     def within(self, times: float = 2.0) -> tuple[float, float]:
@@ -241,7 +241,7 @@ def _mean_and_error(values: Floats, weight: Floats, ddof: int) -> tuple[float, f
 def resampled(
     comparisons: Comparisons, answers: ComparisonAnswers, *, rng: np.random.Generator, samples: int = RESAMPLES
 ) -> Floats:
-    """(samples, 2): L - L_G and L in studies whose texts and people are each drawn anew with replacement; NaN where no
+    """(samples, 2): L - L_G and L in studies whose texts and people are each drawn again with replacement; NaN where no
     context is left (Owen, "The pigeonhole bootstrap", 2007: it errs on the wide side)."""
     c = comparisons
     order = np.argsort(answers.item, kind="stable")
@@ -312,7 +312,7 @@ def values_of(comparisons: Comparisons, answers: ComparisonAnswers) -> Floats:
 def by_draws(
     comparisons: Comparisons, values: Floats, *, rng: np.random.Generator, orders: int = 20
 ) -> Iterator[tuple[int, float]]:
-    """L - L_G as it would be with n draws a context, for n = 1 to the most draws of a context.
+    """L - L_G as it would be with n draws per context, for n = 1 to the most draws of a context.
 
     Args:
         values: (I,) g(y) / g(x) times h(x) / h(y) of every comparison. An unknown one (NaN) counts as the mean of the
@@ -353,7 +353,7 @@ def rise(points: Sequence[tuple[int, float]]) -> float:
 
 
 def has_enough_draws(rise: float, interval: tuple[float, float]) -> bool:
-    """Whether more draws would move the estimate by little, beside its 95 % interval.
+    """Whether more draws would move the estimate by little, next to its 95 % interval.
 
     The bias of a logarithm of a mean of n falls with 1 / n, so that the first half of the draws had twice the bias that
     is left: what the second half moved is about what is missing. With a heavy tail more is missing, so that only a

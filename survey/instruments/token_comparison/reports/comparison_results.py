@@ -39,7 +39,7 @@ LOSSES = (
     ),
     Column("contexts", "number", "Contexts that the figure is over.", whole=True),
     Column("comparisons", "number", "Different comparisons that were answered.", whole=True),
-    Column("difference", "number", "L - L_G: loss less the generator's, nats a token.", heading="L - L_G", digits=3),
+    Column("difference", "number", "L - L_G: loss less the generator's, nats per token.", heading="L - L_G", digits=3),
     Column("error_texts", "number", "Error 1: its standard error over contexts.", heading="error 1", digits=3),
     Column("error_draws", "number", "Error 2: that of the draws and answers within contexts.", digits=3),
     Column("low", "number", "The difference less 2 times error 1."),
@@ -52,12 +52,12 @@ LOSSES = (
         in_file=False,
         low="Lower end of the 95 % interval by resampling texts and people; empty for rounded chances.",
     ),
-    Column("generator_loss", "number", "L_G: the generator's loss on the same contexts, nats a token."),
-    Column("loss", "number", "L, nats a token.", heading="L", digits=3),
+    Column("generator_loss", "number", "L_G: the generator's loss on the same contexts, nats per token."),
+    Column("loss", "number", "L, nats per token.", heading="L", digits=3),
     FigureColumn(
         "perplexity",
         "number",
-        "exp(L); empty where no model is checked beside it, or draws are too few.",
+        "exp(L); empty where no model is checked next to it, or draws are too few.",
         digits=1,
         interval="2 errors",
         low="exp of L less 2 times its standard error.",
@@ -71,15 +71,17 @@ PERSONS = (
     Column("who", "text", "The person, or a model that answers the same comparisons with rounded chances."),
     Column("answers", "number", "Comparisons of this person.", whole=True),
     Column("contexts", "number", "Contexts that the figure is over.", whole=True),
-    Column("difference", "number", "L - L_G, nats a token.", heading="L - L_G", digits=3),
+    Column("difference", "number", "L - L_G, nats per token.", heading="L - L_G", digits=3),
     Column("error_texts", "number", "Error 1: its standard error over contexts.", heading="error 1", digits=3),
-    Column("perplexity", "number", "exp(L); empty where no model is checked beside it.", digits=1),
+    Column("perplexity", "number", "exp(L); empty where no model is checked next to it.", digits=1),
     Column("true_difference", "number", "What is true of this model on these contexts; empty for a person.", digits=3),
 )
 DRAWS = (
     Column("who", "text", "people, or a model."),
     Column("draws", "number", "Draws of a context that are used.", whole=True),
-    Column("difference", "number", "L - L_G with so many draws, nats a token: a mean over 20 random orders.", digits=3),
+    Column(
+        "difference", "number", "L - L_G with so many draws, nats per token: a mean over 20 random orders.", digits=3
+    ),
     Column("true_difference", "number", "What is true of the model on these contexts; empty for people.", digits=3),
 )
 CONTEXTS = (
@@ -106,10 +108,10 @@ STATED_ONLY = (
 )
 TOO_LOW = (
     "the terms of the estimator are heavy-tailed, so that it is too low where the generator is unlike the people or "
-    "draws are few: read each figure beside the checks, which are models of known loss on the same comparisons"
+    "draws are few: read each figure next to the checks, which are models of known loss on the same comparisons"
 )
 NO_CHECK = (
-    "no language model is checked beside people, so that no perplexity is shown: name one or more whose log-"
+    "no language model is checked next to people, so that no perplexity is shown: name one or more whose log-"
     "probabilities of both tokens are known"
 )
 SHOWN = 40
@@ -290,13 +292,13 @@ def _lines(figures: Figures) -> Iterator[str]:
             f"{number(figures.stated.difference, 3)} ({_errors(figures.stated)}); rounding moves that up"
         )
     yield (
-        f"L - L_G of people: {Figure(people.difference, *people.within()).in_words(3)} nats a token over "
+        f"L - L_G of people: {Figure(people.difference, *people.within()).in_words(3)} nats per token over "
         f"{people.contexts} contexts (2 times error 1 in brackets); {_errors(people)}; the generator's own loss L_G is "
         f"{number(people.generator_loss, 3)}"
     )
     if not figures.why_no_perplexity and people.interval_of_loss is not None:
         perplexity = Figure.between(people.perplexity, map(math.exp, people.interval_of_loss))
-        yield f"Perplexity of people: {perplexity.in_words(0)} (95 % in brackets), beside the checks:"
+        yield f"Perplexity of people: {perplexity.in_words(0)} (95 % in brackets), next to the checks:"
     for own_check in figures.checks:
         if own_check.rounded is not None and own_check.exact is not None and own_check.unrounded is not None:
             yield (
@@ -396,7 +398,7 @@ def _persons_table(figures: Figures) -> Table:
         ]
     note = (
         "Each person alone has few draws of a context, so that these figures are further below the truth than those of "
-        "all together; the models beside a person answer the same comparisons, rounded."
+        "all together; the models next to a person answer the same comparisons, rounded."
     )
     return Table("persons", "Each person alone", PERSONS, rows, note=note, views=[TableView(most=SHOWN)])
 

@@ -1,4 +1,4 @@
-"""The report `token_comparison` of a study: people's loss and perplexity, beside models whose loss is known."""
+"""The report `token_comparison` of a study: people's loss and perplexity, next to models whose loss is known."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar

@@ -1,7 +1,7 @@
 """Groups of people by what they answered in a form, for `estimate --by`. Imports models and below.
 
-Items are dealt to people whoever they are, as levels of a condition are, so that the answers of a group stand for all
-candidates. What is estimated of a group is therefore computed by the code of the conditions (`study_estimates`).
+Items are dealt to people no matter who they are, as levels of a condition are, so that the answers of a group stand for
+all candidates. What is estimated of a group is therefore computed by the code of the conditions (`study_estimates`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -86,8 +86,9 @@ def groups_of(study: Study, question: PeopleQuestion, people: Collection[int]) -
         note=(
             f"People by their answer to “{question.field.label}” (form {question.block}). {how} "
             f"“{NO_ANSWER}”: people who left it out, did not come to it, or chose not to say. Items are dealt to "
-            "people whoever they are: each group's answers stand for all candidates, weighted by themselves. Groups "
-            "are not drawn at random, so that a difference between them is no effect of what people answered here."
+            "people no matter who they are: each group's answers stand for all candidates, weighted by themselves. "
+            "Groups are not drawn at random, so that a difference between them is no effect of what people answered "
+            "here."
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What stands beside each plain figure: other assumptions about the same mean, and sentences about what they say.
+"""What stands next to each plain figure: other assumptions about the same mean, and sentences about what they say.
 
 `estimate_tables` makes tables of them.
 """

@@ -155,7 +155,7 @@ def _given(
     left_out = {sitting for _slot, key, state, _at, sitting in assigned if state == held and key not in answers}
     of_sitting: dict[int, Mapping[str, str]] = {
         key: sitting.levels() for key, sitting in sittings.items()
-    }  # Few beside the items.
+    }  # Few next to the items.
     given_items: list[GivenItem] = []
     excluded: list[GivenItem] = []
     for slot, key, state, position, sitting in sorted(assigned, key=lambda row: (row[4], row[3])):

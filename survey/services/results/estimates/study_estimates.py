@@ -62,12 +62,12 @@ from .weights import people_of
 
 ASSUMPTIONS = (
     "The questions are fixed and the people are not: a figure and its interval are about these questions. The interval "
-    "for such questions beside it takes the bank's as a random draw from questions like them. What the answers that "
-    "people who left did not give may do to a figure is shown beside it too.",
+    "for such questions next to it takes the bank's as a random draw from questions like them. What the answers that "
+    "people who left did not give may do to a figure is shown next to it too.",
     "Slots without an answer in time, or with one that a rule of the study file leaves out, are taken to be missing at "
     "random within their stage and stratum.",
     "An answer is taken not to depend on the items that its person saw before: in an adaptive stage these are others "
-    "than in a uniform one. Sampled minus holdout, and the figures from first items, are beside for that.",
+    "than in a uniform one. Sampled minus holdout, and the figures from first items, stand next to it for that.",
     "Standard errors are between respondents, and never below what as many answers of different people would have. "
     "Weights over the stages come from the plans alone, with an assumed correlation of 0.2 between a person's answers.",
 )
@@ -1054,7 +1054,8 @@ def _check(read: Sequence[_Read], index: int) -> StudyFigure:
 
 def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = None) -> DivisionFigures:
     """Estimates by the levels of a factor, or by `groups` of people. Levels are drawn at random, and items are dealt to
-    people whoever they are, so each level's answers represent all candidates: r_h counts the answers under that level.
+    people no matter who they are, so each level's answers represent all candidates: r_h counts the answers under that
+    level.
     """
     parts = [part.divisions[name] for part in read]
     known = {str(label) for part in parts for label in part} - {""}
@@ -1170,7 +1171,7 @@ def _effect(
     read: Sequence[_Read], factor: str, labels: Sequence[str], index: int, sides: Sequence[Sequence[_Read]]
 ) -> StudyFigure:
     """One measure under the second level minus that under the first, or under all others (`OTHERS`), over the
-    candidates that the measure is over; weighted for leaving, and with bounds, beside it. `sides`: the parts under
+    candidates that the measure is over; weighted for leaving, and with bounds, next to it. `sides`: the parts under
     these two, by `_under`, which are the same for each measure."""
     measures = [reading.estimands.measures[index] for reading in read]
     first = [_is_under(reading.divisions[factor], labels[0], labels[1]) for reading in read]

@@ -552,7 +552,7 @@ def widen_for_heavy_people(
     masks: Sequence[NDArray[np.bool_] | None],
     per: Sequence[NDArray[np.float64] | None],
 ) -> StudyFigure:
-    """The figure whose mean weighted for leaving allows for people who weigh much: whoever stayed where others left
+    """The figure whose mean weighted for leaving allows for people who weigh much: anyone who stayed where others left
     stands for them, and pulls the mean to themselves, so that its spread seems too small. The arrays are one for each
     part, as `stayed` took them."""
     if figure.stayed is None or not figure.stayed.has_interval:
@@ -606,7 +606,8 @@ def for_a_part(
 ) -> StudyFigure:
     """A mean in points inside a part of the items or people, where a few large answers may decide.
 
-    `widen_for_far_answers`, unless the effective sample is so small that it says nothing of how far answers lie. `Estimate.too_few` warns then.
+    `widen_for_far_answers`, unless the effective sample is so small that it says nothing of how far answers lie.
+    `Estimate.too_few` warns then.
     """
     if figure.combined is None or figure.combined.effective_sample_size < MIN_OF_A_MEAN:
         return figure

@@ -30,8 +30,8 @@ def people_of(stage: Stage, slots: int) -> int:
 
 
 def known_weights(study: Study, levels: Mapping[str, str], stages: Sequence[Stage]) -> Mapping[int, float]:
-    """`answer_weights`, as this process knows them from the page before, if no answer came or went since: whoever reads
-    page by page does not wait for all answers at each page. Files take `answer_weights`, which asks anew."""
+    """`answer_weights`, as this process knows them from the page before, if no answer came or went since: anyone who
+    reads page by page does not wait for all answers at each page. Files take `answer_weights`, which asks again."""
     answers = counting(stages).aggregate(n=Count("pk"), most=Max("pk"), sum=Sum("pk"))
     plans = [(stage.pk, stage.state, stage.plan_sha256) for stage in stages]
     asked = digest([study.pk, study.source_sha256, dict(levels), plans, [str(value) for value in answers.values()]])

@@ -1,4 +1,4 @@
-"""The report `agreement`: how far people and models agree on the same items, beside the ceiling that people set."""
+"""The report `agreement`: how far people and models agree on the same items, next to the ceiling that people set."""
 
 from survey.contracts.reports import Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, Table, TableView

@@ -1,8 +1,9 @@
 """How well chances are calibrated, on one scale for people, models, judges and predictors: log score and reliability.
 
 A forecaster gave each answer's event a chance; the event then happened or not. The log score is the mean of -log2 of
-the chance given to what happened, in bits; 1 bit is what a coin costs. A figure is set beside the best constant chance,
-which knows nothing of the items, and beside the other people's answers to the same item, which is a ceiling. Numpy.
+the chance given to what happened, in bits; 1 bit is what a coin costs. A figure is set next to the best constant
+chance, which knows nothing of the items, and next to the other people's answers to the same item, which is a ceiling.
+Numpy.
 """
 
 from __future__ import annotations

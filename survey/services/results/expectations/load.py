@@ -99,7 +99,7 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
         under = " under this condition" if condition else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet in a stage that stands for all items")
     items: dict[int, Item] = {}
-    for answer in answers:  # One object an item, whoever answered it: what belongs to items is read once.
+    for answer in answers:  # One object per item, no matter who answered it: what belongs to items is read once.
         answer.slot.item = items.setdefault(answer.slot.item_id, answer.slot.item)
     instruments.of_study(study).read_labels(list(items.values()), answers)
     return answers, np.array([weight_of[answer.pk] for answer in answers])

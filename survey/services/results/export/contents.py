@@ -1,4 +1,4 @@
-"""Which files an export has beside answers.csv."""
+"""Which files an export has in addition to answers.csv."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
 from survey.services.studies.amending import amendments_file
 
-# Files that every export has beside these; the last is what is owed to people of some panels.
+# Files that every export has in addition to these; the last is what is owed to people of some panels.
 RESERVED = ("answers.csv", "codebook.csv", "owed.csv")
 
 

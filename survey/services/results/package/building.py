@@ -222,7 +222,7 @@ def _texts(
 def _hub_texts(
     study: Study, arguments: ReportArguments, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
 ) -> dict[str, str]:
-    """What a folder for the Hugging Face Hub has beside its tables. Croissant is made by the Hub itself."""
+    """What a folder for the Hugging Face Hub has in addition to its tables. Croissant is made by the Hub itself."""
     filled_tables = [table for table in tables if table.rows]
     named = {table.stem: (table.path, table.rows) for table in filled_tables}
     head = hugging_face.card_head(facts, named, study.config.languages)

@@ -1,4 +1,5 @@
-"""What `estimate` estimates, as files: a row an answer with what it says about each figure, and the figures themselves.
+"""What `estimate` estimates, as files: one row per answer with what it says about each figure, and the figures
+themselves.
 
 With both, anybody redoes the main table without Hunch. Imports models and below.
 """

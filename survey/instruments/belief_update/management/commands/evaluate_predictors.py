@@ -183,7 +183,7 @@ class Command(HunchCommand):
             type=columns,
             default=(),
             metavar="people,models",
-            help="also measure hybrid and same_task with columns beside the texts, in a table of their own: people "
+            help="also measure hybrid and same_task with columns next to the texts, in a table of their own: people "
             "(priors of the training rows), models (models_right), or both",
         )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables, predictions and figures")

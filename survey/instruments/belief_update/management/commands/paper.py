@@ -145,7 +145,7 @@ def _people_study(study: Study, named: str | None) -> list[str]:
     """The named study, which must exist; else the only one in which people answer questions of the bank."""
     if named is not None:
         people = lookup.find_study(named)
-        test_copies.refuse_copy(people, "gives no figure beside another study's")
+        test_copies.refuse_copy(people, "gives no figure next to another study's")
         return [people.slug]
     there = people_studies(study)
     return [there[0].slug] if len(there) == 1 else []

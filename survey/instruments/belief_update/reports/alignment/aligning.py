@@ -1,7 +1,7 @@
 """Language models on trial in a study: do they perform the way this study's people expect?
 
 Joins the pairs that a predictor scored for a stage, the study's own average beliefs, and what language models answered.
-A pool is uniform over pairs and outcomes; where a stage draws from all pairs, such pairs are scored beside them. Those
+A pool is uniform over pairs and outcomes; where a stage draws from all pairs, such pairs are scored next to them. Those
 that have a model's real outcome are a uniform sample of the pairs (x', x) that people would meet with this model, and
 nothing has to be scored again.
 """
@@ -376,7 +376,7 @@ def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None
 
 def scored_pool(study: Study) -> CandidateSet:
     """The candidate set scored last that has uniform pairs with the predictor's own scores: a pool, or what was drawn
-    beside all pairs.
+    in addition to all pairs.
 
     Raises:
         StateRefused: there is none yet.

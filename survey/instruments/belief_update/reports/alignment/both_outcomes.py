@@ -37,8 +37,8 @@ def score_both_outcomes(
     study: Study, pairs: int = PAIRS, *, progress: Progress, by: Any = None, via: str = "command"
 ) -> Mapping[str, Any]:
     """Draw uniform pairs of the study's questions, all of them where there are no more, and score each under both
-    outcomes by the predictor that scored last. They are stored beside what it scored. Safe to call again: the same
-    seed draws the same pairs.
+    outcomes by the predictor that scored last. They are stored in addition to what it scored. Safe to call again: the
+    same seed draws the same pairs.
 
     Raises:
         StateRefused: no predictor has scored a stage yet, its items show one real outcome or have several evidence
@@ -78,7 +78,7 @@ def score_both_outcomes(
     with transaction.atomic():
         changed = CandidateSet.objects.filter(pk=stored.pk, predictor_run=run).update(both_outcomes_sha256=sha256)
         if not changed:
-            raise StateRefused(f"{study.slug}: stage {stage.index} was scored anew meanwhile; ask again")
+            raise StateRefused(f"{study.slug}: stage {stage.index} was scored again meanwhile; ask again")
         record(NAME, stage, by=by, via=via, pairs=len(drawn), both_outcomes_sha256=sha256)
     return {"stage": stage.index, "pairs": len(drawn), "predictor": str(run)}
 

@@ -34,7 +34,7 @@ FILE = "hunch plan_budget FILE.toml simulates what a file describes"
 MAX_STUDIES = 100
 # If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
-# Epsilons and trade-offs that are simulated beside the study's own designs, the most telling ones first.
+# Epsilons and trade-offs that are simulated next to the study's own designs, the most telling ones first.
 FRONTIER = (0.1, 0.3, 0.2, 0.5)
 FRONTIER_STUDIES = 4
 PLANNED, UNIFORM = "as planned", "uniform"

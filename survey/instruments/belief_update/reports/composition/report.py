@@ -60,7 +60,7 @@ ENDS = (
 
 
 class CompositionReport(Report):
-    """Slope and weights in log-odds, order effects, ways to put evidence together beside each other."""
+    """Slope and weights in log-odds, order effects, ways to put evidence together next to each other."""
 
     arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
     exported: ClassVar[Mapping[str, Columns]] = {"composition": FIGURES, "composition_ways": WAY_COLUMNS}

@@ -1,4 +1,4 @@
-"""The report `paper`: tables 1 to 5 and figures 2 to 7 of a study, with the paper's own numbers beside them."""
+"""The report `paper`: tables 1 to 5 and figures 2 to 7 of a study, with the paper's own numbers next to them."""
 
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused

@@ -1,4 +1,4 @@
-"""`manage.py cloze SLUG`, or `cloze --norms FILE --readings FILE`: cloze norms beside language models."""
+"""`manage.py cloze SLUG`, or `cloze --norms FILE --readings FILE`: cloze norms next to language models."""
 
 from argparse import ArgumentParser
 from functools import partial

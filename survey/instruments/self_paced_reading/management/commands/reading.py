@@ -1,4 +1,4 @@
-"""`manage.py reading SLUG`, or `reading --times FILE --readings FILE`: reading times beside language models."""
+"""`manage.py reading SLUG`, or `reading --times FILE --readings FILE`: reading times next to language models."""
 
 from argparse import ArgumentParser
 from functools import partial

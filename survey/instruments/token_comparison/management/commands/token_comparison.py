@@ -29,7 +29,7 @@ NAME = "token_comparison"
 
 class Command(ReportCommand):
     help = (
-        "People's loss and perplexity at predicting the next token of a study, beside models whose loss is known. Or "
+        "People's loss and perplexity at predicting the next token of a study, next to models whose loss is known. Or "
         "the same of answers that you have: --answers FILE (person, context, multiplicity, percent_true, log_g_true, "
         "log_g_other; log_NAME_true and log_NAME_other for each of --models). --prepare draws the comparisons."
     )
