@@ -22,7 +22,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from survey.contracts.reports import TakenFile
+from survey.contracts.reports import ReceivedFile
 from survey.database import written_patiently
 from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
@@ -354,7 +354,7 @@ class ReportFiles(ResearcherView):
         _entry, report = reports.load(study, name)
         largest = 0 if report.intake is None else report.intake.largest
         files = [
-            TakenFile(Path(file.name or "").name, file.read(largest + 1)) for file in request.FILES.getlist("files")
+            ReceivedFile(Path(file.name or "").name, file.read(largest + 1)) for file in request.FILES.getlist("files")
         ]
         return Response({"stored": reports.take(study, name, files, by=request.user, via="api")})
 

@@ -203,7 +203,7 @@ class Intake:
 
 
 @dataclass(frozen=True)
-class TakenFile:
+class ReceivedFile:
     """A file as it was sent; `name` without a folder."""
 
     name: str
@@ -221,7 +221,7 @@ class Report(ABC):
     # Which files it takes back, by its page and the API; None: none.
     intake: ClassVar[Intake | None] = None
 
-    def take(self, study: "Study", files: Sequence[TakenFile]) -> str:
+    def take(self, study: "Study", files: Sequence[ReceivedFile]) -> str:
         """Check all files, then store what they hold; called in a transaction, with the study's row locked. Returns a
         sentence on what was stored. Only reports with an `intake` need it.
 

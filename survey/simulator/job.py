@@ -24,7 +24,7 @@ def _check(study: Study, arguments: ReportArguments) -> None:
 
 
 def make(work: Work) -> Mapping[str, Any]:
-    text = work.given.one("people")
+    text = work.arguments.one("people")
     folder = work.folder / "files"
     folder.mkdir()
     rehearsal = dry_run.run(

@@ -27,7 +27,10 @@ from survey.services.stages import lifecycle
 from .world import arrives, begins, posted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
-BODY = b'{"event_type": "submission.status.change", "resource_id": "somebody",  "participant_id": "a person", "status": "X"}'
+BODY = (
+    b'{"event_type": "submission.status.change", "resource_id": "somebody", '
+    b' "participant_id": "a person", "status": "X"}'
+)
 
 
 def post(client: Client, event: Webhook, **headers: str) -> int:

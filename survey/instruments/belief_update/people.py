@@ -37,7 +37,7 @@ GUESS = "I do not know"
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownQuestion:
     index: int
     external_id: str
     task: str
@@ -46,7 +46,7 @@ class Known:
 @dataclass(frozen=True)
 class SimulatedWorld:
     truth: BeliefTruth
-    by_text: Mapping[str, Known]
+    by_text: Mapping[str, KnownQuestion]
 
 
 def readable(text: str) -> str:
@@ -62,10 +62,10 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> Simul
         pair_sd=PAIR_SD,
         null=null,
     )
-    by_text: dict[str, Known] = {}
+    by_text: dict[str, KnownQuestion] = {}
     for index, question in enumerate(questions):
         # Some banks hold one text under several ids: take the first one.
-        by_text.setdefault(readable(question.plain), Known(index, question.external_id, question.task.name))
+        by_text.setdefault(readable(question.plain), KnownQuestion(index, question.external_id, question.task.name))
     return SimulatedWorld(truth=truth, by_text=by_text)
 
 

@@ -39,7 +39,7 @@ class Work:
     """What a kind's `make` gets. Every file that it writes into `folder` (no folders inside) becomes a result file."""
 
     study: Study
-    given: ReportArguments
+    arguments: ReportArguments
     folder: Path
     progress: Progress
     asked_by: Any

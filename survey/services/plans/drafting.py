@@ -24,7 +24,7 @@ from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
 from survey.study_file import DesignConfig, RolesConfig, StudyConfig
 
-from .candidates import Drawn, Everything, ListedPool, draw_slots
+from .candidates import DrawnSlots, Everything, ListedPool, draw_slots
 
 Role = Slot.Role
 HOLDOUT = "holdout"
@@ -348,7 +348,7 @@ def try_holdout(recipe: Recipe, *, instrument: instruments.Instrument, questions
 
 
 def _sampled_part(
-    drawn: Drawn,
+    drawn: DrawnSlots,
     part: RolePart,
     instrument: instruments.Instrument,
     questions: Sequence[Question],

@@ -54,11 +54,11 @@ def look(stage: Stage, *, now: datetime | None = None) -> Look | None:
     due = rule["after"] if last is None else last.people + max(MIN_MORE, rule["at_most"] // MAX_LOOKS)
     if _people(stage, until) < due:
         return None
-    seen = take_interim_look(stage, factor=rule["factor"] or "", until=until)
-    estimate = seen.estimate
+    interim_look = take_interim_look(stage, factor=rule["factor"] or "", until=until)
+    estimate = interim_look.estimate
     if estimate is None or estimate.n_clusters < due or not math.isfinite(estimate.standard_error):
         return None
-    return _store(stage, rule, seen, estimate, now=now, until=until, after=last)
+    return _store(stage, rule, interim_look, estimate, now=now, until=until, after=last)
 
 
 def _people(stage: Stage, until: datetime) -> int:
@@ -70,7 +70,7 @@ def _people(stage: Stage, until: datetime) -> int:
 def _store(
     stage: Stage,
     rule: dict[str, Any],
-    seen: InterimLook,
+    interim_look: InterimLook,
     estimate: bandit.Estimate,
     *,
     now: datetime,
@@ -92,7 +92,7 @@ def _store(
         at=now,
         answers_until=until,
         people=estimate.n_clusters,
-        answers=seen.answers,
+        answers=interim_look.answers,
         value=estimate.value,
         standard_error=estimate.standard_error,
         low=low,
@@ -155,11 +155,12 @@ def _made_again(stage: Stage, rule: dict[str, Any], look: Look) -> Iterator[str]
     assignments = Assignment.objects.filter(slot__stage=stage, slot__role=Slot.Role.SAMPLED)
     if assignments.filter(state=Assignment.State.WITHDRAWN).exists():
         return
-    seen = take_interim_look(stage, factor=rule["factor"] or "", until=look.answers_until)
-    estimate = seen.estimate
-    if estimate is None or (estimate.n_clusters, seen.answers) != (look.people, look.answers):
+    interim_look = take_interim_look(stage, factor=rule["factor"] or "", until=look.answers_until)
+    estimate = interim_look.estimate
+    if estimate is None or (estimate.n_clusters, interim_look.answers) != (look.people, look.answers):
         if not stage.study.config.exclusions.flags:
-            yield f"looks: look {look.number} had {look.answers} answers, and there are {seen.answers} from before it"
+            now = interim_look.answers
+            yield f"looks: look {look.number} had {look.answers} answers, and there are {now} from before it"
     elif not (_same(estimate.value, look.value) and _same(estimate.standard_error, look.standard_error)):
         yield f"looks: look {look.number} found {look.value}, and its answers make {estimate.value}"
 

@@ -20,13 +20,13 @@ from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.reports import (
     Argument,
     ArgumentErrors,
+    ReceivedFile,
     Report,
     ReportArguments,
     ReportEntry,
     ReportFile,
     ReportResult,
     Table,
-    TakenFile,
     check_arguments,
 )
 from survey.contracts.tables import ExtraFile
@@ -459,7 +459,7 @@ def pages_arguments(
     return {name: texts for name, texts in filled.items() if texts}
 
 
-def take(study: Study, name: str, files: Sequence[TakenFile], *, by: Any = None, via: str = "command") -> str:
+def take(study: Study, name: str, files: Sequence[ReceivedFile], *, by: Any = None, via: str = "command") -> str:
     """Have a report take files back, all of them or none, and record it in the audit. Returns what was stored, in a
     sentence.
 
@@ -641,7 +641,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
             report = _loaded(entry)
         except ReportBroken:
             continue
-        made = _Made(study, entry, levels)
+        made = _ExportedReport(study, entry, levels)
         for table, columns in report.exported.items():
             name = f"{table}.csv"
             if name in used or not NAME.fullmatch(table):
@@ -657,7 +657,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
 
 
 @dataclass(frozen=True)
-class _Made:
+class _ExportedReport:
     """A report for an export: made once, when the rows of its first table are iterated."""
 
     study: Study
@@ -688,7 +688,7 @@ class _Made:
 class _Rows:
     """The rows of one exported table."""
 
-    made: _Made
+    made: _ExportedReport
     table: str
 
     def __iter__(self) -> Iterator[Sequence[Any]]:

@@ -23,7 +23,7 @@ STAGES = (
 class NextTokenLive(Report):
     """How many guesses there are in how many runs, and how many are right."""
 
-    def make(self, study: Study, given: ReportArguments) -> ReportResult:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         rows = by_stage(
             study,
             TokenGuess,

@@ -36,7 +36,7 @@ NEWEST = 500  # passages of which the times are read; more would make the page s
 class ReadingLive(Report):
     """How many passages were read, how many of them are marked and why, and how many questions were answered right."""
 
-    def make(self, study: Study, given: ReportArguments) -> ReportResult:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         rows = by_stage(study, WordTimes, passages=Count("pk"), whole=Count("pk", filter=Q(marks=[])))
         if not rows:
             raise StateRefused(f"{study.slug}: no passage counts yet")

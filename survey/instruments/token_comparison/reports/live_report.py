@@ -27,7 +27,7 @@ TOWARDS_TRUE = Q(true_is_left=True, percent_left__gt=UNSURE) | Q(true_is_left=Fa
 class ComparisonLive(Report):
     """How many answers there are at how many contexts, and how many lean towards the true token."""
 
-    def make(self, study: Study, given: ReportArguments) -> ReportResult:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         rows = by_stage(
             study,
             StatedChance,

@@ -236,7 +236,7 @@ class StudyEstimates:
 
 
 @dataclass(frozen=True, eq=False)
-class _Read:
+class _Reading:
     """A part with what its answers estimate."""
 
     part: StagePart
@@ -459,7 +459,7 @@ def figures_by_level(
     return level_figures(factor, labels, read)
 
 
-def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> LevelFigures:
+def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Reading]) -> LevelFigures:
     """`figures_by_level` of parts that have been read, at least two levels of which have answers."""
     parts = [reading.divisions[factor] for reading in read]
     measures = range(len(read[0].estimands.measures))
@@ -480,7 +480,7 @@ def level_figures(factor: str, labels: Sequence[str], read: Sequence[_Read]) -> 
 
 
 def _wave_changes(
-    study: Study, stages: Sequence[Stage], read: Sequence[_Read], levels: Mapping[str, str], by: Sequence[str]
+    study: Study, stages: Sequence[Stage], read: Sequence[_Reading], levels: Mapping[str, str], by: Sequence[str]
 ) -> tuple[WaveChange, ...]:
     if not study.config.waves:
         return ()
@@ -499,7 +499,7 @@ def _wave_changes(
     return changes_between_waves(study, parts, under=levels, by=factors)
 
 
-def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:
+def _check_same_figures(read: Sequence[_Reading], instrument: Instrument) -> None:
     """
     Raises:
         HunchError: the instrument names other figures for one part than for another, so that they cannot be combined.
@@ -517,7 +517,7 @@ def _check_same_figures(read: Sequence[_Read], instrument: Instrument) -> None:
                 )
 
 
-def _items_notes(read: Sequence[_Read]) -> Iterator[str]:
+def _items_notes(read: Sequence[_Reading]) -> Iterator[str]:
     if several := [str(reading.line.stage) for reading in read if reading.part.item is not None]:
         yield (
             f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
@@ -562,8 +562,8 @@ def _levels_notes(study: Study, levels: Mapping[str, str]) -> Iterator[str]:
 # Carry-over
 
 
-def _carry_over(read: Sequence[_Read]) -> CarryOver:
-    by_stage: dict[int, dict[str, _Read]] = {}
+def _carry_over(read: Sequence[_Reading]) -> CarryOver:
+    by_stage: dict[int, dict[str, _Reading]] = {}
     for reading in read:
         by_stage.setdefault(reading.part.stage, {})[reading.part.role] = reading
     adaptive = [
@@ -589,11 +589,11 @@ def _carry_over(read: Sequence[_Read]) -> CarryOver:
     )
 
 
-def _is_adaptive(read: _Read) -> bool:
+def _is_adaptive(read: _Reading) -> bool:
     return len(read.part.names) > 1 or read.part.is_unequal
 
 
-def _sampled_minus_holdout(both: Sequence[tuple[_Read, _Read]], index: int) -> StudyFigure:
+def _sampled_minus_holdout(both: Sequence[tuple[_Reading, _Reading]], index: int) -> StudyFigure:
     """By the weights of the holdouts' plans: they have fewer answers than the sampled slots, and decide the error."""
     estimates = []
     for pair in both:
@@ -640,7 +640,7 @@ def take_interim_look(stage: Stage, *, factor: str = "", until: datetime) -> Int
     return InterimLook(estimate, reason, len(read.answers))
 
 
-def _first_figure(read: _Read, factor: str) -> tuple[Estimate | None, str]:
+def _first_figure(read: _Reading, factor: str) -> tuple[Estimate | None, str]:
     measure = read.estimands.measures[0]
     if not factor:
         return analysis.estimate(
@@ -650,7 +650,7 @@ def _first_figure(read: _Read, factor: str) -> tuple[Estimate | None, str]:
     return analysis.effect(read.part, measure.values, first=first, second=second, where=measure.where, per=measure.per)
 
 
-def _levels_of(read: _Read, factor: str) -> list[str]:
+def _levels_of(read: _Reading, factor: str) -> list[str]:
     """A factor's two levels in the order in which the estimates compare them: the second minus the first."""
     conditions = read.answers[0].slot.stage.study.config.conditions
     return sorted(next(condition.levels for condition in conditions if condition.factor == factor))
@@ -661,7 +661,7 @@ def interval_by(rule: Mapping[str, Any]) -> dict[str, Any]:
     return {name: rule[name] for name in ("rho", "alpha", "span", "scale")}
 
 
-def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Read]) -> Iterator[AnytimeLine]:
+def _anytime_lines(stages: Sequence[Stage], read: Sequence[_Reading]) -> Iterator[AnytimeLine]:
     """Of each stage whose people come one after the other: its first figure, and the difference by each factor with
     two levels."""
     by_index = {stage.index: stage for stage in stages}
@@ -767,7 +767,7 @@ def _read(
     instrument: Instrument,
     thresholds: Sequence[int],
     levels: Mapping[str, str] | None = None,
-) -> _Read | None:
+) -> _Reading | None:
     """One part; None if the stage has no such slots or no answers to them."""
     stage = rows.stage
     planned = [row for row in rows.slots if row.slot.role == role]
@@ -830,7 +830,7 @@ def _read(
         ),
         predictions="",
     )
-    return _Read(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
+    return _Reading(part, line, answers, estimands, divisions, stage.study.config.estimates.odds_ratio)
 
 
 def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
@@ -864,11 +864,11 @@ def _unanswered(rows: StageRows, role: str, place: Mapping[int, int], levels: Ma
 def _with_leaving(
     study: Study,
     rows: Sequence[StageRows],
-    read: Sequence[_Read],
+    read: Sequence[_Reading],
     instrument: Instrument,
     thresholds: Sequence[int],
     levels: Mapping[str, str],
-) -> tuple[list[_Read], Leaving]:
+) -> tuple[list[_Reading], Leaving]:
     """The parts with each answer's chance that its person was still there, and what is known of people who left."""
     first = read[0].estimands.measures[0]
     if levels:  # What somebody answered under another level counts for whether they left.
@@ -942,7 +942,7 @@ def _slot_lines(slots: Sequence[SlotRow], labels: Sequence[Any]) -> tuple[SlotLi
 
 
 def _combined(
-    read: Sequence[_Read], estimates: Any, measure: Any, naive: Estimate | None, **pooled: Any
+    read: Sequence[_Reading], estimates: Any, measure: Any, naive: Estimate | None, **pooled: Any
 ) -> StudyFigure:
     return analysis.combine(
         [part.part for part in read],
@@ -956,7 +956,7 @@ def _combined(
 
 
 def _figure(
-    read: Sequence[_Read],
+    read: Sequence[_Reading],
     index: int,
     inside: Sequence[np.ndarray] | None = None,
     lost: Sequence[np.ndarray] | None = None,
@@ -1039,7 +1039,7 @@ def _excludes(parts: Iterable[StagePart]) -> bool:
     return any(part.unanswered is not None and part.unanswered.excludes for part in parts)
 
 
-def _check(read: Sequence[_Read], index: int) -> StudyFigure:
+def _check(read: Sequence[_Reading], index: int) -> StudyFigure:
     checks = [part.estimands.checks[index] for part in read]
     differences = [
         analysis.difference(part.part, check.values, first=check.first, second=check.second)
@@ -1052,7 +1052,7 @@ def _check(read: Sequence[_Read], index: int) -> StudyFigure:
     return _combined(read, differences, checks[0], None, pooled=pooled)
 
 
-def _by_level(read: Sequence[_Read], name: str, groups: PeopleGroups | None = None) -> DivisionFigures:
+def _by_level(read: Sequence[_Reading], name: str, groups: PeopleGroups | None = None) -> DivisionFigures:
     """Estimates by the levels of a factor, or by `groups` of people. Levels are drawn at random, and items are dealt to
     people no matter who they are, so each level's answers represent all candidates: r_h counts the answers under that
     level.
@@ -1101,14 +1101,14 @@ def _said_by_nobody(groups: PeopleGroups, known: Collection[str]) -> str:
     return f" Nobody whose answers count said: {', '.join(unsaid)}." if unsaid else ""
 
 
-def _groups(study: Study, read: Sequence[_Read], by: Sequence[str]) -> dict[str, PeopleGroups]:
+def _groups(study: Study, read: Sequence[_Reading], by: Sequence[str]) -> dict[str, PeopleGroups]:
     """By name: the groups of people that were asked for."""
     asked = people_questions(study, own_divisions(study))
     people = {int(person) for reading in read for person in reading.part.cluster}
     return {name: groups_of(study, asked[name], people) for name in by if name in asked}
 
 
-def _with_groups(read: _Read, groups: Mapping[str, PeopleGroups]) -> _Read:
+def _with_groups(read: _Reading, groups: Mapping[str, PeopleGroups]) -> _Reading:
     """The part with each answer's, and each unanswered item's, group of people among its divisions."""
     if not groups:
         return read
@@ -1121,7 +1121,7 @@ def _with_groups(read: _Read, groups: Mapping[str, PeopleGroups]) -> _Read:
 
 
 def _people_in(
-    read: Sequence[_Read], parts: Sequence[np.ndarray], labels: Sequence[str]
+    read: Sequence[_Reading], parts: Sequence[np.ndarray], labels: Sequence[str]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """By label: how many people, and why there are no figures of them ("" where there are)."""
     people = tuple(
@@ -1137,7 +1137,7 @@ def _people_in(
     return people, tuple("" if count >= MIN_PEOPLE else too_few(count) for count in people)
 
 
-def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:
+def _under(read: _Reading, factor: str, label: str, *, against: str = "") -> _Reading:
     """The part with the answers under one level alone; with the label `OTHERS`, under all but the one it is compared
     with (`against`)."""
     unanswered = read.part.unanswered
@@ -1145,7 +1145,7 @@ def _under(read: _Read, factor: str, label: str, *, against: str = "") -> _Read:
     return _only(read, _is_under(read.divisions[factor], label, against), lost)
 
 
-def _only(read: _Read, mask: np.ndarray, lost: np.ndarray | None) -> _Read:
+def _only(read: _Reading, mask: np.ndarray, lost: np.ndarray | None) -> _Reading:
     """The part with some of its answers and of its unanswered items (None: without these) alone, weighted by
     themselves."""
     measures = [
@@ -1168,7 +1168,7 @@ def _is_under(levels: np.ndarray, label: str, against: str) -> np.ndarray:
 
 
 def _effect(
-    read: Sequence[_Read], factor: str, labels: Sequence[str], index: int, sides: Sequence[Sequence[_Read]]
+    read: Sequence[_Reading], factor: str, labels: Sequence[str], index: int, sides: Sequence[Sequence[_Reading]]
 ) -> StudyFigure:
     """One measure under the second level minus that under the first, or under all others (`OTHERS`), over the
     candidates that the measure is over; weighted for leaving, and with bounds, next to it. `sides`: the parts under
@@ -1200,7 +1200,7 @@ def _effect(
 
 def _with_bounds(
     figure: StudyFigure,
-    sides: Sequence[Sequence[_Read]],
+    sides: Sequence[Sequence[_Reading]],
     index: int,
     masks: Sequence[tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None]] = ((None, None), (None, None)),
 ) -> StudyFigure:
@@ -1238,7 +1238,7 @@ def _with_bounds(
     )
 
 
-def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> set[int]:
+def _people_of(side: Sequence[_Reading], inside: Sequence[np.ndarray] | None) -> set[int]:
     clusters = [reading.part.cluster for reading in side]
     if inside is not None:
         clusters = [own[mask] for own, mask in zip(clusters, inside, strict=True)]
@@ -1247,7 +1247,7 @@ def _people_of(side: Sequence[_Read], inside: Sequence[np.ndarray] | None) -> se
 
 def _bounds_of_side(
     figure: StudyFigure,
-    side: Sequence[_Read],
+    side: Sequence[_Reading],
     index: int,
     *,
     inside: Sequence[np.ndarray] | None,
@@ -1271,7 +1271,7 @@ def _bounds_of_side(
     )
 
 
-def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
+def _divided(read: Sequence[_Reading], name: str) -> DivisionFigures:
     parts = [part.divisions[name] for part in read]
     labels = sorted({str(label) for part in parts for label in part} - {""})
     measures = range(len(read[0].estimands.measures))
@@ -1331,7 +1331,7 @@ def _divided(read: Sequence[_Read], name: str) -> DivisionFigures:
     )
 
 
-def _lost(read: Sequence[_Read], name: str, label: str) -> list[np.ndarray]:
+def _lost(read: Sequence[_Reading], name: str, label: str) -> list[np.ndarray]:
     """Which unanswered items of each part are in a part of a division."""
     return [reading.part.unanswered.divisions[name] == label for reading in read if reading.part.unanswered is not None]
 
@@ -1339,7 +1339,7 @@ def _lost(read: Sequence[_Read], name: str, label: str) -> list[np.ndarray]:
 # Model assistance
 
 
-def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrument) -> list[_Read]:
+def _with_predictions(study: Study, read: Sequence[_Reading], instrument: Instrument) -> list[_Reading]:
     readings = []
     for reading in read:
         predictions = _predictions(study, reading, instrument)
@@ -1356,7 +1356,7 @@ def _with_predictions(study: Study, read: Sequence[_Read], instrument: Instrumen
     return readings
 
 
-def _predictions(study: Study, read: _Read, instrument: Instrument) -> ItemPredictions | None:
+def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPredictions | None:
     """Predictions for one part's first measure; None if there are none: then the plain estimate is used."""
     part, first = read.part, read.estimands.measures[0]
     if part.role != Slot.Role.SAMPLED or part.obstacle or not first.is_share:
@@ -1390,7 +1390,7 @@ def _predictions(study: Study, read: _Read, instrument: Instrument) -> ItemPredi
     )
 
 
-def _predictions_of_everything(read: _Read, instrument: Instrument, stored: CandidateSet) -> ItemPredictions | None:
+def _predictions_of_everything(read: _Reading, instrument: Instrument, stored: CandidateSet) -> ItemPredictions | None:
     """Predictions of the fast scorer that cut all items: its means over strata are stored. None with a shortlist."""
     stage = read.answers[0].slot.stage
     means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
@@ -1443,7 +1443,7 @@ def _score_moments(
     )
 
 
-def _assisted(read: Sequence[_Read]) -> StudyFigure | None:
+def _assisted(read: Sequence[_Reading]) -> StudyFigure | None:
     """The first measure with the help of predictions; None if no part has any."""
     if all(reading.part.predictions is None for reading in read):
         return None
@@ -1457,7 +1457,7 @@ def _assisted(read: Sequence[_Read]) -> StudyFigure | None:
 
 def _noise(
     rows: Sequence[StageRows],
-    read: Sequence[_Read],
+    read: Sequence[_Reading],
     instrument: Instrument,
     thresholds: Sequence[int],
     first_figure: StudyFigure,

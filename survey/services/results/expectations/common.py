@@ -11,7 +11,7 @@ from survey.figures import FigureColumn
 from survey.models import Study
 from survey.services.results.reports import CONDITION
 
-from .load import Asked, events_of
+from .load import Selection, events_of
 
 
 def event_names(study: Study) -> list[str]:
@@ -27,7 +27,7 @@ ARGUMENTS = (
 )
 
 
-def asked_of(arguments: ReportArguments) -> Asked:
+def asked_of(arguments: ReportArguments) -> Selection:
     """
     Raises:
         HunchError: a day cannot be read.
@@ -38,7 +38,7 @@ def asked_of(arguments: ReportArguments) -> Asked:
         if not equals or not name:
             raise HunchError(f"trained: {text!r} is not NAME=YYYY-MM-DD")
         trained.append((name, _day("trained", day)))
-    return Asked(
+    return Selection(
         event=arguments.one("event"),
         readers=arguments["reader"],
         condition=arguments["condition"],

@@ -19,7 +19,7 @@ MIN_NAMED = 5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """What a report was asked: an event's name or nothing for all, readers' names or nothing for all, FACTOR=LEVEL, and
     the days from which on texts existed and until which readers learnt, where somebody knows better."""
 
@@ -31,7 +31,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Read:
+class Comparable:
     """The events that can be compared, and notes: on those that cannot, and on what readers may have learnt."""
 
     found: tuple[Expectations, ...]
@@ -48,7 +48,7 @@ def events_of(study: Study) -> Sequence[ComparedEvent]:
     return () if expecting is None else expecting.events
 
 
-def read(study: Study, asked: Asked) -> Read:
+def read(study: Study, asked: Selection) -> Comparable:
     """
     Raises:
         StateRefused: no event can be compared; says what is missing for each.
@@ -84,7 +84,7 @@ def read(study: Study, asked: Asked) -> Read:
         shown_condition.factor for shown_condition in shown_conditions(study) if shown_condition.factor not in chosen
     ]:
         notes.append(f"answers under all levels of {', '.join(others)} together; condition=FACTOR=LEVEL takes one")
-    return Read(tuple(all_expectations), tuple(dict.fromkeys(notes)))
+    return Comparable(tuple(all_expectations), tuple(dict.fromkeys(notes)))
 
 
 def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], np.ndarray]:
@@ -105,7 +105,7 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
     return answers, np.array([weight_of[answer.pk] for answer in answers])
 
 
-def _chosen(all_expectations: Sequence[Expectations], asked: Asked) -> list[Expectations]:
+def _chosen(all_expectations: Sequence[Expectations], asked: Selection) -> list[Expectations]:
     if not asked.readers:
         return list(all_expectations)
     known = list(dict.fromkeys(reader.name for expectations in all_expectations for reader in expectations.readers))
@@ -118,7 +118,7 @@ def _chosen(all_expectations: Sequence[Expectations], asked: Asked) -> list[Expe
     return [expectations for expectations in narrowed if expectations.readers]
 
 
-def learnt(expectations: Expectations, asked: Asked) -> Iterator[str]:
+def learnt(expectations: Expectations, asked: Selection) -> Iterator[str]:
     """Notes on texts that a model may have learnt, since they are older than it is, or since that is not known."""
     trained = dict(asked.trained)
     written = asked.written or expectations.written

@@ -58,11 +58,11 @@ def _check(study: Study, arguments: ReportArguments) -> None:
 
 def make(work: Work) -> Mapping[str, Any]:
     study, begun = work.study, timezone.now()
-    levels = read_condition(study, work.given["condition"])
-    since = read_since(work.given.one("since"))
+    levels = read_condition(study, work.arguments["condition"])
+    since = read_since(work.arguments.one("since"))
     with_pay = work.asked_by is None or rights.may(work.asked_by, Right.SEE_POSTINGS, study.pk)
     audit_chain.seal_entries()  # So that the export holds the entry about itself, with its seal.
-    wanted = [name for name in table_names(study) if not work.given["table"] or name in work.given["table"]]
+    wanted = [name for name in table_names(study) if not work.arguments["table"] or name in work.arguments["table"]]
     all_of_it = not levels and since is None
     counts = {name: count for name, count in counts_of(study).items() if name in wanted} if all_of_it else {}
     answers = files.answers_table(study, levels=levels, since=since)
@@ -74,7 +74,11 @@ def make(work: Work) -> Mapping[str, Any]:
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         pack = Pack(
-            archive, Path(scratch), work.given["format"], work.progress, total=sum(count() for count in counts.values())
+            archive,
+            Path(scratch),
+            work.arguments["format"],
+            work.progress,
+            total=sum(count() for count in counts.values()),
         )
         for file in _files(answers, further):
             stem = files.stem_of(file.name)

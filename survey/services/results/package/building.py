@@ -99,7 +99,7 @@ def _check(study: Study, arguments: ReportArguments) -> None:
 
 
 def make(work: Work) -> Mapping[str, Any]:
-    study, arguments = work.study, work.given
+    study, arguments = work.study, work.arguments
     is_public = arguments.one("audience") == PUBLIC
     is_hub = arguments.one("layout") == HUGGING_FACE
     name = f"{study.slug}-{arguments.one('audience')}-{arguments.one('version')}" + ("-hugging-face" if is_hub else "")

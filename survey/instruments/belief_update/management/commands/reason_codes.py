@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.reports import ReportCommand
-from survey.contracts.reports import TakenFile
+from survey.contracts.reports import ReceivedFile
 from survey.input_tables.decoding import read_bytes
 from survey.services.results import reports
 from survey.services.studies import lookup
@@ -37,6 +37,6 @@ class Command(ReportCommand):
     ) -> None:
         study = lookup.find_study(slug)
         if store:
-            taken = [TakenFile(path.name, read_bytes(path)) for path in files]
+            taken = [ReceivedFile(path.name, read_bytes(path)) for path in files]
             self.stdout.write(reports.take(study, "reasons", taken))
         self.show_result(codes_of(study, files, seed=seed), out=out)

@@ -85,7 +85,7 @@ def score_both_outcomes(
 
 def _make(work: Work) -> Mapping[str, Any]:
     return score_both_outcomes(
-        work.study, int(work.given.one("pairs")), progress=work.progress, by=work.asked_by, via="worker"
+        work.study, int(work.arguments.one("pairs")), progress=work.progress, by=work.asked_by, via="worker"
     )
 
 

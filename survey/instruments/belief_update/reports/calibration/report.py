@@ -38,12 +38,12 @@ class CalibrationReport(Report):
             )
         return ""
 
-    def make(self, study: Study, given: ReportArguments) -> ReportResult:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         calibration = calibrating.human_calibration(
             study,
-            people_study=find_study(given.one("people_study")),
-            models=given["model"],
-            condition=given["condition"],
+            people_study=find_study(arguments.one("people_study")),
+            models=arguments["model"],
+            condition=arguments["condition"],
         )
         perplexity = perplexity_table(calibration.expectations)
         return ReportResult(

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from survey.contracts.reports import Argument, Intake, Report, ReportArguments, ReportFile, ReportResult, TakenFile
+from survey.contracts.reports import Argument, Intake, ReceivedFile, Report, ReportArguments, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Table
 from survey.figures.csv_lines import csv_lines, guarded
@@ -63,7 +63,7 @@ class ReasonsReport(Report):
         "code suffice. A coder's new file takes the place of the one before.",
     )
 
-    def take(self, study: Study, files: Sequence[TakenFile]) -> str:
+    def take(self, study: Study, files: Sequence[ReceivedFile]) -> str:
         """The codes of each coder, in place of those before."""
         known = reason_codes.known_reasons(reasons.reasons_of(study))
         coders = reason_codes.read_all([(file.content, file.name) for file in files], known)

@@ -1,4 +1,4 @@
-"""The graph of who imports whom, between files and between rooms: nobody ever comes back to where they started."""
+"""The graph of who imports whom, between files and between packages: nobody ever comes back to where they started."""
 
 from graphlib import CycleError, TopologicalSorter
 
@@ -13,9 +13,9 @@ def graph() -> grimp.ImportGraph:
     return grimp.build_graph(*ROOTS, exclude_type_checking_imports=True, cache_dir=None)
 
 
-def room_of(module: str, graph: grimp.ImportGraph) -> str:
+def package_of(module: str, graph: grimp.ImportGraph) -> str:
     """The folder that a file lies in; a package's face lies in its own folder. A file that lies directly in one of the
-    top folders is a room by itself: there lie the leaves as well as what joins the rooms."""
+    top folders is a package by itself: there lie the leaves as well as what joins the packages."""
     folder = module if graph.find_children(module) else module.rpartition(".")[0]
     return module if folder in ROOTS else folder
 
@@ -25,8 +25,8 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as exc:
-        rooms: list[str] = exc.args[1]
-        return rooms
+        packages: list[str] = exc.args[1]
+        return packages
     return []
 
 
@@ -36,15 +36,15 @@ def test_files_import_each_other_in_no_circle(graph: grimp.ImportGraph) -> None:
     assert circle(edges) == []
 
 
-def test_rooms_import_each_other_in_no_circle(graph: grimp.ImportGraph) -> None:
+def test_packages_import_each_other_in_no_circle(graph: grimp.ImportGraph) -> None:
     edges: dict[str, set[str]] = {}
     for module in graph.modules:
-        room = room_of(module, graph)
+        package = package_of(module, graph)
         for imported in graph.find_modules_directly_imported_by(module):
-            other = room_of(imported, graph)
-            if other != room:
-                edges.setdefault(room, set()).add(other)
-    assert len(edges) > 15, "there are rooms"
+            other = package_of(imported, graph)
+            if other != package:
+                edges.setdefault(package, set()).add(other)
+    assert len(edges) > 15, "there are packages"
     assert circle(edges) == []
 
 
