@@ -38,7 +38,7 @@ def fit_logistic(
 
     `columns`: features, shape (n, k), including a column of ones if an intercept is wanted; `label`: 0 or 1, shape
     (n,); `precision`: the precision of each coefficient's normal prior around 0, shape (k,). With `cluster` (n,), the
-    respondents, each respondent gets an own intercept, which is not returned; the precision of its prior is learnt by
+    respondents, each respondent gets its own intercept, which is not returned; the precision of its prior is learnt by
     one EM step per iteration. The fit ends when no coefficient moves by `tolerance`.
     """
     design, y = np.asarray(columns, dtype=np.float64), np.asarray(label, dtype=np.float64)

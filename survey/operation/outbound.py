@@ -93,7 +93,7 @@ def resolve(destination: Destination, *, longest: float = LONGEST_LOOKUP) -> lis
         if isinstance(address_infos, socket.gaierror) and address_infos.errno == socket.EAI_AGAIN:
             raise NotSent("the name of the host could not be resolved") from address_infos
         host = destination.host
-        raise AddressRefused(f"There is no host {host}: look whether the address is right.") from address_infos
+        raise AddressRefused(f"There is no host {host}: check whether the address is right.") from address_infos
     addresses = list(dict.fromkeys(str(address_info[4][0]) for address_info in address_infos))
     if not settings.HUNCH_WEBHOOKS_INSIDE and not all(is_outside(address) for address in addresses):
         raise AddressRefused(f"{destination.host} leads into a private network. Use an address that is public.")

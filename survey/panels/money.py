@@ -353,7 +353,7 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
 
 @transaction.atomic
 def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> None:
-    """What the panel says that these bonuses cost on top of that, in the place of what we reckoned with. Nothing is
+    """What the panel says that these bonuses cost on top of that, in place of what we reckoned with. Nothing is
     paid yet.
 
     Raises:

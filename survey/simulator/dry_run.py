@@ -210,7 +210,7 @@ class _Going:
         if time.monotonic() > self.until:
             raise TooLong(
                 f"the dry run is not over after {LONGEST // timedelta(minutes=1)} minutes ({words}): ask for it "
-                "again, and it goes on from here; if nothing moves, look whether the workers run (doctor)"
+                "again, and it goes on from here; if nothing moves, check whether the workers run (doctor)"
             )
         self._say(round(100 * (stage.index - 1 + share)), 100 * (self._total + 1), words)
 

@@ -28,4 +28,4 @@ def silent_since() -> str:
     if timezone.now() - row.looked_at < SILENT_AFTER:
         return ""
     at = date_format(timezone.localtime(row.looked_at), "DATETIME_FORMAT")
-    return f"Nobody has looked after the site since {at}: look whether beat runs, and at its log."
+    return f"Nobody has looked after the site since {at}: check whether beat runs, and at its log."

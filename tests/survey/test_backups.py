@@ -197,7 +197,7 @@ def test_files_of_a_bucket_are_in_a_backup_and_restored_to_a_folder_or_a_bucket(
     bucket.put(changed, b"other")
     assert set(making.make(tmp_path / "b.backup", PASSPHRASE).missing_files) == {lost, changed}
     plans = list(Stage.objects.exclude(plan_sha256="").order_by("pk").values_list("plan_sha256", flat=True))
-    # The bucket mends what was lost in it, and a folder of another machine gets all.
+    # The bucket repairs what was lost in it, and a folder of another machine gets all.
     for place in ("bucket", "folder"):
         other_machine()
         url = bucket.url if place == "bucket" else (tmp_path / "shared").as_uri()

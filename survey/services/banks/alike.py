@@ -72,7 +72,7 @@ def alike(rows: Sequence[QuestionRow]) -> Alike:
 
 
 def same_questions(rows: Sequence[QuestionRow]) -> Alike:
-    """The pairs of rows whose texts are the same alone: of a published benchmark, which nobody mends."""
+    """The pairs of rows whose texts are the same alone: of a published benchmark, which nobody corrects."""
     same, _places = _same(rows, [_words(row) for row in rows])
     return Alike(same[:MAX_SHOWN], [], len(same), 0)
 

@@ -82,10 +82,10 @@ def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
         examples = json_of(text)["examples"]
         pairs = [(example["input"], example["target"]) for example in examples]
     except json.JSONDecodeError as exc:
-        problems.add(str(path), exc.lineno, "file", f"not JSON ({exc.msg}): mend it")
+        problems.add(str(path), exc.lineno, "file", f"not JSON ({exc.msg}): correct it")
         return
     except ValueError as exc:
-        problems.add(str(path), 1, "file", f"not JSON that can be read ({exc}): mend it")
+        problems.add(str(path), 1, "file", f"not JSON that can be read ({exc}): correct it")
         return
     except (KeyError, TypeError):
         problems.add(str(path), 1, "examples", 'is not a list of {"input", "target"}: name a file of the benchmark')

@@ -17,7 +17,7 @@ from .markup import multiple_choice
 
 LETTERS = ("A", "B", "C", "D")
 COLUMNS = ("question", *LETTERS, "letter")
-NEEDED = "is not question, four options and a letter from A to D: mend it"
+NEEDED = "is not question, four options and a letter from A to D: correct it"
 
 # The four groups in which the benchmark's authors report results.
 DOMAINS = {

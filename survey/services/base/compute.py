@@ -12,7 +12,7 @@ from survey.exceptions import ComputeAway, ComputeRefused
 
 
 def check() -> None:
-    """Look whether the cluster answers and has workers with our code, where HUNCH_COMPUTE names one.
+    """Check whether the cluster answers and has workers with our code, where HUNCH_COMPUTE names one.
 
     Raises:
         ComputeAway, ComputeRefused: it does not.

@@ -232,7 +232,7 @@ def _make(hold: JobHold, folder: Path) -> None:
 
 
 def _end_with(hold: JobHold, exc: Exception) -> None:
-    """Queue the job again where time may mend what went wrong; otherwise it fails, and says why."""
+    """Queue the job again where time may repair what went wrong; otherwise it fails, and says why."""
     job = hold.row
     if is_outage(exc) and job.tries_left:
         logger.warning("job %s (%s): the database or the disk cannot be used: %s", job.pk, job, exc)

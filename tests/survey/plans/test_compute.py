@@ -45,7 +45,7 @@ def many_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], DaskCluster]]:
-    """A function that gives a cluster with two workers: the same one, mended where a test has broken it."""
+    """A function that gives a cluster with two workers: the same one, repaired where a test has broken it."""
     with ExitStack() as stack:
         running: list[DaskCluster] = []
 

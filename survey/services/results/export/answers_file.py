@@ -206,7 +206,7 @@ class _Reader:
             own = known[key]
         if len(own) != self.width:
             raise HunchError(
-                f"{self.instrument.name}: gives {len(own)} values for {self.width} columns; its author must mend it"
+                f"{self.instrument.name}: gives {len(own)} values for {self.width} columns; its author must fix it"
             )
         if self.hidden:
             own = [None if index in self.hidden else value for index, value in enumerate(own)]

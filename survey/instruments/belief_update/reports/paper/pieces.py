@@ -1,7 +1,7 @@
 """The paper's tables 1 to 5 and its figures 2, 3 and 5 from plain data, each with n, interval and the paper's number.
 Figures 4, 6 and 7 are in `paper_figures`.
 
-What cannot be made is a `Piece` with a sentence in the place of its figure. Imports no rows: a study and files feed it.
+What cannot be made is a `Piece` with a sentence in place of its figure. Imports no rows: a study and files feed it.
 """
 
 import re
