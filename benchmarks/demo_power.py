@@ -57,7 +57,7 @@ def take_part(study: Any, number: int, *, null: bool) -> None:
     from survey.services.sittings import answering, enrolment, queries
     from survey.services.sittings.flow import current_step
     from survey.simulator.crowd import seed_of
-    from survey.simulator.visitors import readable_parts
+    from survey.simulator.routes import readable_parts
 
     seed = seed_of(study.seed, "every", number)
     person = instruments.of_study(study).simulated_person(seed=seed, null=null)
