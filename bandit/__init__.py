@@ -23,6 +23,16 @@ from bandit.components import RESAMPLES, Components, Share, variance_components
 from bandit.correlation import correlation_of_sums, ranks, weighted_correlation
 from bandit.designs import Design, EpsilonGreedy, Proportional, Softmax, Strata, TestSet, Uncertainty, Uniform
 from bandit.draws import Draw, Stratum, draw, inclusion_probabilities
+from bandit.dropout import (
+    Bounds,
+    GivenItems,
+    LeavingTest,
+    bounds,
+    difference_of_bounds,
+    fisher_exact,
+    leaving_test,
+    staying_chances,
+)
 from bandit.effective import effective_size
 from bandit.errors import DesignError, WorkersDiffer, WorkersLost
 from bandit.estimate import Estimate, minus, satterthwaite
@@ -55,25 +65,15 @@ from bandit.fragility import (
     fragile_sums,
 )
 from bandit.intervals import effective_answers, student_interval, wilson_interval
-from bandit.leaving import (
-    Bounds,
-    GivenItems,
-    LeavingTest,
-    bounds,
-    difference_of_bounds,
-    fisher_exact,
-    leaving_test,
-    staying_chances,
-)
 from bandit.logistic import fit_logistic, predict_logistic
-from bandit.noise import FEWEST_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
+from bandit.noise import MIN_ITEMS, AucLimit, Retest, auc_limit, false_change_rate, item_variance, retest_correlation
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
 from bandit.paired import Occasions, paired_change, paired_change_difference
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
-from bandit.questions import MOST_SUBJECTS, error_contributions, for_such_questions
+from bandit.questions import MAX_SUBJECTS, error_contributions, superpopulation_estimate
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.sequences import (
-    MOST_STEPS,
+    MAX_STEPS,
     SequencePool,
     Sequences,
     rank_of_sequences,
@@ -92,12 +92,12 @@ from bandit.simulation import (
     crowd_answers,
 )
 from bandit.student import fisher_f_upper_tail, student_t_quantile, student_t_upper_tail
-from bandit.tails import for_far_answers
+from bandit.tails import widen_for_far_answers
 
 __all__ = [
-    "FEWEST_ITEMS",
-    "MOST_STEPS",
-    "MOST_SUBJECTS",
+    "MAX_STEPS",
+    "MAX_SUBJECTS",
+    "MIN_ITEMS",
     "RANDOM_CHANGE",
     "RESAMPLES",
     "Agreement",
@@ -189,8 +189,6 @@ __all__ = [
     "fisher_f_upper_tail",
     "fit_bradley_terry",
     "fit_logistic",
-    "for_far_answers",
-    "for_such_questions",
     "fragile_bradley_terry",
     "fragile_means",
     "fragile_sums",
@@ -231,10 +229,12 @@ __all__ = [
     "student_interval",
     "student_t_quantile",
     "student_t_upper_tail",
+    "superpopulation_estimate",
     "uniform_pool",
     "uniform_sequences",
     "universe_size",
     "variance_components",
     "weighted_correlation",
+    "widen_for_far_answers",
     "wilson_interval",
 ]

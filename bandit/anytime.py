@@ -27,6 +27,7 @@ from typing import Literal
 
 from bandit.errors import DesignError
 from bandit.estimate import Estimate
+from bandit.intervals import share_of_log_odds
 
 ALPHA = 0.05
 Scale = Literal["plain", "logit"]
@@ -113,11 +114,7 @@ def anytime_ends(
     if scale == "plain" or not 0 < value < 1 or math.isnan(reach):
         return cut_to_span((value - reach, value + reach), span)
     middle, reach = math.log(value / (1 - value)), reach / (value * (1 - value))
-    return cut_to_span((_share_of(middle - reach), _share_of(middle + reach)), span)
-
-
-def _share_of(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+    return cut_to_span((share_of_log_odds(middle - reach), share_of_log_odds(middle + reach)), span)
 
 
 def cut_to_span(interval: tuple[float, float], span: Sequence[float] | None) -> tuple[float, float]:

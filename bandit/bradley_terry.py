@@ -18,7 +18,7 @@ from bandit.errors import DesignError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 CONVERGED = 1e-10
 LARGEST = 40.0  # a difference of log-odds above which two names are not distinguished
 
@@ -108,7 +108,7 @@ class Duels:
             DesignError: there is no finite fit. LinAlgError: or the judgements do not tell two coefficients apart.
         """
         at = np.zeros(self.precision.size) if start is None else start.copy()
-        for _step in range(MOST_STEPS):
+        for _step in range(MAX_STEPS):
             chance = self.chances(at)
             step = np.linalg.solve(self.curvature(chance), self._slope(at, chance))
             at = at + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))

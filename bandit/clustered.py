@@ -13,7 +13,7 @@ Why the smallest: in 140 simulated kinds of studies with 6 to 60 people and 6 to
 94.9 % on average. Without a rule they hold it in 86.7 to 97.8 %; with the largest as the least in 93.7 to 99.9 %, and
 they are too wide where answers hardly hang together; with nothing taken off in 95.8 to 100 %. Where what people and
 items bring is very skewed (log-normal), no rule helps: this one holds in 91.8 % on average, a variance by people alone
-in 91.9 %, since Student's t supposes normal sums. `bandit.for_far_answers` is for that.
+in 91.9 %, since Student's t supposes normal sums. `bandit.widen_for_far_answers` is for that.
 """
 
 from __future__ import annotations

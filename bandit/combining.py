@@ -5,8 +5,8 @@ weight from the sum of the stages' probabilities would be biased, and so would w
 stage's own estimate is right on average given all that came before it; a fixed-weight mean of them is too.
 
 A plan's weight is its information: slots divided by the design effects of unequal chances (Kish's) and of several
-answers a person (Kish, Survey Sampling, 1965, section 8.2). How much a person's answers hang together is not known when
-the plan is made, so that a fixed correlation is assumed; a wrong one costs width and never adds bias.
+answers per person (Kish, Survey Sampling, 1965, section 8.2). How much a person's answers hang together is not known
+when the plan is made, so that a fixed correlation is assumed; a wrong one costs width and never adds bias.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import fisher_f_upper_tail
 
 CLUSTERING = 0.2  # assumed correlation of two answers of one person
-LEAST_TESTED = 30  # effective answers of a stage, below which it is not compared with others
-LEAST_PEOPLE = 10  # the same in people
+MIN_TESTED = 30  # effective answers of a stage, below which it is not compared with others
+MIN_PEOPLE = 10  # the same in people
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def combine_stages(*, estimates: Sequence[Estimate | None], plan_weights: Sequen
 def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None, str]:
     """Whether the stages agree, by Welch's test; or why that cannot be said ("" for fewer than two stages).
 
-    Only stages with an effective sample of `LEAST_TESTED` and `LEAST_PEOPLE` people are compared: the standard errors
+    Only stages with an effective sample of `MIN_TESTED` and `MIN_PEOPLE` people are compared: the standard errors
     of smaller ones are too rough for the test to keep its level. None stands for a stage without an estimate.
     """
     places = [place for place, estimate in enumerate(estimates) if estimate is not None]
@@ -157,13 +157,11 @@ def agreement_of(estimates: Sequence[Estimate | None]) -> tuple[Agreement | None
     large = [
         (place, estimate)
         for place, estimate in enumerate(estimates)
-        if estimate is not None
-        and estimate.effective_sample_size >= LEAST_TESTED
-        and estimate.n_clusters >= LEAST_PEOPLE
+        if estimate is not None and estimate.effective_sample_size >= MIN_TESTED and estimate.n_clusters >= MIN_PEOPLE
     ]
     if len(large) < 2:
         return None, (
-            f"{len(large)} of {len(places)} stages have an effective sample of {LEAST_TESTED} and {LEAST_PEOPLE} people"
+            f"{len(large)} of {len(places)} stages have an effective sample of {MIN_TESTED} and {MIN_PEOPLE} people"
         )
     if any(estimate.standard_error == 0 for _, estimate in large):
         return None, "in a stage nothing varies between the answers"

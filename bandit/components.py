@@ -23,9 +23,9 @@ from bandit.student import student_t_quantile
 
 PEOPLE, PAIRS, QUESTIONS, REST = "people", "pairs", "questions", "rest"
 RESAMPLES = 200
-LEAST_PEOPLE = 10
+MIN_PEOPLE = 10
 GROUPS = 200  # at most so many parts of the people are left out in turn
-LEAST_PRODUCTS = 20  # products of two answers, in equally weighted ones, from which a variance is estimated
+MIN_PRODUCTS = 20  # products of two answers, in equally weighted ones, from which a variance is estimated
 _PLACES = ("first question", "second question")
 # What is drawn again for the error of each other share; the largest of several errors counts.
 _WAYS_OF = {PEOPLE: (), PAIRS: (PAIRS,), QUESTIONS: (PAIRS, *_PLACES), REST: (PAIRS,)}
@@ -228,15 +228,15 @@ class _Data:
         if not (np.isfinite(w) & (w > 0)).all():
             raise DesignError("weight: needs a number above 0 for each answer")
         people = _factor(PEOPLE, who)
-        if people.size < LEAST_PEOPLE:
-            raise DesignError(f"person: {people.size} people; the variance between people needs {LEAST_PEOPLE}")
+        if people.size < MIN_PEOPLE:
+            raise DesignError(f"person: {people.size} people; the variance between people needs {MIN_PEOPLE}")
         if people.size == n:
             raise DesignError("person: nobody gave two answers, so that people cannot be separated from the rest")
         w = w / w.sum()
         places = tuple(_factor(name, about[:, place]) for place, name in enumerate(_PLACES[: about.shape[1]]))
         items = _factor(PAIRS, what)
         known = [people, items, *places]
-        estimable = [factor for factor in known if _products(factor, people, w) >= LEAST_PRODUCTS]
+        estimable = [factor for factor in known if _products(factor, people, w) >= MIN_PRODUCTS]
         joined = tuple(
             dict.fromkeys(
                 QUESTIONS if factor.name in _PLACES else factor.name for factor in known if factor not in estimable
@@ -353,7 +353,7 @@ class _Data:
         return self.values.size / self.people
 
     def _stable(self, share: Floats) -> Floats:
-        """Fisher's z of an intraclass correlation with so many answers a person."""
+        """Fisher's z of an intraclass correlation with so many answers per person."""
         inside = np.clip(share, -0.9 / max(self._answers_each - 1, 1), 0.999)
         z: Floats = np.log((1 + (self._answers_each - 1) * inside) / (1 - inside)) / 2
         return z

@@ -110,7 +110,7 @@ class Uniform(Design):
         return None if scores is None else checked_scores(scores)
 
 
-MOST_STRATA = 20
+MAX_STRATA = 20
 
 
 class _Greedy(Design):
@@ -182,8 +182,8 @@ class EpsilonGreedy(_Greedy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.rest_strata <= MOST_STRATA:
-            raise DesignError(f"rest_strata: must be from 1 to {MOST_STRATA}, not {self.rest_strata}")
+        if not 1 <= self.rest_strata <= MAX_STRATA:
+            raise DesignError(f"rest_strata: must be from 1 to {MAX_STRATA}, not {self.rest_strata}")
 
     def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
         """The scores."""
@@ -295,7 +295,7 @@ class Softmax(Design):
         return softmax_shares(score, temperature=self.temperature, n=sum(allocation), floor=self.floor)
 
 
-LEAST_TRADE_OFF = 0.02
+MIN_TRADE_OFF = 0.02
 
 
 @dataclass(frozen=True)
@@ -315,10 +315,9 @@ class Proportional(Design):
     power: float = 16.0
 
     def __post_init__(self) -> None:
-        if not LEAST_TRADE_OFF <= self.trade_off <= 1:
+        if not MIN_TRADE_OFF <= self.trade_off <= 1:
             raise DesignError(
-                f"trade_off: must lie between {LEAST_TRADE_OFF} (finds most) and 1 (estimates best), not "
-                f"{self.trade_off}"
+                f"trade_off: must lie between {MIN_TRADE_OFF} (finds most) and 1 (estimates best), not {self.trade_off}"
             )
         if not 0 < self.power <= 100:
             raise DesignError(f"power: must be above 0 and at most 100, not {self.power}")

@@ -1,4 +1,4 @@
-"""One estimate with its standard error, and the interval that belongs to them. Numpy alone; a leaf beside
+"""One estimate with its standard error, and the interval that belongs to them. Numpy alone; a leaf next to
 `bandit.student`.
 
 Every estimator of the library, whatever its variance is made of, builds its `Estimate` here.
@@ -18,9 +18,9 @@ from bandit.effective import effective_size
 from bandit.intervals import effective_answers, student_interval, wilson_interval
 from bandit.student import student_t_upper_tail
 
-FEWEST_RESPONDENTS = 30
-FEWEST_OF_EITHER = 5
-FEWEST_OF_A_MEAN = 20  # effective answers of a figure in points
+MIN_RESPONDENTS = 30
+MIN_OF_EITHER = 5
+MIN_OF_A_MEAN = 20  # effective answers of a figure in points
 ROUNDING = 1e-12
 WILSON_BELOW = 10  # effective answers of the rarer kind
 
@@ -54,18 +54,18 @@ class Estimate:
     def too_few(self) -> str:
         """Why the interval is not reliable; empty if it is."""
         reasons = []
-        if self.n_clusters < FEWEST_RESPONDENTS:
-            reasons.append(f"{self.n_clusters} respondents, fewer than {FEWEST_RESPONDENTS}")
-        if self.rarer is not None and self.rarer < FEWEST_OF_EITHER:
-            reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {FEWEST_OF_EITHER}")
-        elif self.rarer is not None and 0 < (alike := self.rarer_of_equal_weight) < FEWEST_OF_EITHER - 1e-6:
+        if self.n_clusters < MIN_RESPONDENTS:
+            reasons.append(f"{self.n_clusters} respondents, fewer than {MIN_RESPONDENTS}")
+        if self.rarer is not None and self.rarer < MIN_OF_EITHER:
+            reasons.append(f"{self.rarer} answers of the rarer kind, fewer than {MIN_OF_EITHER}")
+        elif self.rarer is not None and 0 < (alike := self.rarer_of_equal_weight) < MIN_OF_EITHER - 1e-6:
             reasons.append(
                 f"{self.rarer} answers of the rarer kind weigh as much as {alike:.1f} of equal weight, fewer than "
-                f"{FEWEST_OF_EITHER}"
+                f"{MIN_OF_EITHER}"
             )
-        if self.rarer is None and self.effective_sample_size < FEWEST_OF_A_MEAN:
+        if self.rarer is None and self.effective_sample_size < MIN_OF_A_MEAN:
             reasons.append(
-                f"an effective sample of {self.effective_sample_size:.0f} answers, fewer than {FEWEST_OF_A_MEAN}, "
+                f"an effective sample of {self.effective_sample_size:.0f} answers, fewer than {MIN_OF_A_MEAN}, "
                 "which may have missed seldom large ones"
             )
         if self.standard_error == 0 and not self.has_interval:

@@ -36,9 +36,9 @@ from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
 from bandit.student import student_t_upper_tail
 
-FEWEST_EFFECTIVE = 2.0  # below, one answer decides the figure
+MIN_EFFECTIVE = 2.0  # below, one answer decides the figure
 WEIGHT_CLASSES = 5
-BORROWED = 10  # answers that the plain spread of all answers counts for, beside the effective sample's own
+BORROWED = 10  # answers that the plain spread of all answers counts for, next to the effective sample's own
 
 
 @dataclass(frozen=True)
@@ -612,7 +612,7 @@ class _Stratified:
     candidates: int
     item: ArrayLike | None = None
     relative: NDArray[np.float64] | None = None
-    """How much an answer counts beside the others of its stratum, 1 on average; None where all count the same."""
+    """How much an answer counts next to the others of its stratum, 1 on average; None where all count the same."""
 
     @classmethod
     def of(

@@ -38,7 +38,7 @@ from bandit.factored import EXACT_BELOW, NO_PAIR, Block, FactoredScores, exclude
 _SAMPLE = 2**16
 _BINS = 2**20
 _CHUNK = 2**14
-_MOST_FOR_NUMPY = 10**9  # its hypergeometric draw takes no more
+_MAX_FOR_NUMPY = 10**9  # its hypergeometric draw takes no more
 _RARE = 1e-4
 """Below this share of all pairs, those at a cut are collected in one more pass; above, rejection finds them sooner."""
 
@@ -567,7 +567,7 @@ def _draw_tied(
 def _shared_out(layers: NDArray[np.int64], n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """How many of `n` pairs, drawn without replacement from layers of these sizes, come from each."""
     size = int(layers.sum())
-    if size < _MOST_FOR_NUMPY:
+    if size < _MAX_FOR_NUMPY:
         counts: NDArray[np.int64] = rng.multivariate_hypergeometric(layers, n)
         return counts
     places = rng.choice(size, size=n, replace=False, shuffle=False)

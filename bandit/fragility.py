@@ -141,7 +141,7 @@ def fragile_means(*, values: ArrayLike, weight: ArrayLike | None = None) -> Frag
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or not table.size:
-        raise DesignError(f"values: needs a row a unit and a column a name, not shape {table.shape}")
+        raise DesignError(f"values: needs one row per unit and one column per name, not shape {table.shape}")
     masses = np.ones(len(table)) if weight is None else np.asarray(weight, dtype=np.float64)
     if masses.shape not in (table.shape, table.shape[:1]):
         raise DesignError(f"weight: shape {masses.shape} for values of {table.shape}")

@@ -1,4 +1,4 @@
-"""Intervals of a figure from its standard error: Student's, and Wilson's for a share. A leaf beside `bandit.student`.
+"""Intervals of a figure from its standard error: Student's, and Wilson's for a share. A leaf next to `bandit.student`.
 
 Every 95 % interval of the project that does not resample is one of these two.
 """
@@ -55,7 +55,7 @@ def student_interval(
         if not 0 < value < 1:
             return None
         middle, half = math.log(value / (1 - value)), reach / (value * (1 - value))
-        low, high = _share_of(middle - half), _share_of(middle + half)
+        low, high = share_of_log_odds(middle - half), share_of_log_odds(middle + half)
     else:
         low, high = value - reach, value + reach
     return (low, high) if within is None else (max(low, within[0]), min(high, within[1]))
@@ -99,5 +99,6 @@ def effective_answers(share: float, variance: float, at_most: float) -> float:
     return min(at_most, spread / variance) if spread > 0 and variance > 0 else at_most
 
 
-def _share_of(log_odds: float) -> float:
+def share_of_log_odds(log_odds: float) -> float:
+    """1 / (1 + e^-x), also far from 0, where e^-x overflows."""
     return 1 / (1 + math.exp(-log_odds)) if log_odds >= 0 else math.exp(log_odds) / (1 + math.exp(log_odds))

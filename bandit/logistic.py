@@ -11,6 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from bandit.errors import DesignError
 
 
+def standardised(columns: ArrayLike) -> NDArray[np.float64]:
+    """The columns (n, k) with mean 0 and standard deviation 1, for a fit with priors around 0.
+
+    What is not known (NaN) becomes the column's mean. A column with a single value becomes 0.
+    """
+    values = np.asarray(columns, dtype=np.float64)
+    known = np.isfinite(values)
+    mean = np.where(known, values, 0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    filled = np.where(known, values, mean)
+    deviation = filled.std(axis=0)
+    scaled: NDArray[np.float64] = (filled - mean) / np.where(deviation > 0, deviation, 1.0)
+    return scaled
+
+
 def fit_logistic(
     *,
     columns: ArrayLike,
@@ -24,7 +38,7 @@ def fit_logistic(
 
     `columns`: features, shape (n, k), including a column of ones if an intercept is wanted; `label`: 0 or 1, shape
     (n,); `precision`: the precision of each coefficient's normal prior around 0, shape (k,). With `cluster` (n,), the
-    respondents, each respondent gets an own intercept, which is not returned; the precision of its prior is learnt by
+    respondents, each respondent gets its own intercept, which is not returned; the precision of its prior is learnt by
     one EM step per iteration. The fit ends when no coefficient moves by `tolerance`.
     """
     design, y = np.asarray(columns, dtype=np.float64), np.asarray(label, dtype=np.float64)

@@ -22,7 +22,7 @@ from bandit.estimators import naive_mean
 from bandit.intervals import student_interval
 from bandit.student import student_t_quantile
 
-FEWEST_ITEMS = 2  # of a stratum, answered by several people
+MIN_ITEMS = 2  # of a stratum, answered by several people
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,9 @@ def item_variance(
     each[index] = weights[first]
     answered = np.bincount(home[several], minlength=len(sizes))
     for number, (size, answered_count) in enumerate(zip(sizes, answered, strict=True)):
-        if size and answered_count < FEWEST_ITEMS:
+        if size and answered_count < MIN_ITEMS:
             raise DesignError(
-                f"stratum {number}: {answered_count} items that two people answered, fewer than {FEWEST_ITEMS}"
+                f"stratum {number}: {answered_count} items that two people answered, fewer than {MIN_ITEMS}"
             )
     product = np.where(several, (total**2 - square) / np.maximum(count * (count - 1), 1), 0.0)
     each = np.where(several, each, 0.0)

@@ -18,8 +18,8 @@ from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of
 from bandit.estimators import _values, hajek, stratified_mean
 
-LEAST_SUPPORT = 100
-MOST_PULL = 0.5  # of one person on a mean, as far as the error allows for it
+MIN_SUPPORT = 100
+MAX_PULL = 0.5  # of one person on a mean, as far as the error allows for it
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class OfflineEstimate:
     @property
     def reason(self) -> str:
         reasons = []
-        if self.effective_sample_size < LEAST_SUPPORT:
-            reasons.append(f"effective sample size {self.effective_sample_size:.0f}, under {LEAST_SUPPORT}")
+        if self.effective_sample_size < MIN_SUPPORT:
+            reasons.append(f"effective sample size {self.effective_sample_size:.0f}, under {MIN_SUPPORT}")
         if self.unsupported > 0:
             reasons.append(f"{self.unsupported:.1%} of the policy's slots are on candidates with probability 0")
         return f"not enough support: {'; '.join(reasons)}" if reasons else ""
@@ -133,7 +133,7 @@ def compare_policies(
     count = np.bincount(log.label)
     centred = single - (np.bincount(log.label, weights=single) / np.maximum(count, 1))[log.label]
     pull = np.maximum(*(np.bincount(person, weights=share) for share in shares))
-    variance = clustered_variance(centred / (1 - np.minimum(pull, MOST_PULL))[person], cluster)
+    variance = clustered_variance(centred / (1 - np.minimum(pull, MAX_PULL))[person], cluster)
     people = pull.size
     sample = EstimateSample(
         n=log.value.size, n_clusters=people, effective_sample_size=min(sizes), weight_range=(1.0, 1.0)

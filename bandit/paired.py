@@ -1,4 +1,4 @@
-"""How a mean changes within people who answered twice. Numpy alone; beside `bandit.estimators`.
+"""How a mean changes within people who answered twice. Numpy alone; next to `bandit.estimators`.
 
 Of the people who answered on both occasions, the mean of each occasion is a ratio of sums over people, and the change
 is the difference of the two ratios. Its variance is that of the people's linearised totals (Särndal, Swensson and

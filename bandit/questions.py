@@ -1,4 +1,4 @@
-"""An interval for such questions beside one for these: the bank's questions as a sample, not only its people. Numpy
+"""An interval for such questions next to one for these: the bank's questions as a sample, not only its people. Numpy
 alone.
 
 An item is about one question or two, and answers to items that share one hang together, in whichever role it stands. A
@@ -20,7 +20,7 @@ from bandit.errors import DesignError
 from bandit.estimate import Estimate
 from bandit.estimators import _values
 
-MOST_SUBJECTS = 2
+MAX_SUBJECTS = 2
 
 
 def error_contributions(
@@ -46,7 +46,7 @@ def error_contributions(
     return relative * (value - mean * below), relative * below
 
 
-def for_such_questions(
+def superpopulation_estimate(
     estimate: Estimate,
     *,
     contributions: ArrayLike,
@@ -72,7 +72,7 @@ def for_such_questions(
     """
     own, about = _values(contributions, field="contributions"), np.asarray(subjects, dtype=np.int64)
     _, person = np.unique(np.asarray(cluster), return_inverse=True)
-    if about.ndim != 2 or about.shape[0] != own.size or not 1 <= about.shape[1] <= MOST_SUBJECTS:
+    if about.ndim != 2 or about.shape[0] != own.size or not 1 <= about.shape[1] <= MAX_SUBJECTS:
         raise DesignError(
             f"subjects: need one or two questions for each of {own.size} answers, not shape {about.shape}"
         )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from bandit.candidates import checked_ranks, distinct
 from bandit.errors import DesignError
 
-MOST_STEPS = 3
+MAX_STEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ def sequence_universe(n_questions: int, steps: int, *, outcomes: int = 2) -> int
     Raises:
         DesignError: too few questions for one item, too many for numbers of 64 bits, or `steps` outside 1 to 3.
     """
-    if not 1 <= steps <= MOST_STEPS:
-        raise DesignError(f"steps: an item has 1 to {MOST_STEPS} evidence questions, not {steps}")
+    if not 1 <= steps <= MAX_STEPS:
+        raise DesignError(f"steps: an item has 1 to {MAX_STEPS} evidence questions, not {steps}")
     if n_questions <= steps:
         raise DesignError(
             f"n_questions: an item with {steps} evidence questions needs {steps + 1} questions, and there are "

@@ -47,7 +47,7 @@ TASK_DIFFICULTY_SD = 8
 DIFFICULTY_SD = 9
 PRIOR_NOISE_SD = 9
 SHARE_OF_TENS = 0.6  # of the people; the others round to fives
-MOST_CHANGE = 40
+MAX_CHANGE = 40
 FURTHER = (0.4, 0.2)  # the chance of each further step after an incorrect and after a correct answer
 STILL_FREE = 0.5  # the chance that nobody else was given an item in the meantime: an assumption
 # The chance that two random answers of one person differ, in tens or in fives.
@@ -217,7 +217,7 @@ class SimulatedRespondent:
         if _uniform(*name, "change") >= self._own(probability):
             return prior, prior
         # Bad news moves people further: 20 against 12 points on average, before the ends of the scale.
-        most = MOST_CHANGE // self.step
+        most = MAX_CHANGE // self.step
         further = sum(_uniform(*name, "size", k) < FURTHER[outcome] for k in range(1, most))
         size = self.step * (1 + further)
         posterior = min(100, prior + size) if outcome == 1 else max(0, prior - size)
@@ -281,7 +281,7 @@ def crowd_answers(
     prior = np.clip(step * np.rint(points / step), 0, 100).astype(np.int64)
     odds = chance * np.exp(rng.normal(0, respondent_sd, people))[who]
     changes = rng.random(who.size) < odds / (odds + 1 - chance)
-    further = rng.binomial(MOST_CHANGE // step - 1, np.where(outcomes == 0, *FURTHER))
+    further = rng.binomial(MAX_CHANGE // step - 1, np.where(outcomes == 0, *FURTHER))
     size = step * (1 + further)
     moved = np.where(outcomes == 1, np.minimum(100, prior + size), np.maximum(0, prior - size))
     away = np.where(outcomes == 1, prior - size, prior + size)

@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike
 from bandit.errors import DesignError
 from bandit.estimate import Estimate
 
-FEWEST_FREEDOM = 3.0
+MIN_FREEDOM = 3.0
 
 
-def for_far_answers(estimate: Estimate, *, contributions: ArrayLike, shares: ArrayLike, cluster: ArrayLike) -> Estimate:
+def widen_for_far_answers(
+    estimate: Estimate, *, contributions: ArrayLike, shares: ArrayLike, cluster: ArrayLike
+) -> Estimate:
     """The same mean with an interval that allows for a few answers that decide it.
 
     `estimate`: of all stages together, between people. `contributions` (n,): what each answer of all stages adds to its
@@ -49,5 +51,5 @@ def for_far_answers(estimate: Estimate, *, contributions: ArrayLike, shares: Arr
         return estimate
     grown = math.sqrt(float(((sums / (1 - pull)) ** 2).sum()) / second)
     excess = fourth - second**2 / sums.size
-    freedom = max(2 * second**2 / excess, FEWEST_FREEDOM) if excess > 0 else math.inf
+    freedom = max(2 * second**2 / excess, MIN_FREEDOM) if excess > 0 else math.inf
     return estimate.with_error(grown * estimate.standard_error, min(estimate.degrees_of_freedom, freedom))

@@ -1,4 +1,4 @@
-"""Draws with unequal chances and without replacement. Numpy alone; a leaf beside `bandit.errors`.
+"""Draws with unequal chances and without replacement. Numpy alone; a leaf next to `bandit.errors`.
 
 Chances are whole multiples of 2^-40, so that their sums are exact integers, every first-order inclusion probability is
 exactly what is stored, and no rounding can draw a candidate twice.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bandit.errors import DesignError
 
 GRAIN = 2**40
-MOST_SLOTS = 2**22  # the running sums of chances stay far inside int64
+MAX_SLOTS = 2**22  # the running sums of chances stay far inside int64
 
 
 def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, floor: float) -> NDArray[np.float64]:
@@ -24,8 +24,8 @@ def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, fl
     Whole multiples of 2^-40: the floor is held to within that.
     Raises DesignError for more slots than the sums can hold.
     """
-    if n > MOST_SLOTS:
-        raise DesignError(f"n: a draw with unequal chances has at most {MOST_SLOTS} slots, not {n}")
+    if n > MAX_SLOTS:
+        raise DesignError(f"n: a draw with unequal chances has at most {MAX_SLOTS} slots, not {n}")
     least = floor * n / score.size
     share = np.ones(score.size)
     free = np.ones(score.size, dtype=bool)
@@ -47,7 +47,7 @@ def power_shares(score: NDArray[np.float64], *, power: float, n: int, floor: flo
 
     `score`: at least 0. Otherwise as `softmax_shares`, of which this is the case of logarithms.
     """
-    # A score of 0 has no logarithm. So small a one gets nothing beside any other, and all of them get the same.
+    # A score of 0 has no logarithm. So small a one gets nothing next to any other, and all of them get the same.
     logarithm = np.log(np.maximum(score, np.finfo(np.float64).tiny))
     return softmax_shares(logarithm, temperature=1 / power, n=n, floor=floor)
 

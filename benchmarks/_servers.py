@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-TETHER = ROOT / "survey/tether.py"
+DIE_WITH_PARENT = ROOT / "survey/die_with_parent.py"
 READY = 120  # seconds until a server must answer on a busy machine
 
 
@@ -89,7 +89,7 @@ def started(
             os.nice(niceness)
 
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command],
+        [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *command],
         cwd=folder,
         env=environment,
         stdout=subprocess.DEVNULL,

@@ -51,8 +51,8 @@ from survey.instruments.belief_update.reports.arms.measures import (
     as_measures,
     measures_of_arms,
 )
-from survey.services.results.estimating import level_figures
-from survey.services.results.estimators import StagePart
+from survey.services.results.estimates.study_estimates import level_figures
+from survey.services.results.estimates.study_figures import StagePart
 
 QUESTIONS, TASKS, K, PEOPLE, ITEMS = 150, 6, 10, 60, 12
 LEVELS = ("alone", "aided")
@@ -81,7 +81,7 @@ class Read:
 
 @dataclass(frozen=True)
 class World:
-    """`evidence`, `target`: of all pairs. `right`: of the questions. `aid`: the share shown beside each pair."""
+    """`evidence`, `target`: of all pairs. `right`: of the questions. `aid`: the share shown next to each pair."""
 
     evidence: np.ndarray
     target: np.ndarray

@@ -54,15 +54,15 @@ def run_one(seed: int, *, null: bool) -> dict[str, Any]:
 def take_part(study: Any, number: int, *, null: bool) -> None:
     """One person's whole sitting, through the services that the pages call."""
     from survey.contracts import instruments
-    from survey.services.sittings import answering, enrolment, reading
+    from survey.services.sittings import answering, enrolment, queries
     from survey.services.sittings.flow import current_step
     from survey.simulator.crowd import seed_of
-    from survey.simulator.visitors import readable_parts
+    from survey.simulator.routes import readable_parts
 
     seed = seed_of(study.seed, "every", number)
     person = instruments.of_study(study).simulated_person(seed=seed, null=null)
     sitting = enrolment.begin_sitting(study=study, ids=enrolment.new_open_person(), simulated=True)
-    sitting = reading.sitting_for(sitting.token)
+    sitting = queries.sitting_for(sitting.token)
     right = {check.name: check.options[0] for block in study.config.blocks for check in block.checks}
     step = current_step(sitting)
     while step.kind != "end":

@@ -37,7 +37,7 @@ LABELS = ("belief_changes_labelled.csv", "alignment_sample.csv")
 QUESTIONS = 16_439
 STARTER_ROWS = 1_200
 TIMED = 1_000
-MOST_SECONDS, MOST_GIB, LEAST_SPEARMAN, LEAST_RECALL = 4.0, 0.5, 0.92, 0.96
+MAX_SECONDS, MAX_GIB, MIN_SPEARMAN, MIN_RECALL = 4.0, 0.5, 0.92, 0.96
 
 
 def read_rows(file: Path) -> list[dict[str, str]]:
@@ -275,10 +275,10 @@ def main() -> int:
         result = measure(options, folder)
     print(json.dumps(result))
     reached = (
-        result["seconds"] <= MOST_SECONDS
-        and result["peak_gib"] <= MOST_GIB
-        and result["spearman"] >= LEAST_SPEARMAN
-        and result["top_decile_recall"] >= LEAST_RECALL
+        result["seconds"] <= MAX_SECONDS
+        and result["peak_gib"] <= MAX_GIB
+        and result["spearman"] >= MIN_SPEARMAN
+        and result["top_decile_recall"] >= MIN_RECALL
     )
     return 0 if reached else 1
 

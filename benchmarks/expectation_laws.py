@@ -37,7 +37,7 @@ import bandit
 from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 from survey.services.results.expectations.calibrating import calibrations
-from survey.services.results.expectations.parting import gaps
+from survey.services.results.expectations.gaps import gaps
 
 UNIVERSE, PARTS, DRAWN, SEVERAL, BOOKLET = 20_000, 5, 300, 4, 12
 FLOOR = 0.01

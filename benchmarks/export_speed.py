@@ -90,7 +90,7 @@ def inside(options: argparse.Namespace) -> int:
     django.setup()
     from survey.models import Job
     from survey.services.base import jobs
-    from survey.services.studies.finding import find_study
+    from survey.services.studies.lookup import find_study
 
     query = {"format": options.formats.split(",")}
     if options.tables:

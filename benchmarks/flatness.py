@@ -439,7 +439,7 @@ def linear(size: int, folder: Path) -> dict[str, float]:
     """Microseconds of planning a stage with so many slots (for each slot) and one with ten times as many candidates
     (for each candidate), and of exporting and estimating a study whose half is answered (for each slot)."""
     from survey.models import Stage, Study
-    from survey.services.results import estimating
+    from survey.services.results.estimates import study_estimates
     from survey.services.results.export.files import write_export
     from survey.services.stages import lifecycle
 
@@ -454,7 +454,7 @@ def linear(size: int, folder: Path) -> dict[str, float]:
         "plan, a slot": (size, lambda: lifecycle.plan_stage(of_slots.stages.get())),
         "plan, a candidate": (10 * size, lambda: lifecycle.plan_stage(of_candidates.stages.get())),
         "export, a slot": (size, lambda: write_export(study, folder / slug)),
-        "estimate, a slot": (size, lambda: estimating.estimate(study)),
+        "estimate, a slot": (size, lambda: study_estimates.estimate(study)),
     }
     return {name: 1e6 * seconds_of(call) / rows for name, (rows, call) in work.items()}
 
@@ -523,7 +523,8 @@ def in_turn(stages: int, sittings: int) -> dict[str, list[float]]:
 def reports_of(slug: str, folder: Path) -> dict[str, float]:
     """Seconds of processor time of each report of a study, with its files, and of its estimates."""
     from survey.models import LanguageModel, ModelAnswer, Study
-    from survey.services.results import estimating, reports
+    from survey.services.results import reports
+    from survey.services.results.estimates import study_estimates
 
     study = Study.objects.get(slug=slug)
     random_source = random.Random(1)
@@ -543,7 +544,7 @@ def reports_of(slug: str, folder: Path) -> dict[str, float]:
         reports.write(study, name, reports.make(study, name), folder / name)
 
     work: dict[str, Callable[[], Any]] = {name: partial(made, name) for name in REPORTS}
-    work["estimate"] = lambda: estimating.estimate(study)
+    work["estimate"] = lambda: study_estimates.estimate(study)
     times = {name: round(seconds_of(call), 1) for name, call in work.items()}
     for name, seconds in times.items():
         print(f"{name:<20}{seconds:>10.1f} s")

@@ -3,7 +3,7 @@
     python benchmarks/instrument_speed.py [--answers 100000] [--instruments belief_update,preference,cloze,own_answers]
 
 Each study lies in an SQLite database of its own in a temporary folder, so that the processor time printed is all there
-is. The stage is planned by the code; answers are written beside the pages. Printed for each piece of work: seconds of
+is. The stage is planned by the code; answers are written next to the pages. Printed for each piece of work: seconds of
 the processor, statements, and the most memory that the process held above what it held before the first.
 """
 
@@ -270,8 +270,8 @@ def preference(answers: int) -> Any:
 
 def cloze(answers: int) -> Any:
     from predictors.readings import Text
+    from survey.instruments.cloze.model_words import read_models
     from survey.instruments.cloze.models import WordScore, WrittenWord
-    from survey.instruments.cloze.reading import read_models
     from survey.services.banks import ngrams
 
     rng = random.Random(2)
@@ -329,7 +329,7 @@ def beliefs(answers: int) -> Any:
     import flatness
 
     from survey.models import LanguageModel, ModelAnswer, Question, Slot
-    from survey.services.studies.finding import find_study
+    from survey.services.studies.lookup import find_study
 
     flatness.make_bank()
     flatness.make_study("large", 2 * answers)

@@ -80,7 +80,7 @@ class Stopwatch:
 
 def measure_ours(train: list[Pair], labels: np.ndarray, score: list[Pair]) -> dict[str, float]:
     """Seconds of training one epoch at the default settings, and of scoring."""
-    from predictors.estimators import bert
+    from predictors.models import bert
 
     seconds: dict[str, float] = {}
     loop = bert.train
@@ -142,7 +142,7 @@ def measure_trainer(train: list[Pair], labels: np.ndarray, score: list[Pair], ba
 
 def measure_demo(rows: int, pairs: int, members: int, frozen: int) -> dict[str, float]:
     """Seconds that the demonstration's ensemble needs: short texts, head `segments`, 120 steps of 16."""
-    from predictors.estimators.bert import BertPredictor
+    from predictors.models.bert import BertPredictor
 
     train = make_pairs(rows, seed=1, longest=30, bank=150)
     labels = (np.random.default_rng(2).random(rows) < 0.4).astype(float)

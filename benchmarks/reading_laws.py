@@ -2,7 +2,7 @@
 
     python -m benchmarks.reading_laws --studies 2000
 
-People and passages are drawn anew for each study (`survey.instruments.self_paced_reading.analysis.simulation`). What a
+People and passages are drawn again for each study (`survey.instruments.self_paced_reading.analysis.simulation`). What a
 study aims at is worked out on 40,000 people and as many passages, with the same rules of cleaning. Seeds follow from
 the case's name. A row fails where the share of intervals that hold the truth lies outside 93 to 97 %.
 """

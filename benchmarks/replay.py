@@ -1,4 +1,4 @@
-"""What adaptive sampling saves and costs: public data replayed as if people were asked anew, 500 times a design.
+"""What adaptive sampling saves and costs: public data replayed as if people were asked again, 500 times a design.
 
     python benchmarks/replay.py [--replays 500] [--data ../shared/data/human] [--only preference|cloze]
 
@@ -10,8 +10,8 @@ estimators are the core's: `bandit.draw`, `bandit.hajek` for each stage, `bandit
 answers ten items.
 
 Designs: `epsilon-greedy` (epsilon 0.2, top quarter) and `proportional` (trade-off 0.2, power 2) by the predicted chance
-of the label; `information` (preference) and `uncertainty`, `gap` (cloze) are epsilon-greedy by these priorities; beside
-them `uniform`.
+of the label; `information` (preference) and `uncertainty`, `gap` (cloze) are epsilon-greedy by these priorities; next
+to them `uniform`.
 
 A figure's saving is 1 less the ratio of the mean squared half widths of its 95 % intervals, the design's over
 uniform's: at equal width the number of answers, and of people, differs by that. Below 0 it is a loss: so many people

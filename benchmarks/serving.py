@@ -1,4 +1,4 @@
-"""How many steps a second does the web process serve, beside a bare Django view and oTree under the same conditions?
+"""How many steps a second does the web process serve, next to a bare Django view and oTree under the same conditions?
 
     python benchmarks/serving.py [--people 1,8,32,64] [--seconds 6] [--rounds 5] [--otree PYTHON] [--only exchange]
 

@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from survey.instruments.token_comparison.analysis.estimating import (
+from survey.instruments.token_comparison.analysis.loss import (
     by_draws,
     estimate,
     has_enough_draws,

@@ -17,7 +17,7 @@ from survey.exceptions import SittingUnknown
 from survey.models import Sitting, Study
 from survey.services.sittings import previews
 from survey.services.sittings.identities import Visitor, find_respondent, new_browser, seal_for, unseal_for
-from survey.services.sittings.reading import sitting_for
+from survey.services.sittings.queries import sitting_for
 
 PERSON = "hunch_person"
 SITTING = "hunch_sitting"

@@ -29,12 +29,12 @@ from survey.outages import is_outage
 from survey.services.banks.passages import tokens_as_file
 from survey.services.base import rights
 from survey.services.base.rights import Right
-from survey.services.sittings import comments, debriefing, enrolment, entry, leaving, previews
+from survey.services.sittings import comments, debriefing, enrolment, entry, previews, return_address
 from survey.services.sittings.answering import answer
 from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.openings import record_opening
 from survey.services.sittings.progress import NOWHERE
-from survey.services.sittings.reading import sitting_for
+from survey.services.sittings.queries import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 
 from . import cookies
@@ -377,10 +377,10 @@ def back(request: HttpRequest, study: Study) -> HttpResponse:
     with suppress(SittingUnknown):
         sitting = sitting_for(cookies.sitting_token(request), slug=study.slug)
     if sitting is not None:
-        address = leaving.address_to_leave_by(sitting)
+        address = return_address.address_to_leave_by(sitting)
     elif visitor := cookies.person(request, study):
         declined = request.GET.get(AGAIN) == DECLINED
-        address = leaving.address_from_the_door(study, visitor.ids, declined=declined)
+        address = return_address.address_from_the_door(study, visitor.ids, declined=declined)
     else:
         return see_other("frontend:welcome", study.slug)
     response = HttpResponse(status=303)
@@ -491,7 +491,7 @@ def _code(study: Study, outcome: str, code: str, *, at_the_door: str = "") -> di
     else:
         address = study.config.panel.address_after(outcome, code)
     return {
-        "code": code if leaving.shows_code(study, outcome) else "",
+        "code": code if return_address.shows_code(study, outcome) else "",
         # From a test copy nobody goes to the panel, but the button is shown as it will be.
         "completion_url": "#" if address and study.is_test else address,
         "goes_back": panel.has_submissions,

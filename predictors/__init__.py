@@ -2,5 +2,5 @@
 
 It knows neither Django nor the survey nor the bandit; plain data comes in, plain data goes out. Importing it, its
 `registry`, `settings`, `pairs`, `evaluation`, `artifacts` or `training` loads nothing heavier than numpy: torch,
-transformers and scikit-learn are imported by the modules under `estimators` and `networks`, on first use.
+transformers and scikit-learn are imported by the modules under `models` and `networks`, on first use.
 """

@@ -84,7 +84,7 @@ class Contender:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it reads beside the texts: such rows are a table of their own."""
+        """What it reads in addition to the texts: such rows are a table of their own."""
         return columns_of(self.predictor, self.params)
 
     def with_params(self, **params: Any) -> Contender:
@@ -401,7 +401,7 @@ def compare(
     Args:
         train: the training rows, for `question_disjoint`; None leaves that out.
         seed: of the resamples.
-        apart: predictors that are no reference unless there are no others: those with columns beside the texts.
+        apart: predictors that are no reference unless there are no others: those with columns next to the texts.
 
     Raises:
         ValueError: there are no predictions.

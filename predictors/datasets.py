@@ -273,7 +273,7 @@ class _Rows:
         return value
 
     def fraction(self, line: int, cells: dict[str, str], column: str) -> float:
-        """A fraction of what stands beside the texts; NaN where the cell is empty."""
+        """A fraction of what stands next to the texts; NaN where the cell is empty."""
         if not cells[column].strip():
             return float("nan")
         if column == "prior":
@@ -313,7 +313,7 @@ class _Rows:
         )
 
     def column(self, name: str) -> NDArray[np.float64] | None:
-        """What the rows say beside the texts; None where the file has no such column."""
+        """What the rows say next to the texts; None where the file has no such column."""
         return np.array(self.beside[name], dtype=np.float64) if name in self.beside else None
 
 

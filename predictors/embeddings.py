@@ -59,7 +59,7 @@ def embed(
         HUNCH_EMBEDDINGS_URL, with the key in HUNCH_EMBEDDINGS_KEY if there is one; `voyage:MODEL`: VoyageAI, with the
         key in VOYAGE_API_KEY.
     cache: a folder that keeps the vectors between processes; by default the one that HUNCH_EMBEDDINGS_CACHE names, if
-        it is set. Damaged entries are computed anew. Several processes may share it.
+        it is set. Damaged entries are computed again. Several processes may share it.
     progress: counts the distinct texts that were not kept.
 
     Raises:

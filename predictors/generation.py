@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from predictors.endpoints import ChatReply, Usage
 from predictors.errors import CheckpointError, PredictorError
 
-MOST_LONGEST = 4096  # tokens of a prompt; its beginning goes, its end says what is asked
+MAX_PROMPT_TOKENS = 4096  # tokens of a prompt; its beginning goes, its end says what is asked
 
 
 def generate(
@@ -49,7 +49,9 @@ def generate(
     if tokenizer.pad_token is None:
         # Padding is masked, so that any token will do.
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token or tokenizer.convert_ids_to_tokens(0)
-    longest = min(MOST_LONGEST, getattr(model.config, "max_position_embeddings", None) or MOST_LONGEST) - max_tokens
+    longest = (
+        min(MAX_PROMPT_TOKENS, getattr(model.config, "max_position_embeddings", None) or MAX_PROMPT_TOKENS) - max_tokens
+    )
     texts = [_as_chat(tokenizer, prompt) for prompt in prompts]
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
     for start in range(0, len(order), batch):

@@ -1,4 +1,4 @@
-"""How hard a target question is, for people and for language models: numbers beside the texts of a pair. Needs numpy.
+"""How hard a target question is, for people and for language models: numbers next to the texts of a pair. Needs numpy.
 
 The paper's task is text alone. A predictor that reads these columns does another task, so that it is never ranked
 among those that read texts.
@@ -6,8 +6,8 @@ among those that read texts.
 - `people`: the mean chance of a right answer that people stated before they saw evidence (the prior). A predictor is
   given priors when it learns and never when it predicts: what it knows of a target comes from other people's answers
   in the training rows, so that nothing of a row that was kept back can enter.
-- `models`: the share of language models that answered the target right. It is known for a question whoever is asked
-  about it, and is given for every row.
+- `models`: the share of language models that answered the target right. It is known for a question no matter who is
+  asked about it, and is given for every row.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ DEFAULT_CONCENTRATION = 5.0
 _CONCENTRATIONS = np.geomspace(0.5, 500.0, 40)
 _LEAST = 1e-6
 # Averages of so many answers or fewer are known from a teacher's probabilities by their values.
-_MOST_ANSWERS = 30
+_MAX_ANSWERS = 30
 
 LabelKind = Literal["auto", "shares", "majorities"]
 
@@ -168,7 +168,7 @@ def are_averages(fractions: NDArray[np.float64]) -> bool:
     """Whether most of these fractions are shares of few answers, and not a teacher's probabilities."""
     if not len(fractions):
         return False
-    answers = np.arange(1, _MOST_ANSWERS + 1)
+    answers = np.arange(1, _MAX_ANSWERS + 1)
     products = fractions[:, None] * answers
     near = (np.abs(products - np.rint(products)) < 1e-6 * answers).any(axis=1)
     return bool(near.mean() > 0.5)

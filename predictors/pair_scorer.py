@@ -28,9 +28,9 @@ from predictors.pairs import Pair, Progress
 
 FORMAT = 2
 # Beyond these odds a probability in float32 says no more than that it is near 0 or 1.
-_LEAST_PROBABILITY = 1e-6
+_MIN_PROBABILITY = 1e-6
 _SCORED_AT_ONCE = 2**14
-_MOST_IN_A_TABLE = 2**22
+_MAX_IN_A_TABLE = 2**22
 
 
 ScorePairs = Callable[[IndexedPairs], NDArray[np.float32]]
@@ -285,7 +285,7 @@ def _count(questions: Questions) -> int:
 
 
 def _logits(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
-    p = np.clip(probabilities.astype(np.float64), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    p = np.clip(probabilities.astype(np.float64), _MIN_PROBABILITY, 1 - _MIN_PROBABILITY)
     return np.log(p / (1 - p))
 
 
@@ -325,7 +325,7 @@ def _uniform(
         ranks = _ranks(IndexedPairs(among[pairs.evidence], among[pairs.target], pairs.outcome), n_questions)
         return ranks[~np.isin(ranks, barred)]
 
-    if universe <= _MOST_IN_A_TABLE:
+    if universe <= _MAX_IN_A_TABLE:
         ranks = rng.permutation(allowed(np.arange(universe)))[:size]
     else:
         # The first distinct ones of an endless sequence of independent draws are a sample without replacement.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from predictors import artifacts
 from predictors.embeddings import embed
-from predictors.estimators.bert import BertMember, BertPredictor
+from predictors.models.bert import BertMember, BertPredictor
 from predictors.networks.finetuning import Network, share_frozen_layers
 from predictors.networks.heads import mean_of
 from predictors.networks.text import FIRST, OTHERS

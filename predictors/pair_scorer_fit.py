@@ -24,7 +24,7 @@ from predictors.pairs import Progress, report
 LARGEST_FACTOR = 127
 LARGEST_BIAS = 2**21
 LARGEST_RANK = 512
-MOST_EXACT_TASKS = 256
+MAX_EXACT_TASKS = 256
 
 _DIRECTIONS = 160
 _TASK_SIZE = 1.0
@@ -32,13 +32,13 @@ _MAIN_SIZE = 1.0
 _CONTRAST = 0.3
 _PENALTIES = (3000.0, 1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3)
 _HELD_OUT = 0.15
-_LEAST_SAME_TASK = 5
+_MIN_SAME_TASK = 5
 # Of the length of what is left to solve, over the length of all.
 _TOLERANCE = 1e-2
-_MOST_STEPS = 200
+_MAX_STEPS = 200
 # Below this share of the logits' variance, what the intercepts and the same task leave over is rounding.
 _NOTHING_LEFT = 1e-8
-# Rounding beside the scores' own spread; finer steps would only keep noise apart that means nothing.
+# Rounding next to the scores' own spread; finer steps would only keep noise apart that means nothing.
 _FINEST = 1e-4
 
 Floats = NDArray[np.float32]
@@ -143,7 +143,7 @@ def _fixed_effects(pairs: IndexedPairs, task: NDArray[np.int64], logits: NDArray
         if (here & ~same).any():
             intercept[outcome] = logits[here & ~same].mean()
         # A handful of pairs of one task says too little; the form has the tasks among its features anyway.
-        if np.count_nonzero(here & same) >= _LEAST_SAME_TASK:
+        if np.count_nonzero(here & same) >= _MIN_SAME_TASK:
             effect[outcome] = logits[here & same].mean() - intercept[outcome]
     return _Fixed(intercept, effect)
 
@@ -213,7 +213,7 @@ class _Rows:
             return self.values(self.form(weights)) + np.float32(penalty) * weights
 
         operator = LinearOperator((len(values), len(values)), matvec=penalised, dtype=np.float32)
-        weights, _steps_missing = cg(operator, values, x0=start, rtol=_TOLERANCE, maxiter=_MOST_STEPS)
+        weights, _steps_missing = cg(operator, values, x0=start, rtol=_TOLERANCE, maxiter=_MAX_STEPS)
         return np.asarray(weights, dtype=np.float32)
 
 
@@ -321,7 +321,7 @@ def _largest_tasks(task: NDArray[np.int64]) -> NDArray[np.int64]:
     """The tasks of two questions and more, the largest first, as many as get a term of their own."""
     counts = np.bincount(task)
     order = np.argsort(-counts, kind="stable")
-    return order[counts[order] > 1][:MOST_EXACT_TASKS]
+    return order[counts[order] > 1][:MAX_EXACT_TASKS]
 
 
 def _same_task_columns(

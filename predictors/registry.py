@@ -1,7 +1,7 @@
 """Every predictor, declared once. An estimator's module is imported when one is created, so that listing costs nothing.
 
 To add a predictor: write its settings into `predictors.settings`, its estimator into a module under
-`predictors.estimators`, and one line into `DECLARATIONS`.
+`predictors.models`, and one line into `DECLARATIONS`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Declaration:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-_MODULES = "predictors.estimators"
+_MODULES = "predictors.models"
 DECLARATIONS: dict[str, Declaration] = {
     "previous_correct": Declaration(
         f"{_MODULES}.logistic.LogisticPredictor",

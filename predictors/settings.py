@@ -105,7 +105,7 @@ class NoSettings(Settings):
 
 @dataclass(frozen=True)
 class ColumnSettings(Settings):
-    """A predictor that may read columns beside its rows: `columns`, a list or a text that joins them with +."""
+    """A predictor that may read columns next to its rows: `columns`, a list or a text that joins them with +."""
 
     def __post_init__(self) -> None:
         named: Any = getattr(self, "columns", ())
@@ -123,7 +123,7 @@ class LogisticSettings(ColumnSettings):
     """Logistic regression without a penalty, as in the paper (section 4).
 
     numbers: the names of the numbers that it reads; empty means all that the training rows have.
-    columns: `people`, `models`: how hard the target is for them, beside the numbers (`predictors.hardness`); of pairs.
+    columns: `people`, `models`: how hard the target is for them, next to the numbers (`predictors.hardness`); of pairs.
     """
 
     numbers: Annotated[tuple[Text, ...], AfterValidator(_each_once)] = ()
@@ -152,8 +152,8 @@ class BertSettings(Settings):
         is computed once a training row, and once for all members when scoring: a quick ensemble on a small machine.
     calibration_share: this share of the distinct pairs or rows, 1,000 at most, is kept back from each network, others
         from each. What the networks say of them recalibrates the average (Platt 1999). Where people's labels stand
-        beside a teacher's fractions, it is a share of the people's. 0: none is kept back, as in the paper; none is
-        either where fewer than 40 rows would be, or 20 of people beside a teacher's.
+        next to a teacher's fractions, it is a share of the people's. 0: none is kept back, as in the paper; none is
+        either where fewer than 40 rows would be, or 20 of people next to a teacher's.
     token_budget: tokens in one forward pass; a batch above it is computed in parts, with the same result. None means
         2,048 on a processor, where more is slower and takes more memory, and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).
@@ -216,7 +216,7 @@ class CausalLmSettings(Settings):
     """A causal language model fine-tuned on prompts that end in 0 or 1 (section 4; the defaults are the paper's).
 
     checkpoint: a local folder or a Hugging Face id of a causal model, for instance meta-llama/Llama-2-7b-hf.
-    adaptation: `full` moves every weight; `lora` moves small matrices beside them and saves only those.
+    adaptation: `full` moves every weight; `lora` moves small matrices next to them and saves only those.
     lora_rank, lora_alpha, lora_dropout: of the small matrices; they count for lora_alpha / lora_rank.
     lora_targets: `all-linear`, or names of the layers to adapt with commas between: `q_proj,v_proj`.
     members: networks in the ensemble, each from a seed of its own, their probabilities averaged.
@@ -290,8 +290,8 @@ class HybridSettings(ColumnSettings):
     landmarks: training rows that pairs are compared with, at most; more rows than that are learnt from all the same.
     concentration: how closely the share of people who change follows the prediction, where the answers do not show it:
         a share is Beta(p c, (1 - p) c).
-    columns: `people`, `models`: how hard the target is for them, beside the texts (`predictors.hardness`). Empty: texts
-        alone, as in the paper.
+    columns: `people`, `models`: how hard the target is for them, next to the texts (`predictors.hardness`). Empty:
+        texts alone, as in the paper.
     max_length: tokens of one pair, special ones included; longer pairs lose the ends of both texts fairly.
     token_budget: tokens in one forward pass when scoring. None means 2,048 on a processor and 32,768 on a GPU.
     bfloat16: True, False or "auto" (where the processor or GPU computes in it).

@@ -54,7 +54,7 @@ def limit_threads(count: int) -> None:
         raise PredictorError(f"threads: {count} is not 1 or more.")
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = str(count)
-    # By default OpenMP's threads spin while they wait; beside other busy processes that was seen to cost ten times
+    # By default OpenMP's threads spin while they wait; next to other busy processes that was seen to cost ten times
     # the work itself, while sleeping costs a few percent of it on an idle machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if "torch" in sys.modules:
@@ -67,7 +67,7 @@ def members_of(name: str, params: dict[str, Any] | None = None) -> int:
 
 
 def columns_of(name: str, params: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """The columns beside its rows that the predictor `name` reads with these settings (`predictors.hardness`)."""
+    """The columns next to its rows that the predictor `name` reads with these settings (`predictors.hardness`)."""
     return tuple(getattr(registry.settings_of(name, dict(params or {})), "columns", ()))
 
 
@@ -123,8 +123,8 @@ def score(
 
     `rows` may be a generator: `block` of them are held at a time, sorted by length inside the block. They are of the
     kind, and have the names, that the members were trained on. Loaded members are kept for the next call in this
-    process. `progress` counts rows; its total is 0 where `rows` has no length. columns: what predictors read beside the
-    rows, (n,) each, where their settings name any.
+    process. `progress` counts rows; its total is 0 where `rows` has no length. columns: what predictors read next to
+    the rows, (n,) each, where their settings name any.
 
     Raises:
         PredictorError: no folders, block below 1, or rows that the members cannot read.
@@ -181,7 +181,7 @@ def _scored(
 def _ensemble(estimators: list[registry.Estimator]) -> list[registry.Estimator]:
     """Members of a BERT become one ensemble, which tokenises once for all; others stay as they are."""
     if len(estimators) > 1 and all(registry.kind_of(estimator) == "bert_member" for estimator in estimators):
-        from predictors.estimators.bert import BertPredictor
+        from predictors.models.bert import BertPredictor
 
         return [BertPredictor.from_members(estimators)]
     return estimators

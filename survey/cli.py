@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from survey.places import BASE_DIR, STUDIES_DIR, installed_version
+from survey.paths import BASE_DIR, STUDIES_DIR, installed_version
 
 COMMANDS = "**/management/commands/[a-z]*.py"
 GROUPS: dict[str, dict[str, str]] = {
@@ -21,7 +21,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Questions": {
         "import_questions": "Load questions from a file as the next version of a bank.",
         "flag_questions": "Keep questions out of everything that is drawn from now on.",
-        "embed_questions": "Store by what an aid beside the target finds similar questions.",
+        "embed_questions": "Store by what an aid next to the target finds similar questions.",
     },
     "A study": {
         "check_study": "Say what is wrong with a study file, and what the study will cost.",

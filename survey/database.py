@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Connections beside those of the threads that serve pages: the pools of the workers (default, train and score,
+# Connections in addition to those of the threads that serve pages: the pools of the workers (default, train and score,
 # collect), their parents, and some for commands and health checks.
 WORKERS = 2 + 1 + 2
 PARENTS = 3
@@ -115,7 +115,7 @@ def written_patiently(lines: Iterable[str]) -> Iterator[str]:
 
 
 def forget_broken_connection() -> None:
-    """Let the next statement connect anew if the database has ended this thread's connection, as by a restart.
+    """Let the next statement connect again if the database has ended this thread's connection, as by a restart.
 
     Django does it between two requests or tasks; long work does it in between.
     """

@@ -1,7 +1,7 @@
 """Reports of errors to a Sentry server, where SENTRY_DSN is set. Imports request_ids and log_format.
 
-A report is built anew from what is known to name nobody: types, places in the code, the request's method and path. What
-people sent, cookies, query strings, local variables and the words of other libraries' errors are left out.
+A report is built again from what is known to name nobody: types, places in the code, the request's method and path.
+What people sent, cookies, query strings, local variables and the words of other libraries' errors are left out.
 """
 
 from collections.abc import Mapping

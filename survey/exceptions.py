@@ -12,7 +12,7 @@ class HunchError(Exception):
 
     code = "error"
     status = 400
-    # More values for programs, beside the code and the sentence.
+    # More values for programs, next to the code and the sentence.
     details: Mapping[str, str] = {}
     # After how many seconds the same request may succeed; 0 where time changes nothing.
     retry_after = 0

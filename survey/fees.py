@@ -1,12 +1,12 @@
-"""What a panel takes beside what people get. All money is in whole cents or pence. Imports nothing."""
+"""What a panel takes in addition to what people get. All money is in whole cents or pence. Imports nothing."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class FeeRates:
-    """In hundredths of a percent: `fee` of what people get, `vat` of the fee. `fixed` is what a posting costs beside
-    that whatever happens, in cents, with its VAT."""
+    """In hundredths of a percent: `fee` of what people get, `vat` of the fee. `fixed` is what a posting costs in
+    addition to that whatever happens, in cents, with its VAT."""
 
     fee: int = 0
     vat: int = 0

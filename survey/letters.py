@@ -1,6 +1,6 @@
 """Letters that no text and no name may hold. Imports the standard library alone.
 
-Names are told apart by their letters: ids of questions, tasks, language models, columns.
+Names are distinguished by their letters: ids of questions, tasks, language models, columns.
 What cannot be seen makes two names of what looks like one. So such letters are refused, and names that differ in case,
 spaces or forms of letters alone are said.
 """
@@ -13,7 +13,7 @@ Place = TypeVar("Place")
 # A part of a surrogate pair alone cannot be stored either. What Windows-1252 has at 0x80 to 0x9f stays: published
 # question banks hold such letters.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-# Letters that show nothing, beside those of the category Cf: a joiner, fillers, and marks that choose a form.
+# Letters that show nothing, in addition to those of the category Cf: a joiner, fillers, and marks that choose a form.
 UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # Letters of other scripts that look like Latin ones in most fonts.
 TWINS = str.maketrans(

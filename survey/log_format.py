@@ -31,7 +31,7 @@ def redact(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` without control characters: whoever sends a path or a header writes no line of their own into a log."""
+    """`text` without control characters: anyone who sends a path or a header writes no line of their own into a log."""
     return UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

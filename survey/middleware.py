@@ -37,7 +37,7 @@ class RequestIdMiddleware:
 
 
 class PolicyMiddleware(CSPMiddleware):
-    """Writes the header that its base class would make anew for each answer: most get what the settings say."""
+    """Writes the header that its base class would make again for each answer: most get what the settings say."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         super().__init__(get_response)

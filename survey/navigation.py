@@ -1,4 +1,4 @@
-"""The entries of the admin's navigation beside the studies, and which tables stand under each. Imports nothing.
+"""The entries of the admin's navigation next to the studies, and which tables stand under each. Imports nothing.
 
 A table is named by its model's label. All of them stand under "Advanced" too.
 """

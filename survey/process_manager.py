@@ -1,10 +1,10 @@
 """Starts Redis, web, the three workers and beat, restarts what dies or hangs, and leaves nothing behind.
 
-Imports settings and small modules beside this one; no model. One thread starts, watches and stops all children, so
+Imports settings and small modules next to this one; no model. One thread starts, watches and stops all children, so
 nothing here needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started
 a child.)
 Each child leads its own process group. There are two ways to end: `stop` (TERM, some seconds, then KILL to the group),
-or our own death; then the kernel kills the children (see `tether`), and their pools end with them.
+or our own death; then the kernel kills the children (see `die_with_parent`), and their pools end with them.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ from django.conf import settings
 from survey import background, embedded, health, queues
 
 QUICK_DEATH = 10.0  # seconds; a child that lives longer has started well
-MOST_QUICK_DEATHS = 5
+MAX_QUICK_DEATHS = 5
 LOOK_EVERY = 5.0  # seconds between two looks at whether a child hangs
 HANGS_AFTER = 60.0  # seconds without a sign of life
 HANGS_AT_START = 300.0  # the same for a child that has never shown one: on a busy machine it imports for long
 GRACE = 8.0  # seconds between TERM and KILL
 LARGEST_OLD_LOG = 10 * 1024 * 1024  # bytes
-TETHER = Path(__file__).with_name("tether.py")
+DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 
 
 class ProcessManagerError(Exception):
@@ -266,7 +266,7 @@ class ProcessManager:
         keep = (self._listener.fileno(),) if service.name == "web" and self._listener is not None else ()
         with self._output(service) as output:
             service.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *service.command],
+                [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *service.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -313,7 +313,7 @@ class ProcessManager:
             _signal_group(process.pid, signal.SIGKILL)  # the processes that it had started
             lived = time.monotonic() - service.started
             service.quick_deaths = service.quick_deaths + 1 if lived < QUICK_DEATH else 1
-            if service.quick_deaths >= MOST_QUICK_DEATHS:
+            if service.quick_deaths >= MAX_QUICK_DEATHS:
                 raise _KeepsDyingError(
                     f"{service.name} died {service.quick_deaths} times in a row (status {process.returncode}). "
                     f"Read {self._log_path(service.name)}"

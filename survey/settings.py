@@ -26,7 +26,7 @@ from environ import Env
 
 from survey import background, queues
 from survey.contracts.apps import brought_apps
-from survey.places import BASE_DIR, IS_INSTALLED
+from survey.paths import BASE_DIR, IS_INSTALLED
 
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
@@ -578,7 +578,7 @@ MEGABYTE = 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = MEGABYTE
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # an admin list with its check boxes stays below
 DATA_UPLOAD_MAX_NUMBER_FILES = 5
-HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages, API, and whoever is not logged in: a form has a few hundred bytes
+HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages, API, and anyone who is not logged in: a form has a few hundred bytes
 HUNCH_MAX_ADMIN_BODY = MEGABYTE  # the largest form is the one with a study file, whose letters a form writes longer
 # A file with a bank. It is kept until it is confirmed, or for an hour.
 HUNCH_MAX_UPLOAD_BODY = 20 * MEGABYTE
@@ -657,7 +657,7 @@ REST_FRAMEWORK = {
         "rest_framework.throttling.AnonRateThrottle",
         "rest_framework.throttling.UserRateThrottle",
     ],
-    # Per address and process. A lab or a campus may share one address: 30 people need about 60 requests a minute.
+    # Per address and process. A lab or a campus may share one address: 30 people need about 60 requests per minute.
     "DEFAULT_THROTTLE_RATES": {"anon": "6000/min", "user": "6000/min"},
     "NUM_PROXIES": 1 if HUNCH_BEHIND_PROXY else 0,  # otherwise a client could choose its own address
     "EXCEPTION_HANDLER": "survey.exceptions.api_exception_handler",

@@ -10,9 +10,10 @@ from survey import lockout, queues
 from survey.operation import audit_checks, deliveries, site_health
 from survey.panels import purging, submissions, webhooks
 from survey.services.banks import collecting, uploads
-from survey.services.base import audit_chain, budgets, erasures, leases
+from survey.services.base import audit_chain, erasures, leases, rate_limits
 from survey.services.base import jobs as asked_jobs
-from survey.services.results import looking, stored_estimates
+from survey.services.results import interim
+from survey.services.results.estimates import stored_estimates
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, scoring_parts
 
@@ -31,7 +32,7 @@ def run_due_steps() -> int:
             # The step is sent again after this time. Older messages expire, so that they do not pile up for hours.
             task.apply_async((step.pk,), queue=queue, expires=leases.SEND_AGAIN.total_seconds())
             sent += 1
-    # Whoever takes scoring steps and is free helps with one. If nobody is, one message is enough.
+    # A worker that takes scoring steps and is free helps with one. If none is, one message is enough.
     if (steps := scoring_parts.steps_to_help()) and site_health.queue_lengths().get(queues.SCORE) == 0:
         help_with_scoring.apply_async((steps[0],), queue=queues.SCORE, expires=leases.SEND_AGAIN.total_seconds())
         sent += 1
@@ -90,7 +91,7 @@ def expire_jobs() -> int:
 @shared_task(name="survey.tasks.expire_sittings")
 def expire_sittings() -> int:
     """Expire silent sittings, and delete what was counted at the entrance in spans that are over."""
-    budgets.forget_ended(now=timezone.now())
+    rate_limits.forget_ended(now=timezone.now())
     return expiry.expire_sittings()
 
 
@@ -98,9 +99,9 @@ def expire_sittings() -> int:
 def look_at_stages() -> int:
     """Look at each running stage with a stopping rule. Where one was ended, its postings send nobody else."""
     ended = 0
-    for stage in looking.running_stages():
+    for stage in interim.running_stages():
         try:
-            seen = looking.look(stage)
+            seen = interim.look(stage)
         except Exception:
             logger.exception("%s could not be looked at", stage)
             continue

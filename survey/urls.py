@@ -19,7 +19,7 @@ api_docs = csp_update({"style-src": [SELF, UNSAFE_INLINE]})(SpectacularSwaggerSp
 
 
 def no_such_page(request: HttpRequest, rest: str) -> NoReturn:
-    """In place of Django's redirect to the address of any row, whoever may see it."""
+    """In place of Django's redirect to the address of any row, no matter who may see it."""
     raise Http404
 
 

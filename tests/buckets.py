@@ -54,7 +54,7 @@ def s3() -> Iterator[str]:
         unavailable("files in a bucket: install moto, flask, flask-cors, boto3 and django-storages")
     from botocore import loaders
 
-    # Each machine of a test makes clients of its own, and each of these would read the description of S3 anew.
+    # Each machine of a test makes clients of its own, and each of these would read the description of S3 again.
     with mock.patch.object(loaders, "create_loader", functools.cache(loaders.create_loader)), s3_server() as address:
         yield address
 

@@ -219,7 +219,7 @@ def query_counts(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def static_files_listed_once() -> Iterator[None]:
-    """Every test client makes the middleware anew, which then looks at each static file for 25 ms: once is enough."""
+    """Every test client makes the middleware again, which then looks at each static file for 25 ms: once is enough."""
     listed: dict[str, Any] = {}
     look_at_each = WhiteNoiseMiddleware.add_files_from_finders
 

@@ -42,7 +42,7 @@ def database_of_our_own() -> Iterator[None]:
     lead_to(ours)
     migrated = kept.migrated_rows()
     try:
-        # In place of `flush`, which truncates every table and writes all permissions anew.
+        # In place of `flush`, which truncates every table and writes all permissions again.
         with mock.patch.object(TransactionTestCase, "_fixture_teardown", partialmethod(_empty, migrated)):
             yield
     finally:

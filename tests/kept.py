@@ -90,7 +90,7 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
     """A function that writes rows and returns an object that pickle can copy, such as a model's instance.
 
     It is called as before where the database is not empty, and where a test has set a clock that runs on. Its arguments
-    are plain data and say all that its rows depend on, beside the settings and a clock that stands still.
+    are plain data and say all that its rows depend on, next to the settings and a clock that stands still.
     """
     known: dict[str, Kept] = {}
 

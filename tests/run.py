@@ -211,7 +211,7 @@ def main(arguments: list[str]) -> int:
                     total.status = 1
         for number in range(1, chosen.repeat + 1):
             run = f", run {number} of {chosen.repeat}" if chosen.repeat > 1 else ""
-            print(f"\n{' and beside it '.join(databases)}{run}", flush=True)
+            print(f"\n{' and next to it '.join(databases)}{run}", flush=True)
             with tempfile.TemporaryDirectory(prefix="hunch-tests-") as folder:
                 run_once(parts_of_run(chosen, pytest_arguments, databases, Path(folder)), total)
             if chosen.shuffle is not None:

@@ -20,7 +20,7 @@ from survey.embedded import EmbeddedServerError, redis_command, redis_server_bin
 __all__ = ["EmbeddedServerError", "embedded_postgresql", "embedded_redis", "postgresql", "redis_server_binary"]
 
 ROOT = Path(__file__).parent.parent
-TETHER = ROOT / "survey/tether.py"
+DIE_WITH_PARENT = ROOT / "survey/die_with_parent.py"
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def embedded_redis(socket: Path) -> Iterator[str]:
     socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = redis_command(binary=redis_server_binary(), socket=socket)
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command], stdout=subprocess.DEVNULL
+        [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *command], stdout=subprocess.DEVNULL
     )
     try:
         deadline = time.monotonic() + 20
@@ -146,9 +146,9 @@ class DaskCluster:
         everywhere = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-dashboard")
         command_line = [sys.executable, "-m", f"distributed.cli.{command}", *everywhere, *options]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "DASK_CONFIG": str(self.folder / "config")}
-        tethered = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command_line]
+        dying_command = [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *command_line]
         with (self.folder / f"{command}-{len(self.workers)}.log").open("wb") as log:
-            return subprocess.Popen(tethered, cwd=code, env=environment, stdout=log, stderr=subprocess.STDOUT)
+            return subprocess.Popen(dying_command, cwd=code, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
 
 def _address_in(scheduler_file: Path) -> str | None:

@@ -47,5 +47,5 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 0  # an idle connection would hold the test database at its end
 
-HUNCH_LIVE_SECONDS = 0  # Each look makes the picture anew: tests change rows between two looks.
+HUNCH_LIVE_SECONDS = 0  # Each look makes the picture again: tests change rows between two looks.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

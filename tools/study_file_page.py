@@ -55,7 +55,7 @@ def page() -> str:
 
 
 def _tables(model: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    from survey.study_file.reading import models_in
+    from survey.study_file.parsing import models_in
 
     for name, field in model.model_fields.items():
         inner_path = f"{path}.{name}".lstrip(".")
@@ -100,7 +100,7 @@ def _texts_below_fields(model: Any) -> dict[str, str]:
 
 
 def _type_in_words(annotation: Any, rules: Sequence[Any] = ()) -> str:
-    """`rules`: what pydantic keeps of `Annotated` beside the type. A text that they make a name is one."""
+    """`rules`: what pydantic keeps of `Annotated` next to the type. A text that they make a name is one."""
     origin = get_origin(annotation)
     parts = [part for part in get_args(annotation) if part is not NoneType]
     if origin is Annotated:

@@ -35,7 +35,7 @@ UNEQUAL = ("softmax", "proportional")
 
 
 @dataclass
-class Findings:
+class VerificationResult:
     """`older`: the study began before the audit had all hashes, so that it may lack some."""
 
     checked: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ def whole(text: str) -> int | None:
 # The plan
 
 
-def check_plan(stage: Row, rows: list[Row], findings: Findings) -> None:
+def check_plan(stage: Row, rows: list[Row], findings: VerificationResult) -> None:
     """The plan's hash, from the slots as they lay in their first booklets."""
     where = f"stage {stage['stage']}"
     by_slot: dict[int, list[Row]] = defaultdict(list)
@@ -150,7 +150,7 @@ def items_by_role(manifest: dict[str, Any]) -> tuple[int, int]:
     return part(sittings - held), part(held)
 
 
-def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, findings: Findings) -> Expected:
+def expected_strata(stage: Row, manifest: dict[str, Any], sampled: int, findings: VerificationResult) -> Expected:
     design, drawn_from = manifest["design"], manifest["candidates"]
     exhaustive = drawn_from.get("kind", "pool") == "exhaustive"
     size = drawn_from["universe_size"] - drawn_from.get("excluded", 0) if exhaustive else drawn_from["size"]
@@ -187,7 +187,7 @@ def greedy(design: dict[str, Any], n: int, sizes: tuple[int, int]) -> tuple[int,
     return top, n - top
 
 
-def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], findings: Findings) -> None:
+def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], findings: VerificationResult) -> None:
     where, manifest = f"stage {stage['stage']}", json.loads(stage["manifest"])
     sampled, held = items_by_role(manifest)
     expected = expected_strata(stage, manifest, sampled, findings)
@@ -225,7 +225,7 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], find
 @dataclass
 class Differences:
     where: str
-    found: Findings
+    found: VerificationResult
     count: int = 0
 
     def compare(self, row: Row, name: str, expected: float | None) -> None:
@@ -243,7 +243,7 @@ def pool_chance(manifest: dict[str, Any]) -> float:
     return float(drawn_from["size"] / available)
 
 
-def check_strata(stage: Row, expected: Expected, findings: Findings) -> None:
+def check_strata(stage: Row, expected: Expected, findings: VerificationResult) -> None:
     stored = {load["name"]: (load["size"], load["drawn"]) for load in json.loads(stage["strata"])}
     stored.pop("holdout", None)
     if stored != expected.strata:
@@ -258,7 +258,7 @@ def check_candidates(
     expected: Expected,
     slots: list[Row],
     candidates: list[Row],
-    findings: Findings,
+    findings: VerificationResult,
 ) -> bool:
     """Whether the slots' items are candidates, with the scores and in the strata that they must be in."""
     where, design = f"stage {stage['stage']}", manifest["design"]
@@ -346,7 +346,7 @@ def shares_by_item(manifest: dict[str, Any], expected: Expected, candidates: lis
 # Looks at running stages
 
 
-def check_looks(stage: Row, looks: list[Row], findings: Findings) -> None:
+def check_looks(stage: Row, looks: list[Row], findings: VerificationResult) -> None:
     """The intervals of a stopping rule from their estimates, and that the rule and no other look ended the stage."""
     where, manifest = f"stage {stage['stage']}", json.loads(stage["manifest"])
     rule = manifest.get("stop")
@@ -387,7 +387,7 @@ def check_looks(stage: Row, looks: list[Row], findings: Findings) -> None:
 # The audit
 
 
-def check_chain(rows: list[Row], head: str, findings: Findings) -> None:
+def check_chain(rows: list[Row], head: str, findings: VerificationResult) -> None:
     sealed = [row for row in rows if row["number"]]
     if not sealed:
         findings.unchecked.append("the audit: no entry of the study is sealed yet")
@@ -422,7 +422,7 @@ def entry_hash(row: Row) -> str:
 
 
 def check_what_the_audit_says(
-    stages: list[Row], answers: list[Row], sittings: list[Row], rows: list[Row], findings: Findings
+    stages: list[Row], answers: list[Row], sittings: list[Row], rows: list[Row], findings: VerificationResult
 ) -> None:
     """Plans, snapshots, assignments and exclusions against the hashes that were written down when they came to be."""
     said: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -453,7 +453,9 @@ def check_what_the_audit_says(
         check_exclusions(stage, answers_by_stage[stage["stage"]], people, said["freeze_stage", subject], findings)
 
 
-def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[Row], findings: Findings) -> None:
+def check_assignments(
+    stage: Row, sittings: dict[str, list[Row]], claims: list[Row], findings: VerificationResult
+) -> None:
     where = f"stage {stage['stage']}"
     written = {json.loads(claim["detail"])["sha256"] for claim in claims}
     made = {}
@@ -471,7 +473,11 @@ def check_assignments(stage: Row, sittings: dict[str, list[Row]], claims: list[R
 
 
 def check_exclusions(
-    stage: Row, answers_by_person: dict[str, list[Row]], sittings: list[Row], frozen: list[Row], findings: Findings
+    stage: Row,
+    answers_by_person: dict[str, list[Row]],
+    sittings: list[Row],
+    frozen: list[Row],
+    findings: VerificationResult,
 ) -> None:
     """Of sittings without items only sittings.csv has the exclusion. Who withdrew leaves the hash of one."""
     if stage["state"] != "frozen" or not frozen:
@@ -501,14 +507,14 @@ def check_exclusions(
 # All of it
 
 
-def verify(folder: Path, head: str = "", *, older: bool = False) -> Findings:
+def verify(folder: Path, head: str = "", *, older: bool = False) -> VerificationResult:
     """Every check of an exported study. Raises OSError where a file of it is not there."""
     answers, sittings, stages, candidates, audit = (
         read(folder, name) for name in ("answers.csv", "sittings.csv", "stages.csv", "candidates.csv", "audit.csv")
     )
     # Exports of earlier versions have no such file.
     looks = read(folder, "looks.csv") if (folder / "looks.csv").exists() else []
-    findings = Findings(older=older)
+    findings = VerificationResult(older=older)
     slug = stages[0]["study"] if stages else ""
     for row in audit:
         row["study"] = slug
@@ -528,7 +534,7 @@ def verify(folder: Path, head: str = "", *, older: bool = False) -> Findings:
     findings.unchecked += [
         "whether the stored seeds draw and deal these items: `hunch verify_stage` draws them again on the server",
         "the snapshots' hashes of answers, which are keyed: `hunch verify_stage` makes them again",
-        "whether the whole chain was made anew: compare the head with one that was noted elsewhere (--head)",
+        "whether the whole chain was made again: compare the head with one that was noted elsewhere (--head)",
     ]
     return findings
 

@@ -40,7 +40,7 @@ class TimedWords:
 @dataclass(frozen=True)
 class Delta:
     """`total`: the delta log-likelihood over `words`, in nats. `a_word`: the same on words that the fit has not seen,
-    in nats a word."""
+    in nats per word."""
 
     total: float
     a_word: float
@@ -180,7 +180,7 @@ def added_log_likelihood(words: PreparedWords, times: Floats, surprisal: Floats)
 
 @dataclass(frozen=True, eq=False)
 class SurprisalSlopes:
-    """Milliseconds a nat of this word's surprisal and of each word before it (1 + previous,), and what each of T rows
+    """Milliseconds per nat of this word's surprisal and of each word before it (1 + previous,), and what each of T rows
     adds to the error of each of them (T, 1 + previous): their sum over independent groups gives the variance."""
 
     slopes: Floats

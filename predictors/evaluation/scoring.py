@@ -6,7 +6,7 @@ uncertain (Jelinek, Mercer, Bahl and Baker, "Perplexity: a measure of the diffic
 1977). It does not depend on the base of the logarithm.
 
 What was given probability 0 and happened costs infinitely much. Nothing is clipped: such a score is infinite, the cases
-are counted, and a second figure leaves them out. Whoever wants a floor sets one, and it stands beside the figure.
+are counted, and a second figure leaves them out. Anyone who wants a floor sets one, and it stands next to the figure.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ class TextScore:
         return in_bits(self.nats / self.characters) if self.characters else None
 
     def normalised(self, vocabulary: int) -> float | None:
-        """Perplexity a token as a share of the vocabulary's size: 1 for a model that knows nothing.
+        """Perplexity per token as a share of the vocabulary's size: 1 for a model that knows nothing.
 
         Raises:
             PredictorError: a vocabulary of less than one token.
@@ -333,8 +333,8 @@ class TrainTest:
 
 @dataclass(frozen=True)
 class ModelIntervals:
-    """Intervals of bits a character by model, and of the first model's less each other one's; None where fewer than two
-    texts were read. All are of the same resamples of texts."""
+    """Intervals of bits per character by model, and of the first model's less each other one's; None where fewer than
+    two texts were read. All are of the same resamples of texts."""
 
     bits_per_character: Mapping[str, tuple[float, float] | None]
     differences: Mapping[str, tuple[float, float] | None]

@@ -26,7 +26,7 @@ from .text import fair_lengths
 
 MODEL_FOLDER, TOKENIZER_FILE, ADAPTER_FILE = "model", "tokenizer.json", "adapter.safetensors"
 # Of each of the two questions, below which a prompt says too little to learn from.
-_LEAST_TOKENS = 4
+_MIN_TOKENS = 4
 # By model_type. transformers lists them among causal models.
 _IN_ANY_ORDER = {"xlnet": "XLNet"}
 # What a tokenizer returns for a text takes a hundred times the room of its token ids.
@@ -58,7 +58,7 @@ class PromptTokenizer:
         # A question that holds "</s>" means these letters, not the end of a text.
         self.tokenizer.encode_special_tokens = True
         shortest = self._prompts([Pair("", "", "", "", outcome) for outcome in (0, 1)])
-        needed = max(prompt.length for prompt in shortest) + 2 * _LEAST_TOKENS
+        needed = max(prompt.length for prompt in shortest) + 2 * _MIN_TOKENS
         if needed > max_length:
             raise PredictorError(
                 f"max_length: {max_length} leaves the questions no room; with this checkpoint give {needed} or more."

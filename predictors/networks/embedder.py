@@ -17,7 +17,7 @@ from .encoder import LAYOUT, Encoder, build_encoder, compute_dtype, device_of, t
 from .text import PackedRows
 
 # Sentence encoders were trained on no longer texts, even where they have positions for them.
-_MOST_TOKENS = 512
+_MAX_TOKENS = 512
 _TEXTS_BETWEEN_REPORTS = 16
 
 
@@ -27,7 +27,7 @@ class LocalEmbedder:
     def __init__(self, tokenizer: Tokenizer, encoder: Encoder, dtype: torch.dtype, device: torch.device) -> None:
         self.tokenizer, self.encoder = tokenizer, encoder
         self.dtype, self.device = dtype, device
-        self.tokenizer.enable_truncation(max_length=min(_MOST_TOKENS, encoder.max_positions))
+        self.tokenizer.enable_truncation(max_length=min(_MAX_TOKENS, encoder.max_positions))
 
     def embed(self, texts: list[str], progress: Progress | None, before: int, total: int) -> NDArray[np.float32]:
         """Embeddings of n texts, float32 (n, d), rows of norm 1. `progress` counts from `before` to `total`.
@@ -69,7 +69,7 @@ def numerics() -> str:
 
 @lru_cache(maxsize=2)
 def embedder_of(name: str, digest: str) -> LocalEmbedder:
-    """The embedder of a checkpoint, kept in memory; `digest` is that of its files, so that a changed one is read anew.
+    """The embedder of a checkpoint, kept in memory; `digest` is that of its files, so that a changed one is read again.
 
     Raises:
         CheckpointError: it is missing, damaged, or its hub is out of reach.

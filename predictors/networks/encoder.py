@@ -24,7 +24,7 @@ from .checkpoints import Checkpoint, is_plain_bert
 from .text import PackedRows
 
 # A group of pairs ends where the next is this much shorter than its longest: what padding costs in attention.
-_LEAST_FILL = 0.8
+_MIN_FILL = 0.8
 # On a processor, lengths of groups and numbers of tokens are filled up to multiples of these. Softmax takes twice the
 # time for rows of other lengths, and every new shape of a product costs its compilation.
 _LENGTHS_IN, _TOKENS_IN = 32, 64
@@ -430,7 +430,7 @@ def to_batch(rows: PackedRows, dtype: torch.dtype, device: torch.device) -> Batc
     starts = ends - rows.lengths
     groups, first = [], 0
     for pair in range(1, len(rows.lengths) + 1):
-        if pair == len(rows.lengths) or rows.lengths[pair] < _LEAST_FILL * rows.lengths[first]:
+        if pair == len(rows.lengths) or rows.lengths[pair] < _MIN_FILL * rows.lengths[first]:
             groups.append(_group(rows.lengths[first:pair], int(starts[first]), int(ends[pair - 1]), dtype, device))
             first = pair
 

@@ -21,7 +21,7 @@ from .heads import Head
 from .text import Inputs, RowTokenizer, TokenRow
 
 _STEPS_BETWEEN_REPORTS = 5
-# What frozen layers computed is kept for so many bytes of training rows; the rest is computed anew in every epoch.
+# What frozen layers computed is kept for so many bytes of training rows; the rest is computed again in every epoch.
 _KEPT_BYTES = 256 * 2**20
 
 

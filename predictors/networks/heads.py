@@ -21,7 +21,7 @@ class Head:
 
     `paper`: the pooled first token through one linear layer, as in sequence classification. `segments`: the mean u of
     the first text's tokens, the mean v of all others' (0 where there is one text), |u - v| and u * v through one linear
-    layer. Either reads the batch's numbers beside.
+    layer. Either reads the batch's numbers next to it.
     `pretrained` weights (the pooler, where the checkpoint has one) move at the encoder's learning rate, `fresh` ones
     at the head's.
     """
@@ -67,7 +67,7 @@ def new_head(
 ) -> Head:
     """An untrained head: random weights of standard deviation 0.02, the checkpoint's own pooler where it has one.
 
-    numbers: how many numbers it reads beside the texts.
+    numbers: how many numbers it reads in addition to the texts.
     numbers_alone: (1 + numbers,), bias and weights of the numbers to start from instead.
     """
     width = (hidden_size if kind == "paper" else 4 * hidden_size) + numbers

@@ -4,8 +4,8 @@ A reader knows no estimator and nothing of the survey. Importing this package lo
 and transformers are imported by `predictors.readings.causal`, on first use.
 """
 
-from predictors.readings.reading import NO_DETAIL, READING_VERSION, Detail, Text, TextReader, TextReading
 from predictors.readings.sources import SCHEMES, Source, parse_source
+from predictors.readings.text_reading import NO_DETAIL, READING_VERSION, Detail, Text, TextReader, TextReading
 
 __all__ = [
     "NO_DETAIL",

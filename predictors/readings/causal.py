@@ -27,7 +27,7 @@ from predictors.networks.checkpoints import locate, read_config
 from predictors.networks.encoder import device_of, tokens_at_once
 from predictors.pairs import Progress, report
 
-from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .text_reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
 from .tokenizing import as_read, fingerprint
 from .windows import Window, windows_of
 
@@ -40,7 +40,7 @@ _ON_CPU, _ON_GPU = 1024, 16384
 # Numbers that the head computes at once. On a processor 16 MiB of float32, which mostly stay in its cache while they
 # are read again, and places enough to multiply matrices well.
 _LOGITS_ON_CPU, _LOGITS_ON_GPU = 2**22, 2**28
-_FEWEST_PLACES = 128
+_MIN_PLACES = 128
 _ROUNDING = 1e-5  # Of the largest logit: less is rounding, more is another text.
 # How tokenizers write the space before a word: as bytes of GPT-2, as SentencePiece, as it is.
 _SPACES = ("Ġ", "▁", " ")
@@ -288,7 +288,7 @@ class _Head:
         self._model = model
         self._weight, self._bias = weight, bias
         numbers = _LOGITS_ON_CPU if device.type == "cpu" else _LOGITS_ON_GPU
-        self._rows = max(_FEWEST_PLACES, numbers // int(model.config.get_text_config().vocab_size))
+        self._rows = max(_MIN_PLACES, numbers // int(model.config.get_text_config().vocab_size))
         self._block: torch.Tensor | None = None
 
     @classmethod

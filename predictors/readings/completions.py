@@ -13,7 +13,7 @@ from predictors.endpoints import Endpoint, EndpointError, PromptTokens
 from predictors.errors import PredictorError
 from predictors.pairs import Progress
 
-from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .text_reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
 
 _NO_LISTING = (
     "the server does not list the log-probabilities of a prompt (a completion with echo and logprobs), so it cannot "

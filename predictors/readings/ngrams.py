@@ -36,7 +36,7 @@ from predictors.errors import CheckpointError, PredictorError
 from predictors.evaluation.scoring import TextScore, TrainTest, added
 from predictors.pairs import Progress, report
 
-from .reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
+from .text_reading import NO_DETAIL, Detail, Distributions, Text, TextReading, make_tokens, without_gaps
 from .tokenizing import CharacterTokenizer, PairTokenizer
 
 Ints = NDArray[np.int64]
@@ -400,7 +400,7 @@ class NgramReader:
             report(progress, number + 1, len(texts), "texts read")
 
     def unknown_tokens(self, texts: Sequence[Text]) -> list[NDArray[np.bool_]]:
-        """As in `TextReader`: words that training lacked. Characters and tokens are told apart."""
+        """As in `TextReader`: words that training lacked. Characters and tokens are distinguished."""
         numbers = [[self._number_of(unit) for unit in units_of(text.text, self.unit, self.cut_by)[0]] for text in texts]
         return [np.array([number == UNK and self.unit == "word" for number in row], dtype=np.bool_) for row in numbers]
 

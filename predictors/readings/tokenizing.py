@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from predictors.errors import CheckpointError, PredictorError
 
-from .reading import without_gaps
+from .text_reading import without_gaps
 
 CUT = np.dtype([("id", "<i4"), ("start", "<i4"), ("end", "<i4")])
 """A token of a text: its id, its first character, and the one after its last."""

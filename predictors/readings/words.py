@@ -1,9 +1,9 @@
 """What a language model gives to the words of a sentence, from its tokens. Needs numpy alone.
 
 A word's surprisal is the sum over its tokens, the space before it included and the punctuation after it left out.
-Beside it stands the boundary-corrected one: less ln P(boundary | context, word), plus ln P(boundary | context), where a
-boundary is any token that begins a word, or the end (Pimentel and Meister, "How to compute the probability of a word",
-2024).
+Next to it stands the boundary-corrected one: less ln P(boundary | context, word), plus ln P(boundary | context), where
+a boundary is any token that begins a word, or the end (Pimentel and Meister, "How to compute the probability of a
+word", 2024).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.errors import PredictorError
-from predictors.readings.reading import TextReading
+from predictors.readings.text_reading import TextReading
 from predictors.word_forms import is_outer
 
 VERSION = "1"  # Goes up when the same reading would give other values.

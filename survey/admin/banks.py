@@ -26,7 +26,7 @@ from survey.services.base.rights import Right
 from .bank_upload import BankUploadPages
 from .filters import TaskFilter
 
-MOST_JUDGED_HERE = 5000  # Replies; judging one takes up to 4 ms, and a request must end.
+MAX_JUDGED_HERE = 5000  # Replies; judging one takes up to 4 ms, and a request must end.
 DIFFERENCES_SHOWN = 200
 
 
@@ -60,7 +60,7 @@ class BankAdmin(BankUploadPages):
             raise PermissionDenied
         again, wrong = None, ""
         waiting = judging_again.waiting_answers(bank).count()
-        if waiting <= MOST_JUDGED_HERE:
+        if waiting <= MAX_JUDGED_HERE:
             if request.method == "POST":
                 try:
                     judging_again.judge_again(
@@ -179,7 +179,7 @@ class QuestionAdmin(HunchAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A flag holds for every study of the bank. Whoever runs one of them may set it."""
+        """A flag holds for every study of the bank. Anyone who runs one of them may set it."""
         if not super().has_change_permission(request, obj):
             return False
         if obj is None:
@@ -231,7 +231,7 @@ class QuestionAdmin(HunchAdmin):
 
     @admin.action(description="Flag the selected questions", permissions=["change"])
     def flag_selected(self, request: HttpRequest, queryset: QuerySet[Question]) -> None:
-        """With the flag and the reason beside the action; without a flag, theirs are taken away."""
+        """With the flag and the reason next to the action; without a flag, theirs are taken away."""
         kind, reason = request.POST.get("flag", ""), request.POST.get("reason", "")
         by_bank: dict[Bank, list[str]] = {}
         for question in rights.visible(request.user, queryset.select_related("bank"), Right.RUN):

@@ -26,8 +26,8 @@ from survey.services.sittings.hourly_pay import hourly_pay
 
 from .sums import sum_error
 
-MOST_PLACES = 100_000
-MOST_CENTS = 1_000_000
+MAX_PLACES = 100_000
+MAX_CENTS = 1_000_000
 
 
 class StageForm(forms.Form):
@@ -51,10 +51,10 @@ class StageForm(forms.Form):
 
 
 class DraftForm(StageForm):
-    places = forms.IntegerField(min_value=1, max_value=MOST_PLACES, help_text="More can be added later, never fewer.")
+    places = forms.IntegerField(min_value=1, max_value=MAX_PLACES, help_text="More can be added later, never fewer.")
     reward = forms.IntegerField(
         min_value=1,
-        max_value=MOST_CENTS,
+        max_value=MAX_CENTS,
         help_text="For each person, in cents or pence.",
     )
     root = forms.RegexField(
@@ -87,7 +87,7 @@ class ScheduleForm(forms.Form):
 
 
 class PlacesForm(forms.Form):
-    more = forms.IntegerField(min_value=1, max_value=MOST_PLACES, label="Places to add")
+    more = forms.IntegerField(min_value=1, max_value=MAX_PLACES, label="Places to add")
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class DraftingPages(PostingPages):
         )
 
     def places_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Offer more places. The first button says what they cost; only whoever then types the sum offers them."""
+        """Offer more places. The first button says what they cost; only a person who then types the sum offers them."""
         posting = self._posting(request, pk)
         self._require(request, Right.SPEND, posting)
         form = PlacesForm(request.POST if request.method == "POST" else None)
@@ -316,7 +316,8 @@ class DraftingPages(PostingPages):
         )
 
     def schedule_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Have the panel show it from a time on. Only whoever types the sum schedules it: it counts from now on."""
+        """Have the panel show it from a time on. Only a person who types the sum schedules it: it counts from now
+        on."""
         posting = self._posting(request, pk)
         self._require(request, Right.SPEND, posting)
         form = ScheduleForm(request.POST if request.method == "POST" else None)

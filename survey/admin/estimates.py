@@ -10,9 +10,9 @@ from survey.exceptions import HunchError
 from survey.figures import rendering
 from survey.models import Study
 from survey.services.answers.conditions import pairs_of
-from survey.services.results import estimating, stored_estimates
-from survey.services.results.estimate_tables import tables_of
-from survey.services.results.people_groups import people_questions
+from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.estimates.estimate_tables import tables_of
+from survey.services.results.estimates.people_groups import people_questions
 
 
 def context(
@@ -21,12 +21,12 @@ def context(
     """What the page shows: all figures and, for each part of the divisions in `by`, those of the first threshold.
 
     Args:
-        may_see_people: whether the reader may see single people's answers. Who may not gets no groups by forms: the
-            figures of a small group could be computed from those of the others.
+        may_see_people: whether the reader may see single people's answers. A reader without this right gets no groups
+            by form answers: the figures of a small group could be computed from those of the others.
     """
     if problem := instruments.problem_with(study.instrument):
         return {"problem": problem}
-    own = estimating.own_divisions(study)
+    own = study_estimates.own_divisions(study)
     questions = [*people_questions(study, own).values()] if may_see_people else []
     values: dict[str, Any] = {
         "divisions": own,

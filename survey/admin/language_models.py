@@ -117,7 +117,7 @@ class ReadingAdmin(ReadOnlyAdmin):
     def text(self, reading: Reading) -> str:
         return reading.text_sha256[:12]
 
-    @admin.display(description="bits a character")
+    @admin.display(description="bits per character")
     def log_score(self, reading: Reading) -> str:
         tokens = reading.token_array
         text_reading = TextReading(tokens, reading.tokenizer_sha256, reading.reads_end)

@@ -54,7 +54,7 @@ HEADS = {
 
 
 # The title of each leaderboard, a note on it, and its name in the page's addresses.
-BOARDS = (("", "", "texts"), ("With columns beside the texts", COLUMNS_NOTE, "columns"))
+BOARDS = (("", "", "texts"), ("With columns next to the texts", COLUMNS_NOTE, "columns"))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class LinksForm(forms.Form):
         to_field_name="slug",
         help_text='Studies whose file says [panel] kind = "links".',
     )
-    count = forms.IntegerField(min_value=1, max_value=links.MOST_AT_ONCE, initial=20, label="How many")
+    count = forms.IntegerField(min_value=1, max_value=links.MAX_AT_ONCE, initial=20, label="How many")
 
     def __init__(self, *args: Any, user: Any, **options: Any) -> None:
         super().__init__(*args, **options)

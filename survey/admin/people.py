@@ -286,7 +286,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         instrument = instruments.of_study(study)
         (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
         names = [column.name for column in instrument.columns]
-        values = shown_values(study, names, instrument.export_values(full), instrument.telling_columns)
+        values = shown_values(study, names, instrument.export_values(full), instrument.columns_revealing_condition)
         rows = zip(instrument.columns, values, strict=True)
         return format_html_join(
             "",

@@ -34,8 +34,8 @@ from .sums import sum_error
 @dataclass(frozen=True)
 class PostingAction:
     """Something a researcher can do to a posting: who may do it, which call of the panel it needs, when it is offered,
-    the question that is asked first, and the function that does it. What costs money says how many cents: whoever does
-    it types the sum, and the function does it for no other one."""
+    the question that is asked first, and the function that does it. What costs money says how many cents: anyone who
+    does it types the sum, and the function does it for no other one."""
 
     name: str
     label: str
@@ -250,7 +250,7 @@ class PostingAdmin(DraftingPages):
         )
 
     def action_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """GET asks first, POST acts. What costs money is done only by whoever has typed the sum."""
+        """GET asks first, POST acts. What costs money is done only by a person who has typed the sum."""
         action, posting = ACTION_BY_NAME.get(name), self._posting(request, pk)
         if action is None:
             raise Http404

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from survey.models import ApiToken, AuditEntry, AuditSeal, Study
-from survey.models.audit import MOST_TOKEN_DAYS, TOKEN_DAYS
+from survey.models.audit import MAX_TOKEN_DAYS, TOKEN_DAYS
 from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
 from survey.services.base import audit_chain, rights
 from survey.services.base.auditing import actor_of
@@ -166,7 +166,7 @@ class TokenForm(forms.Form):
         required=False,
         help_text="These alone; none chosen: all of your studies, later ones as well.",
     )
-    days = forms.IntegerField(min_value=1, max_value=MOST_TOKEN_DAYS, initial=TOKEN_DAYS, label="Days until it expires")
+    days = forms.IntegerField(min_value=1, max_value=MAX_TOKEN_DAYS, initial=TOKEN_DAYS, label="Days until it expires")
 
     def __init__(self, *args: Any, user: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,6 +1,6 @@
 """One sitting on one page, and what can be done about its person at the panel: approve, pay, ask for a return, reject.
 
-Each action first asks. What costs money is done only by whoever types the sum, as on a posting's page.
+Each action first asks. What costs money is done only by a person who types the sum, as on a posting's page.
 """
 
 from collections.abc import Callable
@@ -88,7 +88,7 @@ ACTIONS = (
     PersonAction(
         "pay",
         "Pay what is owed",
-        "A bonus beside the reward. It is sent once, and cannot be taken back.",
+        "A bonus on top of the reward. It is sent once, and cannot be taken back.",
         Right.PAY,
         "pay_bonuses",
         lambda participation: bool(participation.owed),
@@ -193,7 +193,7 @@ class ReplayPages(FlaggedSittings):
         return sitting
 
     def _participation(self, request: HttpRequest, sitting: Sitting) -> Participation | None:
-        """What both sides say of the person; None without a submission, or for who may not see it."""
+        """What both sides say of the person; None without a submission, or for a user who may not see it."""
         if not rights.may(request.user, Right.SEE_POSTINGS, sitting.stage.study_id):
             return None
         rows = Submission.objects.filter(respondent=sitting.respondent_id, posting__wave=sitting.wave)

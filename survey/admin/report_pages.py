@@ -15,13 +15,13 @@ from django.utils.safestring import SafeString
 
 from survey.contracts.reports import (
     Argument,
-    Findings,
     Intake,
     Picture,
+    ReceivedFile,
     Report,
     ReportEntry,
+    ReportResult,
     Table,
-    TakenFile,
 )
 from survey.exceptions import HunchError
 from survey.figures import rendering
@@ -163,9 +163,9 @@ def _found(study: Study, name: str) -> tuple[Any, Report]:
         raise Http404(exc.message) from exc
 
 
-def _taken(sent: Sequence[UploadedFile], intake: Intake) -> list[TakenFile]:
+def _taken(sent: Sequence[UploadedFile], intake: Intake) -> list[ReceivedFile]:
     """What was sent; of a file that is too large one byte more than is taken, so that it is refused."""
-    return [TakenFile(Path(file.name or "").name, file.read(intake.largest + 1)) for file in sent]
+    return [ReceivedFile(Path(file.name or "").name, file.read(intake.largest + 1)) for file in sent]
 
 
 def _given(request: HttpRequest) -> dict[str, Sequence[str]]:
@@ -187,7 +187,7 @@ def _fields(
     ]
 
 
-def _shown(findings: Findings, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
+def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
     command = f"hunch report {study.slug} {name} --out DIR"
     return {
         "lines": findings.lines,

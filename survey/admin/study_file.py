@@ -158,7 +158,7 @@ class StudyFilePages(ReadOnlyAdmin):
             rights.require(request.user, Right.UNBLIND, study.pk)
 
     def _study(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
-        """The study with that key, for a page that needs the right in it. Whoever is no member finds none."""
+        """The study with that key, for a page that needs the right in it. Anyone who is no member finds none."""
         study = self.visible_to(request.user, Study.objects.select_related("bank", "test_of")).filter(pk=pk).first()
         if study is None:
             raise Http404

@@ -167,7 +167,9 @@ class StudyMakingPages(StudyFilePages):
         kind = file.get("instrument", {}).get("kind", "")
         demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
         if demonstration is not None:
-            import_string(demonstration.load_bank)()  # With all that the study needs beside it, unless it is stored.
+            import_string(
+                demonstration.load_bank
+            )()  # With all that the study needs in addition to it, unless it is stored.
         return text
 
     def _sent(self, request: HttpRequest) -> HttpResponse:

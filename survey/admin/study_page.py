@@ -26,7 +26,7 @@ from .drafting import may_draft
 from .pictures import inline
 
 State = Sitting.State
-MOST_TICKS = 6  # labels of hours that fit side by side
+MAX_TICKS = 6  # labels of hours that fit side by side
 REMARKS_AT_ONCE = 5
 
 
@@ -158,7 +158,7 @@ def _arrivals(look: StudyLook) -> SafeString | str:
     if not hours:
         return ""
     local = [timezone.localtime(hour.at) for hour in hours]
-    every = math.ceil(len(hours) / MOST_TICKS)
+    every = math.ceil(len(hours) / MAX_TICKS)
     ticks = [(float(place), f"{at:%d %b %H:00}") for place, at in enumerate(local) if place % every == 0]
     points = [(float(place), float(hour.arrivals)) for place, hour in enumerate(hours)]
     chart = LineChart(

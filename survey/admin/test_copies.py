@@ -65,8 +65,8 @@ class TestCopyPages(ReportPages):
         ]
 
     def try_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """What can be tried out. POST makes the address of a preview: who may not run the study gets one only where
-        the copy is there and open."""
+        """What can be tried out. POST makes the address of a preview: a user who may not run the study gets one only
+        where the copy is there and open."""
         study = self._original(request, pk)
         form = PreviewForm(study, request.POST if request.method == "POST" else None)
         address, problem = "", ""
@@ -157,7 +157,7 @@ class ShownDryRun:
 
 
 def _shown_dry_run(study: Study, copy: Study | None) -> ShownDryRun | None:
-    """The newest one, whoever asked for it: what it filled are pages of the test copy, which all members see."""
+    """The newest one, no matter who asked for it: what it filled are pages of the test copy, which all members see."""
     job = _newest(study, "dry_run").select_related("asked_by").first()
     if job is None:
         return None

@@ -2,7 +2,7 @@
 
 Users are deactivated and not deleted: the audit must still say who did what. Only superusers give rights. Others with
 the permission to change users see no superuser, and change nobody who has a permission that they lack, or a right in a
-study: whoever sets a password can log in with it.
+study: anyone who sets a password can log in with it.
 """
 
 from typing import Any, ClassVar

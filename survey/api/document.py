@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API. Whoever asks gets the same one, so each process makes it once."""
+"""The OpenAPI document of the API. Anyone who asks gets the same one, so each process makes it once."""
 
 import threading
 from functools import cache
@@ -17,8 +17,8 @@ _LOCK = threading.Lock()
 
 
 class DocumentView(SpectacularAPIView):
-    """It takes no account, and making and writing it takes more than a second. So no request makes it anew, and neither
-    a language nor a version in the address asks for another one."""
+    """It takes no account, and making and writing it takes more than a second. So no request makes it again, and
+    neither a language nor a version in the address asks for another one."""
 
     @extend_schema(exclude=True)
     def get(self, request: Request, *_args: Any, **_kwargs: Any) -> HttpResponse:

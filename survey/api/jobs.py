@@ -18,7 +18,7 @@ from .researchers import ResearcherView, WhateverIsAccepted
 from .respondents import REFUSED_BODIES, errors
 from .serializers import JobAskSerializer, JobKindSerializer, JobSerializer
 
-MOST = 100
+MAX_JOBS = 100
 RANGE = OpenApiParameter(
     "Range", str, OpenApiParameter.HEADER, description="`bytes=1000-`: go on with a download that stopped."
 )
@@ -33,7 +33,7 @@ class JobList(ResearcherView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """The newest hundred of your jobs in this study."""
-        rows = jobs.jobs_of(request.user).filter(study=self.study(slug, Right.SEE)).order_by("-pk")[:MOST]
+        rows = jobs.jobs_of(request.user).filter(study=self.study(slug, Right.SEE)).order_by("-pk")[:MAX_JOBS]
         return Response(JobSerializer([as_json(request, job) for job in rows], many=True).data)
 
     @extend_schema(

@@ -16,7 +16,7 @@ from survey.services.base import rights
 from .researchers import ResearcherView
 from .respondents import errors
 
-MOST = 200  # Readings of one answer: each language model and version that read the text.
+MAX_READINGS = 200  # Readings of one answer: each language model and version that read the text.
 
 
 class TokenSerializer(serializers.Serializer[Any]):
@@ -102,7 +102,7 @@ class ReadingList(ResearcherView):
             rows = rows.filter(text_sha256=query["text_sha256"])
         if "language_model" in query:
             rows = rows.filter(language_model__name=query["language_model"])
-        return Response([_as_json(row) for row in rows.order_by("-pk")[:MOST]])
+        return Response([_as_json(row) for row in rows.order_by("-pk")[:MAX_READINGS]])
 
 
 def _as_json(row: Reading) -> dict[str, Any]:

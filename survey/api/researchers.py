@@ -22,19 +22,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from survey.contracts.reports import TakenFile
+from survey.contracts.reports import ReceivedFile
 from survey.database import written_patiently
 from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
 from survey.services.base import auditing, rights
 from survey.services.base.rights import Right
-from survey.services.results import reports, stored_estimates, weights
-from survey.services.results.export import columns, contents, files, formats, reading
+from survey.services.results import reports
+from survey.services.results.estimates import stored_estimates, weights
+from survey.services.results.export import answers_file, columns, contents, files, formats
 from survey.services.sittings import enrolment
 from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.progress import stages_progress
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 from .respondents import REFUSED_BODIES, errors
 from .serializers import (
@@ -179,7 +180,7 @@ class StageList(ResearcherView):
         study = self.study(slug, Right.RUN)
         body = StageMoveSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        stage = finding.find_stage(study, body.validated_data["stage"])
+        stage = lookup.find_stage(study, body.validated_data["stage"])
         MOVES[body.validated_data["move"]](stage, by=request.user, via="api")
         return self._stages(study)
 
@@ -277,7 +278,7 @@ class EstimatesOfStudy(ResearcherView):
         """What the study's answers say about all items, as `manage.py estimate` prints it.
 
         The figures are stored. Where `is_current` is false, something that they rest on has changed since, and a worker
-        computes them anew. 409 with the code `being_computed`: there are none at the moment.
+        computes them again. 409 with the code `being_computed`: there are none at the moment.
         """
         estimates = stored_estimates.shown_estimates(
             self.study(slug),
@@ -353,7 +354,7 @@ class ReportFiles(ResearcherView):
         _entry, report = reports.load(study, name)
         largest = 0 if report.intake is None else report.intake.largest
         files = [
-            TakenFile(Path(file.name or "").name, file.read(largest + 1)) for file in request.FILES.getlist("files")
+            ReceivedFile(Path(file.name or "").name, file.read(largest + 1)) for file in request.FILES.getlist("files")
         ]
         return Response({"stored": reports.take(study, name, files, by=request.user, via="api")})
 
@@ -389,12 +390,12 @@ class AnswerList(ResearcherView):
             "export_answers", study, by=request.user, via="api", form="json", stage=stage, **_noted(levels), **further
         )
         page = next(
-            reading.chunks(
+            answers_file.chunks(
                 study,
                 stage=stage,
                 after=after,
                 levels=levels,
-                size=reading.PAGE,
+                size=answers_file.PAGE,
                 weighing=weights.known_weights,
             ),
             None,

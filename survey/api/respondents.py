@@ -18,13 +18,13 @@ from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FieldErrors, OutOfOrder
 from survey.models import CompletionCode, Sitting, Study
-from survey.services.sittings import comments, enrolment, entry, leaving, previews
+from survey.services.sittings import comments, enrolment, entry, previews, return_address
 from survey.services.sittings.answering import answer_by_token
 from survey.services.sittings.comments import report_question
 from survey.services.sittings.flow import Step, current_step, words_while_missing
 from survey.services.sittings.identities import Visitor
 from survey.services.sittings.openings import record_opening
-from survey.services.sittings.reading import sitting_for
+from survey.services.sittings.queries import sitting_for
 from survey.services.sittings.timing import record_unfinished
 
 from . import examples
@@ -353,9 +353,9 @@ def _without_consent() -> FieldErrors:
 def _ending(study: Study, outcome: str, ids: PanelIds) -> dict[str, str]:
     """What the pages, too, show to people of whom nothing is stored."""
     code = study.completion_code(outcome)
-    return {"completion_code": code, "completion_url": leaving.address_after(study, outcome, code=code, ids=ids)}
+    return {"completion_code": code, "completion_url": return_address.address_after(study, outcome, code=code, ids=ids)}
 
 
 def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
-    address = leaving.address_after_sitting(sitting, step.outcome, code=step.code) if step.code else ""
+    address = return_address.address_after_sitting(sitting, step.outcome, code=step.code) if step.code else ""
     return step_data(step, completion_url=address)

@@ -22,7 +22,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.plans import planning
 from survey.services.stages import lifecycle
-from survey.services.studies import creating, finding
+from survey.services.studies import creating, lookup
 
 from .researchers import MOVES, ResearcherView, StudyList, stage_rows
 from .respondents import REFUSED_BODIES, errors
@@ -136,7 +136,7 @@ class StudyFile(ResearcherView):
     )
     def get(self, request: Request, slug: str) -> Response:
         """The study file in force, and its hash. While the study is blind, a sentence stands in place of the file."""
-        study = finding.find_study(self.study(slug).slug)  # With the file's text, which respondents' pages leave out.
+        study = lookup.find_study(self.study(slug).slug)  # With the file's text, which respondents' pages leave out.
         return Response(
             StudyFileSerializer(
                 {"sha256": study.source_sha256, "file": blinding.shown_file(study, study.source_text)}
@@ -198,7 +198,7 @@ LARGEST_INDEX = 10_000
 def _stage(study: Study, index: int) -> Stage:
     if index > LARGEST_INDEX:
         raise NotFound(f"{study.slug} has no stage {index}")
-    return finding.find_stage(study, index)
+    return lookup.find_stage(study, index)
 
 
 class OneStage(ResearcherView):
@@ -234,7 +234,7 @@ class ActOnStage(ResearcherView):
         if body.validated_data["short_booklets"] and not action.startswith("plan"):
             raise FieldErrors({"short_booklets": [f"{action} draws no plan: leave it out."]})
         retried = ACTIONS[action](_stage(study, index), by=request.user, via="api", **body.validated_data)
-        row = stage_rows([finding.find_stage(study, index)])[0]
+        row = stage_rows([lookup.find_stage(study, index)])[0]
         return Response(StageActedSerializer({**row, "retried": retried}).data)
 
 

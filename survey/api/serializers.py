@@ -104,7 +104,8 @@ class StudyInfoSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(
         allow_blank=True,
         help_text="The name of one more parameter in an entry address, with which the panel proves that it made the "
-        "address. It is a key of its own beside `parameters` where a sitting begins. Empty if the study asks for none.",
+        "address. It is a key of its own in addition to `parameters` where a sitting begins. Empty if the study asks "
+        "for none.",
     )
     consent = ConsentTextSerializer()
     open = serializers.BooleanField(help_text="Whether somebody new can begin now.")
@@ -573,7 +574,7 @@ class LeaderboardLineSerializer(serializers.Serializer[Any]):
     params = serializers.DictField(help_text="Parameters that differ from the predictor's defaults.")
     columns = serializers.ListField(
         child=serializers.ChoiceField(choices=["people", "models"]),
-        help_text="What it reads beside the texts, which makes a leaderboard of its own; empty: texts alone.",
+        help_text="What it reads in addition to the texts, which makes a leaderboard of its own; empty: texts alone.",
     )
     columns_read = serializers.CharField(
         allow_blank=True,
@@ -609,7 +610,7 @@ _ESTIMATED: dict[str, Any] = {
     "agreement": None,
     "agreement_withheld": "1 of 2 stages have an effective sample of 30 and 10 people",
     "notes": "no test whether the stages agree: 1 of 2 stages have an effective sample of 30 and 10 people",
-    "such_questions": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
+    "superpopulation": {"value": 0.39, "standard_error": 0.016, "interval": [0.36, 0.42], "n": 900, "n_clusters": 62},
     "stayed": {"value": 0.4, "standard_error": 0.012, "interval": [0.38, 0.42], "n": 900, "n_clusters": 62},
     "bounds": {"interval": [0.35, 0.43], "odds_ratio": 2.0, "unanswered": 30},
     "worst_case": {"interval": [0.33, 0.46], "odds_ratio": None, "unanswered": 30},
@@ -737,7 +738,7 @@ class EstimatesSerializer(serializers.Serializer[Any]):
         help_text="Each has an estimate over all stages (combined), one for each stage, and the naive one. The ends "
         "of an interval are null where nothing varies; agreement (f, degrees_of_freedom, p, untested stages) is null "
         "where agreement_withheld says why. Where people left: the one weighted for that (stayed), and bounds for an "
-        "odds ratio (bounds) and for anything (worst_case). such_questions has the interval for a population of "
+        "odds ratio (bounds) and for anything (worst_case). superpopulation has the interval for a population of "
         "questions.",
     )
     assisted = serializers.DictField(allow_null=True, help_text="The first figure, assisted by predictions.")
@@ -940,7 +941,7 @@ class JobAskSerializer(serializers.Serializer[Any]):
             value={
                 "kind": "export",
                 "title": "Export",
-                "summary": "The study's answers with all files beside them and their codebook, in one ZIP.",
+                "summary": "The study's answers with all files next to them and their codebook, in one ZIP.",
                 "arguments": [
                     {
                         "name": "condition",

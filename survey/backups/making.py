@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from survey.exceptions import HunchError
 from survey.models import Erasure
-from survey.places import installed_version
+from survey.paths import installed_version
 from survey.services.base import erasures, files
 from survey.services.stages.needed_files import needed_files
 
@@ -85,7 +85,7 @@ def _written_rows(writer: archive.PartsWriter) -> BackupContents:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file beside `path`, which gets its name when all of it is on the disk."""
+    """A temporary file next to `path`, which gets its name when all of it is on the disk."""
     if path.exists():
         raise HunchError(f"{path}: is there already; name a new file")
     try:

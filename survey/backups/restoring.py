@@ -212,7 +212,7 @@ def _store(content: IO[bytes]) -> None:
 
 
 def _write_keys(keys: dict[str, str], names: list[str]) -> None:
-    """Put the backup's keys in the place of those of this machine, which stay beside them under another name."""
+    """Put the backup's keys in place of those of this machine, which stay next to them under another name."""
     for name in names:
         path = Path(settings.HUNCH_VAR) / KEY_FILES[name]
         if path.exists():

@@ -20,7 +20,7 @@ from survey.models import audit_triggers
 
 # Log-ins of the pages, files between two steps of a page, and the way in to an empty server. They end with the machine.
 LEFT_OUT = {"django_session", "survey_upload", "survey_firstaccountlink"}
-# Django keeps these itself, or makes them anew.
+# Django keeps these itself, or makes them again.
 WITHOUT_MODEL = {"django_migrations"}
 PART = 2000  # rows
 

@@ -72,7 +72,7 @@ class HunchCommand(BaseCommand):
         except Exception as exc:
             if not is_outage(exc):
                 raise
-            self.stderr.write(f"the database or the disk cannot be used: {exc}; mend that, then try again")
+            self.stderr.write(f"the database or the disk cannot be used: {exc}; fix that, then try again")
             raise SystemExit(1) from exc
 
     def check_options(self, options: Mapping[str, Any]) -> None:

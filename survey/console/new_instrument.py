@@ -1,6 +1,6 @@
 """Writes the folder of a new instrument: an installable package with all its places filled in, which works as it is.
 
-The files lie in `instrument_files`, with INSTRUMENT in the place of the name and Instrument_ in that of the class.
+The files lie in `instrument_files`, with INSTRUMENT in place of the name and Instrument_ in that of the class.
 """
 
 import keyword

@@ -2,13 +2,14 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tqdm import tqdm
 
 from survey.exceptions import HunchError
-from survey.models import JobStep, Sitting, Stage
+from survey.figures.words import integer
+from survey.models import JobStep, Sitting, Stage, Study
 from survey.services.stages import lifecycle
 
 LOOK_EVERY = 0.5  # seconds
@@ -33,6 +34,28 @@ def bar(*, total: int, name: str, unit: str = "") -> Any:
         mininterval=0.2 if watched else 10.0,
         bar_format=None if unit else "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}]",
     )
+
+
+def read_with_bar(
+    read_models: Callable[..., Mapping[str, int]], study: Study, *, noun: str, say: Callable[[str], object]
+) -> None:
+    """Let the models of a study's file read its texts behind a bar, and say how many each has read.
+
+    Args:
+        read_models: takes `progress`, called as progress(model, done, total); returns the numbers by model.
+    """
+    if not study.config.models:
+        raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
+    with bar(total=0, name=noun) as progress_bar:
+
+        def progress(model: str, done: int, total: int) -> None:
+            progress_bar.set_description(model[:22])
+            progress_bar.total = total
+            progress_bar.update(done - progress_bar.n)
+
+        counts = read_models(progress=progress)
+    for model, count in counts.items():
+        say(f"{model}: {integer(count)} {noun} read now")
 
 
 def wait_for_pipeline(

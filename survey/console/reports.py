@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from survey.contracts.reports import Findings, Report
+from survey.contracts.reports import Report, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import rendering
 from survey.models import Study
 from survey.services.results import reports
 from survey.services.results.png import drawer
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 from .command import HunchCommand
 
 
-def page(findings: Findings, *, out: bool = False) -> Iterator[str]:
+def page(findings: ReportResult, *, out: bool = False) -> Iterator[str]:
     """What people read of a report, a part at a time. `out`: its files are written too."""
     yield from findings.lines
     for table in findings.tables:
@@ -72,7 +72,7 @@ class ReportCommand(HunchCommand):
                 # A program that reads the JSON from a pipe must find nothing else in it.
                 (self.stderr if as_json else self.stdout).write(f"wrote {path}")
 
-    def show_findings(self, findings: Findings, *, out: Path | None) -> None:
+    def show_result(self, findings: ReportResult, *, out: Path | None) -> None:
         """The same for findings that are about no study: files have no JSON with all of it.
 
         Raises:
@@ -83,7 +83,7 @@ class ReportCommand(HunchCommand):
             for path in reports.write_files(reports.writers_of(findings, png=self.png), out):
                 self.stdout.write(f"wrote {path}")
 
-    def print_page(self, findings: Findings, *, out: bool) -> None:
+    def print_page(self, findings: ReportResult, *, out: bool) -> None:
         for note in findings.notes:
             self.stderr.write(f"note: {note}")
         for part in page(findings, out=out):
@@ -123,7 +123,9 @@ def add_report_arguments(parser: ArgumentParser, report: type[Report]) -> None:
         )
 
 
-def given_of(report: type[Report], options: Mapping[str, Any], *, lists: Collection[str] = ()) -> dict[str, list[str]]:
+def report_arguments_from(
+    report: type[Report], options: Mapping[str, Any], *, lists: Collection[str] = ()
+) -> dict[str, list[str]]:
     """What was given for the report's arguments; those of `lists` may also hold several values, parted by commas."""
     arguments = {argument.name: list(options[argument.name]) for argument in report.arguments}
     for name in lists:
@@ -144,4 +146,4 @@ class ShortName(ReportCommand):
         self.add_output_arguments(parser)
 
     def handle(self, *args: Any, slug: str, out: Path | None, **options: Any) -> None:
-        self.show(find_study(slug), self.name, given_of(self.report, options), out=out)
+        self.show(find_study(slug), self.name, report_arguments_from(self.report, options), out=out)

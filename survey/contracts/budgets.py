@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from .reports import Findings
+from .reports import ReportResult
 
 
 class BudgetPlanner(ABC):
@@ -39,7 +39,7 @@ class BudgetPlanner(ABC):
         """How many studies are simulated in all."""
 
     @abstractmethod
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         """Simulate all of them.
 
         Args:

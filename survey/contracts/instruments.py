@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 # it was written for; it is registered only if the versions agree.
 CONTRACT = 4
 
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 # Called as progress(parts done, parts).
 BlockProgress = Callable[[int, int], object]
 
@@ -214,7 +214,7 @@ class Baseline:
 
 
 class AnswersRead(NamedTuple):
-    """What a column beside the inputs was made of, where that can change between training and prediction: so many
+    """What a column next to the inputs was made of, where that can change between training and prediction: so many
     answers of so many models, and the SHA-256 of them."""
 
     answers: int
@@ -230,7 +230,7 @@ class Learning(ABC):
     baselines: ClassVar[Sequence[Baseline]] = ()
     # What `inputs` and `examples` give: "pairs" (predictors.pairs.Pair) or "features" (predictors.features.Features).
     reads: ClassVar[str] = "features"
-    # What `columns_of` knows beside them, for predictors that name columns (`predictors.hardness`).
+    # What `columns_of` knows in addition to them, for predictors that name columns (`predictors.hardness`).
     columns: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
@@ -246,8 +246,8 @@ class Learning(ABC):
         return np.ones(len(assignments), dtype=bool)
 
     def columns_of(self, assignments: Sequence["Assignment"], names: Collection[str]) -> Mapping[str, np.ndarray]:
-        """The named columns beside `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN where
-        it is not known. `names` are of `columns`."""
+        """The named columns next to `examples`, (n,) each: for each learnable assignment a number from 0 to 1, NaN
+        where it is not known. `names` are of `columns`."""
         return {}
 
     def columns_and_sources(
@@ -350,7 +350,7 @@ class Priority(ABC):
 
     Only the order counts, and its ties; `softmax` takes the numbers themselves. It may rest on the predictor's chances,
     on the answers so far, or on neither. It counts for pools, under every design but `uniform`; `uncertainty` is
-    refused beside it, since that design draws by the chances.
+    refused next to it, since that design draws by the chances.
     """
 
     name: ClassVar[str]
@@ -488,10 +488,10 @@ class Demonstration:
     """What `hunch demo --instrument NAME` runs.
 
     `study_file`: its name in `studies/`, or a path. `load_bank`: path of a function without arguments, as
-    module.function, that returns the study's bank and imports it, with all that the study needs beside it, unless it is
-    stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it the last stage
-    must find more of the first outcome than the first stage. `bank`: the name of the bank that `load_bank` returns. Who
-    may make studies sees the banks of these names, and a template that names one gets it.
+    module.function, that returns the study's bank and imports it, with all that the study needs in addition to it,
+    unless it is stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it
+    the last stage must find more of the first outcome than the first stage. `bank`: the name of the bank that
+    `load_bank` returns. Who may make studies sees the banks of these names, and a template that names one gets it.
     """
 
     study_file: str
@@ -569,15 +569,15 @@ class Instrument(ABC):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     condition_options: ClassVar[frozenset[str]] = frozenset()
-    # Columns of `export_values` that tell under which condition an answer was given. They are empty while a study is
+    # Columns of `export_values` that reveal under which condition an answer was given. They are empty while a study is
     # blind.
-    telling_columns: ClassVar[frozenset[str]] = frozenset()
+    columns_revealing_condition: ClassVar[frozenset[str]] = frozenset()
     # Values for options that a stored study does not name: it was created before the option existed, and its screens
     # must stay as they were. New studies are stored with all options.
     older_options: ClassVar[Mapping[str, Any]] = {}
     # Whether the candidates stay the same under every renaming of the conflict keys, as all pairs of questions do. Only
     # then may a holdout that cannot be dealt be drawn again; elsewhere that would change the chances of its items.
-    keys_are_alike: ClassVar[bool] = False
+    keys_are_exchangeable: ClassVar[bool] = False
     columns: ClassVar[Sequence[Column]] = ()
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
@@ -671,7 +671,7 @@ class Instrument(ABC):
                 raise
             return as_far_as_possible(self.options_model, values)  # An earlier version has accepted them.
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         """Problems of a study that is to be created: the place in the study file, and what to do."""
         return ()
 
@@ -691,7 +691,7 @@ class Instrument(ABC):
         """Those of the study's questions that the instrument can ask about, in order."""
         return questions
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         """What else than bank, filters and flags decides which items exist, as JSON values; None if nothing does."""
         return None
 
@@ -716,7 +716,7 @@ class Instrument(ABC):
     ) -> Candidates:
         """A uniform candidate set of `size` rows (or all there are), with the first phase's probability.
 
-        `exclude`: keys of items that may not be drawn; what is no candidate anyway is passed over.
+        `exclude`: keys of items that may not be drawn; keys that are not candidates are ignored.
         """
 
     @abstractmethod
@@ -735,7 +735,7 @@ class Instrument(ABC):
         """What each stored item is about, in order. A predictor is never judged on a subject that it has learnt from.
 
         By default its conflict keys, whatever their order, or itself if it has none: a pair, its reverse and its other
-        outcome are about the same. An instrument with many items a question may say something narrower.
+        outcome are about the same. An instrument with many items per question may say something narrower.
         """
         keys = zip(self.conflict_keys_of(items), items, strict=True)
         return [frozenset(own or (("item", item.pk),)) for own, item in keys]
@@ -752,14 +752,14 @@ class Instrument(ABC):
 
     def question_keys_of(self, items: Sequence["Item"]) -> list[tuple[int, ...]]:
         """The keys of the questions that each stored item is about, in order, for intervals over such questions. Called
-        after `read_labels`: whoever keeps the keys with the items can save reading the questions."""
+        after `read_labels`: anyone who keeps the keys with the items can save reading the questions."""
         return [tuple(question.pk for question in questions) for questions in self.questions_of(items)]
 
-    def spread_over(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
         """What booklets share out evenly, in addition to strata and roles; nothing by default."""
         return ()
 
-    def list_of(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
+    def latin_square_list(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
         """The list that an item is on, where every booklet is to hold items of one list, as in a Latin square; None
         where booklets may mix all items. Sampled slots alone follow it."""
         return None
@@ -796,7 +796,8 @@ class Instrument(ABC):
         window's own. Called under the sitting's lock; the base class keeps nothing of it."""
 
     def answer_in_words(self, response: "Response") -> str:
-        """What somebody answered on one screen, for whoever reads the sitting again; empty where nothing was asked."""
+        """What somebody answered on one screen, for a person who reads the sitting again; empty where nothing was
+        asked."""
         return ""
 
     def score(self, response: "Response") -> Points | None:
@@ -829,7 +830,7 @@ class Instrument(ABC):
 
     def read_labels(self, items: "Sequence[Item]", answers: "Sequence[Assignment]") -> None:
         """Give many items, and complete answers to some of them, all that labels, estimands and divisions read: by
-        default the rows of `label_relations`. Whoever needs less than these rows can read that, and be faster."""
+        default the rows of `label_relations`. Anyone who needs less than these rows can read that, and be faster."""
         from django.db.models import prefetch_related_objects
 
         of_item = "slot__item__"

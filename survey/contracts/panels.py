@@ -237,7 +237,7 @@ class SubmissionAtPanel:
 
 @dataclass(frozen=True)
 class Bonus:
-    """What one submission is paid beside the reward, in whole cents or pence."""
+    """What one submission is paid on top of the reward, in whole cents or pence."""
 
     submission: str = field(repr=False)
     person: str = field(repr=False)
@@ -306,7 +306,7 @@ class PayAdvice:
 
 @dataclass(frozen=True)
 class PreparedBonuses:
-    """Bonuses that are set up and not paid yet. `fees`: what they cost beside themselves, VAT included, in cents; None
+    """Bonuses that are set up and not paid yet. `fees`: what they cost on top of that, VAT included, in cents; None
     if the panel does not say."""
 
     external_id: str
@@ -463,7 +463,7 @@ class PanelClient(ABC):
     # What it costs
 
     def fees(self, external_id: str = "") -> FeeRates:
-        """What the panel takes beside what people get, for the posting if one is named."""
+        """What the panel takes in addition to what people get, for the posting if one is named."""
         raise self._cannot("say what it costs")
 
     def spent(self, external_id: str) -> PostingCost:
@@ -523,7 +523,7 @@ class PanelClient(ABC):
 
     def prepare_bonuses(self, external_id: str, bonuses: Sequence[Bonus]) -> str | PreparedBonuses:
         """First step of a payment, if the panel needs two: prepares the bonuses and returns an id, or the id with what
-        they cost beside themselves. This alone pays nothing. Returns an empty text if nothing is prepared."""
+        they cost on top of that. This alone pays nothing. Returns an empty text if nothing is prepared."""
         return ""
 
     def pay_bonuses(self, external_id: str, bonuses: Sequence[Bonus], *, prepared: str, key: str) -> None:
@@ -575,7 +575,7 @@ class Panel:
     name: str
     title: str
     options_model: ClassVar[type[PanelOptions]] = PanelOptions
-    # The keys of [panel] that it accepts, beside kind, completion_url, currency, codes and options.
+    # The keys of [panel] that it accepts, apart from kind, completion_url, currency, codes and options.
     keys: ClassVar[frozenset[str]] = frozenset()
     # Its API. Without one, people are paid from a list.
     client: ClassVar[type[PanelClient] | None] = None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from survey.exceptions import FieldErrors, HunchError
-from survey.figures import Linked as Linked
+from survey.figures import LinkedCell as LinkedCell
 from survey.figures import Table as Table
 from survey.figures.charts import Chart
 from survey.figures.rendering import plain
@@ -51,7 +51,7 @@ class Argument:
         return self.choices(study) if self.choices is not None else ()
 
 
-class Given(dict[str, tuple[str, ...]]):
+class ReportArguments(dict[str, tuple[str, ...]]):
     """A report's arguments by name: the given texts of each, or its default."""
 
     def one(self, name: str) -> str:
@@ -113,7 +113,7 @@ def check_arguments(
     entered: Mapping[str, Sequence[str]],
     *,
     choices_of: Callable[[Argument], Sequence[str]],
-) -> Given:
+) -> ReportArguments:
     """Every argument of what is called `name`, given or by default. Empty texts count as not given.
 
     Raises:
@@ -124,7 +124,7 @@ def check_arguments(
     problems: dict[str, list[str]] = {
         unknown: [f"{name} has no such argument; there are: {there_are}"] for unknown in entered if unknown not in known
     }
-    checked = Given()
+    checked = ReportArguments()
     for argument in arguments:
         texts = tuple(text for text in entered.get(argument.name, ()) if text)
         if any("\x00" in text for text in texts):  # No database can look for it.
@@ -177,7 +177,7 @@ class ReportFile:
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class ReportResult:
     """What a report found. `lines` come first; `notes` are what a reader should know; `data` is everything as JSON."""
 
     title: str
@@ -203,7 +203,7 @@ class Intake:
 
 
 @dataclass(frozen=True)
-class TakenFile:
+class ReceivedFile:
     """A file as it was sent; `name` without a folder."""
 
     name: str
@@ -221,7 +221,7 @@ class Report(ABC):
     # Which files it takes back, by its page and the API; None: none.
     intake: ClassVar[Intake | None] = None
 
-    def take(self, study: "Study", files: Sequence[TakenFile]) -> str:
+    def take(self, study: "Study", files: Sequence[ReceivedFile]) -> str:
         """Check all files, then store what they hold; called in a transaction, with the study's row locked. Returns a
         sentence on what was stored. Only reports with an `intake` need it.
 
@@ -236,7 +236,7 @@ class Report(ABC):
         return ""
 
     @abstractmethod
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         """Read the study's answers and say what they show.
 
         Raises:
@@ -248,7 +248,7 @@ class Report(ABC):
 class ReportEntry:
     """A report's entry in lists and addresses. `name`: small letters, digits, underscores, hyphens. `path`: its class
     as module.Class, imported when the report is asked for. `while_it_runs`: it is quick, and the study page names it
-    beside the numbers of the stage that is running."""
+    next to the numbers of the stage that is running."""
 
     name: str
     title: str

@@ -1,5 +1,7 @@
 """What a respondent is shown of an item, and what a simulated person answers. Imports only the exceptions."""
 
+import hashlib
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +11,12 @@ from typing import Any
 from django.forms import Form
 
 from survey.exceptions import FieldErrors
+
+
+def normal_of(*name: str) -> float:
+    """A number from the standard normal distribution, always the same for a name: what simulated people agree about."""
+    seed = int.from_bytes(hashlib.sha256("\n".join(name).encode()).digest()[:8], "big")
+    return random.Random(seed).gauss(0, 1)  # noqa: S311 - reproducible on purpose
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ numpy and the standard library alone, so that it can be used and tested without 
 """
 
 from .figure import Figure
-from .tables import Column, FigureColumn, Linked, PartColumn, Table, TableView, plain_columns
+from .tables import Column, FigureColumn, LinkedCell, PartColumn, Table, TableView, plain_columns
 
 __all__ = [
     "Column",
     "Figure",
     "FigureColumn",
-    "Linked",
+    "LinkedCell",
     "PartColumn",
     "Table",
     "TableView",

@@ -1,4 +1,4 @@
-"""Charts as SVG: lines, points, histograms, bars, forests, and beside these a matrix and a flow of boxes.
+"""Charts as SVG: lines, points, histograms, bars, forests, and next to these a matrix and a flow of boxes.
 
 The standard library alone, so that a web process draws them. The same data give the same text.
 A chart holds no script, no style sheet and no address. What is not a series has the colour of the text around it
@@ -73,7 +73,7 @@ class Line:
 
 @dataclass(frozen=True)
 class ScatterPoint:
-    """`name` stands beside it; `group` decides on colour and mark."""
+    """`name` stands next to it; `group` decides on colour and mark."""
 
     x: float
     y: float
@@ -197,14 +197,14 @@ class PointChart(Chart):
     points: Sequence[ScatterPoint]
     levels: Sequence[tuple[str, float]] = ()
 
-    MOST = 4000  # points without a name; of more, an equal part is left out
+    MAX_POINTS = 4000  # points without a name; of more, an equal part is left out
 
     def _draw(self, top: float) -> tuple[list[str], float]:
         usable = [point for point in self.points if _is_finite(point.x, point.y) and (point.x > 0 or not self.x.log)]
         levels = [(name, value) for name, value in self.levels if _is_finite(value)]
         if not usable:
             return _nothing(top)
-        every = math.ceil(len(usable) / self.MOST)
+        every = math.ceil(len(usable) / self.MAX_POINTS)
         named = [point for point in usable if point.name]
         points = named + [point for point in usable if not point.name][::every]
         groups = list(dict.fromkeys(point.group for point in points))
@@ -297,7 +297,7 @@ class ForestChart(Chart):
         styles = [_style(place) for place in range(max(len(row.figures) for row in rows))]
         named = zip(styles, self.series, strict=False) if len(self.series) > 1 else ()
         legend, top = _legend([(self._sample(style), name) for style, name in named], top)
-        # Long names make room for themselves, so that two that begin alike can be told apart.
+        # Long names make room for themselves, so that two that begin alike can be distinguished.
         names = [row.name for row in rows]
         most = WIDTH / 2 if _stay_apart(names, WIDTH / 2 - EDGE - 12, TEXT) else WIDTH * 2 / 3
         left = min(_widest(names, TEXT) + EDGE + 13, most)
@@ -554,7 +554,7 @@ class _Plot:
     def names_beside(
         self, where: Sequence[tuple[float, float]], names: Sequence[str]
     ) -> tuple[list[str], list[tuple[str, str]]]:
-        """The names beside their points. Where they do not all find room: numbers, and the key to these."""
+        """The names next to their points. Where they do not all find room: numbers, and the key to these."""
         boxes = self._free(where, names)
         if any(box is None for box in boxes):
             numbers = [str(place) for place in range(1, len(names) + 1)]
@@ -610,7 +610,8 @@ class _Box(NamedTuple):
         )
 
 
-# Where a name may stand, the nearest place first: so far beside its point (below 0: to its left) and above or below it.
+# Where a name may stand, the nearest place first: so far next to its point (below 0: to its left) and above or below
+# it.
 WAYS = sorted(
     ((aside, lift * 14) for aside in (0, -1, 40, -41, 90, -91, 150, -151, 240, -241) for lift in range(-24, 25)),
     key=lambda way: (abs(way[0]) / 2 + abs(way[1]), way[0] < 0, way[1]),

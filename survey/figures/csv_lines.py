@@ -11,7 +11,7 @@ from .tables import Column
 # semicolons or tabs begins one, maybe after blanks and quotes. OWASP, "CSV Injection".
 FORMULA = re.compile(r"""^(?=[\t\r\n])|(?:^|(?<=[;\t\r\n]))(?=["' ]*[=+\-@＝＋－＠])""")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-AT_ONCE = 200  # rows
+BATCH_SIZE = 200  # rows
 CELL = re.compile(r'(?:"[^"]*")+|[^",\r\n]+')
 
 
@@ -50,7 +50,7 @@ def csv_lines(columns: Iterable[Column], rows: Iterable[Iterable[Any]]) -> Itera
     """The header, then some lines at a time."""
     yield csv_line(column.name for column in columns)
     rest = iter(rows)
-    while part := list(islice(rest, AT_ONCE)):
+    while part := list(islice(rest, BATCH_SIZE)):
         yield csv_text(part)
 
 

@@ -130,7 +130,7 @@ def finite(value: float | None) -> float | None:
 
 
 def has_interval(cells: Sequence[Any]) -> bool:
-    """Whether any of a column's cells is a figure with an interval beside its value."""
+    """Whether any of a column's cells is a figure with an interval next to its value."""
     return any(isinstance(cell, Figure) and cell.value is not None and cell.has_width for cell in cells)
 
 

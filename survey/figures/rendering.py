@@ -12,10 +12,10 @@ from typing import Any
 from . import words
 from .csv_lines import csv_lines
 from .figure import Figure, has_interval
-from .tables import Column, FigureColumn, Linked, Table, TableView, is_number
+from .tables import Column, FigureColumn, LinkedCell, Table, TableView, is_number
 
 WIDEST = 60  # characters of a cell in a terminal
-MOST_NAMED = 3  # rows that a remark below a table names
+MAX_NAMED = 3  # rows that a remark below a table names
 
 
 # What people see
@@ -51,7 +51,7 @@ class Sheet:
         return [column.title for column in self.columns]
 
     def labelled(self) -> list[list[tuple[SheetColumn, SheetCell]]]:
-        """Each row with its cells beside their columns."""
+        """Each row with its cells next to their columns."""
         return [list(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def texts(self) -> list[list[str]]:
@@ -143,8 +143,8 @@ def _about(cells: Sequence[tuple[str, Column, list[Any]]], *, in_headings: bool)
             remarks.setdefault(remark, []).extend(dict.fromkeys(names))
     for remark, names in remarks.items():
         named = list(dict.fromkeys(names))
-        more = [f"and {len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
-        yield f"{'; '.join([*named[:MOST_NAMED], *more])}: {remark.removesuffix('.')}."
+        more = [f"and {len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
+        yield f"{'; '.join([*named[:MAX_NAMED], *more])}: {remark.removesuffix('.')}."
 
 
 def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:
@@ -153,7 +153,7 @@ def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:
 
 
 def _cell(column: Column, value: Any) -> SheetCell:
-    if isinstance(value, Linked):
+    if isinstance(value, LinkedCell):
         return SheetCell(value.text, value.row)
     return SheetCell("" if isinstance(value, str) and not value else column.text(value))
 

@@ -144,7 +144,7 @@ def plain_columns(columns: Columns) -> list[Column]:
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedCell:
     """A cell that is about a row of the database: a page links it to that row."""
 
     text: str

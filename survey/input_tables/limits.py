@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from survey.exceptions import FileErrors, Problem
 
-MOST_COLUMNS = 100
+MAX_COLUMNS = 100
 EMPTY = "is empty: it needs a header and at least one row"
 
 
@@ -32,8 +32,8 @@ def letters_of(place: int) -> str:
 
 
 def refuse_too_wide(file: str, line: int, width: int) -> None:
-    if width > MOST_COLUMNS:
-        raise refused(file, line, f"has {width:,} columns; at most {MOST_COLUMNS} are read: leave some out", "header")
+    if width > MAX_COLUMNS:
+        raise refused(file, line, f"has {width:,} columns; at most {MAX_COLUMNS} are read: leave some out", "header")
 
 
 def refuse_too_many(file: str, rows: int, cells: int, limits: TableLimits) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .spreadsheets import ReadSheet
 
 LARGEST_FILE = 19 * 1024 * 1024  # bytes; a form around it stays below what the server takes
-MOST_ROWS = 100_000
-MOST_CELLS = 2_000_000
+MAX_ROWS = 100_000
+MAX_CELLS = 2_000_000
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 # How files begin that are no table.
@@ -95,7 +95,7 @@ class ReadTable:
         """What is wrong with the header.
 
         Args:
-            optional: the columns that it may have beside the required ones; None: any.
+            optional: the columns that it may have in addition to the required ones; None: any.
         """
         known = (*required, *(optional or ()))
         messages = [f"has no column {name!r}: add it" for name in required if name not in self.header]
@@ -113,8 +113,8 @@ class ReadTable:
 
 
 def limits_of_banks() -> TableLimits:
-    """What a bank may be, whoever sends it."""
-    return TableLimits(LARGEST_FILE, MOST_ROWS, MOST_CELLS)
+    """What a bank may be, no matter who sends it."""
+    return TableLimits(LARGEST_FILE, MAX_ROWS, MAX_CELLS)
 
 
 OWN_FILES = TableLimits(size=512 * 1024 * 1024, rows=5_000_000, cells=50_000_000)

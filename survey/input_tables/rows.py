@@ -47,7 +47,7 @@ class TableRow:
     line: Annotated[int, PlainValidator(int)] = 0
     """Where it begins in its file; no column."""
     is_strict: ClassVar[bool] = False
-    """Whether columns beside the declared ones are refused; else they are passed over."""
+    """Whether columns next to the declared ones are refused; else they are passed over."""
     read_by: ClassVar[str] = ""
     """The commands that read such a file, as documents name them."""
     compared: ClassVar[frozenset[str]] = frozenset()
@@ -185,7 +185,7 @@ def check_header(
     of the file to its notes.
 
     Args:
-        optional: the columns that it may have beside the required ones; None: any.
+        optional: the columns that it may have in addition to the required ones; None: any.
     """
     wrong = table.header_problems(required, optional)
     problems.found += wrong or table.problems_in()

@@ -30,7 +30,7 @@ from .decoding import PROBLEMS_KEPT
 from .limits import EMPTY, TableLimits, letters_of, refuse_too_many, refuse_too_wide, refused
 
 LARGEST_UNPACKED = 256 * 1024 * 1024  # bytes of all parts
-MOST_PARTS = 2000
+MAX_PARTS = 2000
 LONGEST_WHOLE = 11  # digits of a number that a cell without a format shows as they are
 ISO_FORMATS = {"yyyy-mm-dd": date, "hh:mm:ss": time, "yyyy-mm-dd hh:mm:ss": datetime}
 NUMBER = re.compile(
@@ -101,7 +101,7 @@ def _refuse_strange_archives(content: bytes, file: str) -> None:
                 )
                 raise refused(file, None, f"is {what}")
             unpacked = sum(part.file_size for part in parts)
-            if len(parts) > MOST_PARTS or unpacked > LARGEST_UNPACKED:
+            if len(parts) > MAX_PARTS or unpacked > LARGEST_UNPACKED:
                 raise refused(
                     file,
                     None,
@@ -259,7 +259,7 @@ def _shown_otherwise(value: Any, text: str, number_format: str) -> str:
 
 
 def shown_number(value: float, number_format: str) -> str | None:
-    """A number as a spreadsheet shows it in this format; None where that cannot be told, as of a fraction."""
+    """A number as a spreadsheet shows it in this format; None where that is not known, as of a fraction."""
     sections = re.findall(r'((?:"[^"]*"|\\.|\[[^\]]*\]|[^;])*)(?:;|$)', number_format)
     place = 1 if value < 0 and sections[1:2] != [""] and len(sections) > 2 else 0
     section = re.sub(r"\[\$([^\]-]*)[^\]]*\]", r'"\1"', sections[place])

@@ -39,7 +39,7 @@ def next_action(
         problem: why nobody is let in, or why the answers cannot be read; empty if all is well.
     """
     if problem:
-        return NextAction(f"Mend this first: {problem}", is_urgent=True)
+        return NextAction(f"Fix this first: {problem}", is_urgent=True)
     sections = {section.index: section for section in look.quick.stages}
     for choose in (_broken, _owed, _running, _waiting):
         if action := next(choose(study, stages, sections, look, now), None):

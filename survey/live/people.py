@@ -32,7 +32,7 @@ State = Sitting.State
 HOURS = 48  # of arrivals
 # Times are counted in steps of a quarter of a second, up to ten minutes: a few thousand counts in place of all times.
 STEP_MS = 250
-MOST_STEPS = 10 * 60 * 1000 // STEP_MS
+MAX_STEPS = 10 * 60 * 1000 // STEP_MS
 QUANTILES = (0.5, 0.25, 0.75, 0.9)
 
 
@@ -80,7 +80,7 @@ def funnels(study: Study, stages: Sequence[Stage]) -> tuple[Funnel, ...]:
     columns = ("stage", "study_sha256", "state", "block")
     ended = sittings.filter(Q(state=State.COMPLETE) | Q(booklet__isnull=True))
     rows = [(*row[:-1], 0, row[-1]) for row in ended.values_list(*columns).annotate(n=Count("pk"))]
-    # Whoever stopped among the items stands at one of them.
+    # Anyone who stopped among the items stands at one of them.
     unfinished = sittings.exclude(state=State.COMPLETE).filter(booklet__isnull=False)
     done = Count("assignments", filter=Q(assignments__completed_at__isnull=False))
     rows += [(*row[1:], 1) for row in unfinished.values_list("pk", *columns).annotate(done=done)]
@@ -128,7 +128,7 @@ def block_name(block: BlockConfig) -> str:
 
 
 def _place(config: StudyConfig, block: int, done: int) -> int:
-    """The place among `step_names` of whoever stands at that block with so many items done."""
+    """The place among `step_names` of a person at that block with so many items done."""
     place = 0
     for index, other_block in enumerate(config.blocks[1:-1], start=1):
         items = config.sitting.items if other_block.kind == "items" else 1
@@ -188,7 +188,7 @@ class ScreenTimes:
 def screen_times(study: Study, stages: Sequence[Stage]) -> tuple[ScreenTimes, ...]:
     """Every screen of every stage in the order of the study file."""
     index_of = {stage.pk: stage.index for stage in stages}
-    steps = Least(F("server_ms") / Value(STEP_MS), Value(MOST_STEPS), output_field=IntegerField())
+    steps = Least(F("server_ms") / Value(STEP_MS), Value(MAX_STEPS), output_field=IntegerField())
     counts: dict[tuple[int, str, str], Counter[int]] = defaultdict(Counter)
     order: dict[tuple[int, str, str], list[tuple[float, int]]] = defaultdict(list)
     timings = (

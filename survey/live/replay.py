@@ -198,7 +198,7 @@ def _part(name: str, part: Mapping[str, Any]) -> str:
     return "" if value is None else f"{name.replace('_', ' ')}: {value}"
 
 
-# What happened beside
+# What else happened
 
 
 def _events(sitting: Sitting) -> Iterator[ReplayPage]:

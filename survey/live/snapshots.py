@@ -1,6 +1,6 @@
 """One snapshot of a study for all who look at it, in every web process.
 
-It is a row. Whoever looks and finds it too old claims it by a conditional update and makes it anew; everybody else
+It is a row. A process that finds it too old claims it by a conditional update and makes it again; everybody else
 gets what is there. So ten people who look cost as much as one. The quick half is made at most every few seconds; the
 slow half, which reads the answers, rests for a multiple of the time that it took.
 """
@@ -127,11 +127,11 @@ class StudyLook:
 
 
 def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) -> StudyLook | None:
-    """The snapshot, made anew if it is too old and nobody else is making it; None while somebody makes the first one.
+    """The snapshot, made again if it is too old and nobody else is making it; None while somebody makes the first one.
 
     Args:
-        may_wait: whether whoever looks can wait for a half that takes long. A page that refreshes itself first shows
-            what is there.
+        may_wait: whether the one who looks can wait for a half that takes long. A page that refreshes itself first
+            shows what is there.
     """
     now = now or timezone.now()
     row = LiveSnapshot.objects.filter(study=study).first()
@@ -150,7 +150,7 @@ def look(study: Study, *, may_wait: bool = True, now: datetime | None = None) ->
 
 
 def forget(study: Study) -> None:
-    """Have it made anew at the next look: something was just done to the study."""
+    """Have it made again at the next look: something was just done to the study."""
     rows = LiveSnapshot.objects.filter(study=study)
     rows.update(quick_at=None, quick_attempt=F("quick_attempt") + 1, quick_claimed_until=None)
 
@@ -180,7 +180,7 @@ def _has_rested(made_at: datetime | None, now: datetime, rest: timedelta) -> boo
 
 
 def _make(row: LiveSnapshot, half: str, now: datetime, make: Callable[[], Any]) -> None:
-    """Make a half and store it, unless somebody else is making it, or has made it anew meanwhile. What fails gives it
+    """Make a half and store it, unless somebody else is making it, or has made it again meanwhile. What fails gives it
     back."""
     attempt = getattr(row, f"{half}_attempt")
     until = f"{half}_claimed_until"

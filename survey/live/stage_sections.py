@@ -39,7 +39,7 @@ from survey.services.stages.leaderboard import all_answers, learning_of, shown_m
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
-LITTLE_WHILE = timedelta(minutes=1)
+MIN_REFRESH = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -444,7 +444,7 @@ def _number(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedOutcomes:
     """Outcomes in the cache, with the answers they were read from: how many, and when the newest was complete."""
 
     mark: tuple[int, datetime]
@@ -466,7 +466,7 @@ def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | Non
         .values_list("slot__stage")
         .annotate(n=Count("pk"), newest=Max("completed_at"))
     }
-    cached: dict[str, _Kept] = cache.get_many(_cache_key(pk) for pk in marks)
+    cached: dict[str, _CachedOutcomes] = cache.get_many(_cache_key(pk) for pk in marks)
     known_outcomes = {
         pk: cached[_cache_key(pk)].outcomes
         for pk, mark in marks.items()
@@ -474,7 +474,9 @@ def stage_outcomes(study: Study, stages: Sequence[Stage], *, now: datetime | Non
     }
     changed = [pk for pk in marks if pk not in known_outcomes]
     read = _read_outcomes(study, counted.filter(slot__stage__in=changed)) if changed else {}
-    cache.set_many({_cache_key(pk): _Kept(marks[pk], now, outcomes) for pk, outcomes in read.items()}, timeout=DAY)
+    cache.set_many(
+        {_cache_key(pk): _CachedOutcomes(marks[pk], now, outcomes) for pk, outcomes in read.items()}, timeout=DAY
+    )
     return {stage.pk: known_outcomes.get(stage.pk) or read.get(stage.pk) or Outcomes() for stage in stages}
 
 
@@ -482,9 +484,9 @@ def _cache_key(stage: int) -> str:
     return f"survey.live.outcomes:{stage}"
 
 
-def _is_fresh(cached: _Kept, mark: tuple[int, datetime], now: datetime) -> bool:
+def _is_fresh(cached: _CachedOutcomes, mark: tuple[int, datetime], now: datetime) -> bool:
     # A withdrawal changes the count, and a new answer changes the time.
-    return cached.mark == mark or now - cached.read_at < LITTLE_WHILE
+    return cached.mark == mark or now - cached.read_at < MIN_REFRESH
 
 
 def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Outcomes]:

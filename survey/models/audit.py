@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from .study import Study
 
-TOKEN_DAYS, MOST_TOKEN_DAYS = 90, 366
+TOKEN_DAYS, MAX_TOKEN_DAYS = 90, 366
 
 
 def end_of_new_tokens() -> datetime:

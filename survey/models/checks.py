@@ -1,4 +1,5 @@
-"""What a sitting leaves beside its items: attention checks, remarks on questions, and whether its data may be used."""
+"""What a sitting leaves in addition to its items: attention checks, remarks on questions, and whether its data may be
+used."""
 
 from django.db import models
 from django.db.models import Q

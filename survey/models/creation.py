@@ -13,7 +13,7 @@ from django.db.migrations.state import ProjectState
 class CreateModels(Operation):
     """Create the tables of these models, in their order. A model may name one that comes after it.
 
-    After each operation Django makes the classes of all models anew that are related to a changed one. Ours are all
+    After each operation Django makes the classes of all models again that are related to a changed one. Ours are all
     related, so a `CreateModel` for each takes seconds. Here the classes are made once, when the state has all models.
     """
 

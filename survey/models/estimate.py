@@ -12,17 +12,17 @@ from .study import Study
 
 class StoredEstimateQuerySet(models.QuerySet["StoredEstimate"]):
     def queue(self) -> None:
-        """Have these rows computed anew. One whose worker has died is computed when it is asked for again: it must not
+        """Have these rows computed again. One whose worker has died is computed when it is asked for again: it must not
         take one worker after the other with it."""
         is_over = Q(state="done") | Q(state=Leased.RUNNING, lease_until__lt=timezone.now())
         self.filter(is_over).update(state=Leased.QUEUED, lease_until=None, sent_at=None)
 
     def empty(self) -> None:
-        """Forget all figures of these rows, and those that are being computed now, and have them computed anew. Call it
-        under the locks of the stages."""
+        """Forget all figures of these rows, and those that are being computed now, and have them computed again. Call
+        it under the locks of the stages."""
         self.update(
             state=Leased.QUEUED,
-            attempt=F("attempt") + 1,  # Whoever computes it now may no longer write.
+            attempt=F("attempt") + 1,  # The process that computes it now may no longer write.
             lease_until=None,
             sent_at=None,
             basis_sha256="",
@@ -35,7 +35,7 @@ class StoredEstimateQuerySet(models.QuerySet["StoredEstimate"]):
 class StoredEstimate(Leased):
     """What the answers of a study said at one moment, in one division: means and counts, nobody's single answer.
 
-    It is out of date where `basis_sha256` is not the hash of what it would rest on now. A queued row is computed anew
+    It is out of date where `basis_sha256` is not the hash of what it would rest on now. A queued row is computed again
     by a worker. A withdrawal empties all rows of its study: a mean of one answer is that answer.
     """
 

@@ -25,10 +25,10 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(state__in=Job.WAITING)
 
     def forget_results(self) -> None:
-        """Nobody gets what these rows hold: results expire now, and work that goes on begins anew. Call it in the
+        """Nobody gets what these rows hold: results expire now, and work that goes on begins again. Call it in the
         transaction that deletes what the results may hold."""
         self.filter(state=Job.State.DONE).update(state=Job.State.EXPIRED, files=[], result={})
-        # Whoever does it now may no longer write.
+        # The process that does it now may no longer write.
         self.filter(state=Job.State.RUNNING).update(
             state=Job.State.QUEUED, attempt=F("attempt") + 1, lease_until=None, sent_at=None
         )

@@ -168,7 +168,7 @@ class JobStep(Leased):
 
 
 class ScoringPart(Leased):
-    """Some of the candidates that a scoring step lets the predictor score. Whoever is free takes one.
+    """Some of the candidates that a scoring step lets the predictor score. Any process that is free takes one.
 
     Parts are there as long as their step needs them. Their bounds do not depend on who scores them.
     """

@@ -248,7 +248,7 @@ class PaymentBatch(models.Model):
 
 
 class Payment(models.Model):
-    """What one person is paid beside the reward. `is_void`: it was not paid, and a later batch may pay it."""
+    """What one person is paid on top of the reward. `is_void`: it was not paid, and a later batch may pay it."""
 
     class Kind(models.TextChoices):
         LATE = "late", "finished after the panel's time was over"

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from .sitting import Sitting
 
-MOST_UNFINISHED = 5  # rows per sitting and step: leaving and returning again and again must not fill the table
+MAX_UNFINISHED = 5  # rows per sitting and step: leaving and returning again and again must not fill the table
 
 
 class ScreenTiming(models.Model):
@@ -46,7 +46,7 @@ class UnfinishedScreen(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["sitting", "step", "number"], name="unfinished_screen_number_once_a_step"),
             models.CheckConstraint(
-                condition=Q(number__gte=1, number__lte=MOST_UNFINISHED), name="unfinished_screens_a_step_limited"
+                condition=Q(number__gte=1, number__lte=MAX_UNFINISHED), name="unfinished_screens_a_step_limited"
             ),
         ]
 

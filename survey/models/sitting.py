@@ -127,7 +127,7 @@ class Sitting(QuickRows):
 
     # Not stored. Whether `begin_sitting` has just made this row.
     is_new = False
-    # Not stored. Whether whoever is here has only named the ids, which others may know. They may go on, but nothing is
+    # Not stored. Whether the person here has only named the ids, which others may know. They may go on, but nothing is
     # done at their word that cannot be taken back.
     is_by_ids_alone = False
 
@@ -159,8 +159,8 @@ class Sitting(QuickRows):
 
     @property
     def token(self) -> str:
-        """What the browser or the API client holds. It is signed. A returning person gets the same one again; whoever
-        is here by the ids alone gets another one, which says so."""
+        """What the browser or the API client holds. It is signed. A returning person gets the same one again; anyone
+        who is here by the ids alone gets another one, which says so."""
         salt = TOKEN_BY_IDS_SALT if self.is_by_ids_alone else SITTING_TOKEN_SALT
         return signing.Signer(salt=salt).sign(self.public_id.hex)
 
@@ -246,7 +246,7 @@ class ConditionLevel(models.Model):
 
 
 class ChosenLevels(models.Model):
-    """Levels that whoever walks through a test copy has chosen. They take the place of a draw."""
+    """Levels that the person who walks through a test copy has chosen. They take the place of a draw."""
 
     sitting = models.OneToOneField(Sitting, on_delete=models.CASCADE, related_name="chosen_levels")
     levels = models.JSONField(default=dict, help_text="Factor to level.")

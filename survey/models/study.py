@@ -216,7 +216,7 @@ class Stage(models.Model):
         """The study file's part for this stage, unless a person had to replace the design with the uniform one."""
         planned = self.study.config.stages[self.index - 1]
         if self.manifest.get(UNIFORM_BY_CHOICE):
-            # A test set's several answers an item belong to its design.
+            # A test set's several answers per item belong to its design.
             alone = {"responses_per_item": 1} if planned.design.kind == "test_set" else {}
             return planned.model_copy(update={"design": DesignConfig(), **alone})
         return planned

@@ -1,6 +1,6 @@
 """Alerts: each is stored once, sent, sent again after hours, and sent once more when it is over.
 
-What is found is compared with the open rows, so whoever finds something need not know whether it is new.
+What is found is compared with the open rows, so the code that finds something need not know whether it is new.
 """
 
 from collections.abc import Collection, Iterable
@@ -26,7 +26,7 @@ SENT_ONCE = (Cause.STAGE_FULL, Cause.CAP_NEAR)
 REPEATED_FOR = timedelta(days=2)
 # After this long, the process that began to send it has died.
 LONGEST_SENDING = timedelta(minutes=5)
-MOST_AT_ONCE = 50
+MAX_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def tell(*, now: datetime) -> int:
     """Send what is due, in one message; return how many alerts it named. What no channel took is due again."""
     if not channels.are_configured():
         return 0
-    due = [row for row in _due(now)[:MOST_AT_ONCE] if _claim(row, now)]
+    due = [row for row in _due(now)[:MAX_AT_ONCE] if _claim(row, now)]
     if not due:
         return 0
     pks = [row.pk for row in due]

@@ -20,7 +20,7 @@ from .alerting import Cause, Trouble
 from .pausing import subject_of
 from .studies import of_studies
 
-MOST = 50  # rows of a cause; more say nothing new
+MAX_ROWS = 50  # rows of a cause; more say nothing new
 ENOUGH = 10  # people whose participation ended, before a share of them says anything
 
 
@@ -31,18 +31,18 @@ def failed_steps(now: datetime) -> Iterator[Trouble]:
         .select_related("stage__study")
         .defer("result", "error")
     )
-    for step in rows.order_by("-pk")[:MOST]:
+    for step in rows.order_by("-pk")[:MAX_ROWS]:
         # Not the error itself: an exception's words may hold what a person wrote.
         message = (
-            f"{step} failed, and the study does not go on. Read why on the study's page, mend it, then run "
+            f"{step} failed, and the study does not go on. Read why on the study's page, fix it, then run "
             f"hunch retry_steps {step.stage.study.slug}."
         )
         yield Trouble(Cause.STEP_FAILED, f"step {step.pk} of {step.stage}", message, step.stage.study_id)
 
 
 def full_stages(now: datetime) -> Iterator[Trouble]:
-    for stage in _open_stages().filter(~_has_room())[:MOST]:
-        message = "All booklets are taken: whoever comes now is turned away, unless somebody inside gives up. "
+    for stage in _open_stages().filter(~_has_room())[:MAX_ROWS]:
+        message = "All booklets are taken: anyone who comes now is turned away, unless somebody inside gives up. "
         message += "Close the stage, or stop what sends people to it."
         yield Trouble(Cause.STAGE_FULL, str(stage), message, stage.study_id)
 
@@ -55,7 +55,7 @@ def no_arrivals(now: datetime) -> Iterator[Trouble]:
     began = Sitting.objects.filter(stage=OuterRef("stage"), started_at__gte=since)
     in_open_stages = Exists(_open_stages().filter(_has_room(), pk=OuterRef("stage")))
     quiet = _active().filter(~Exists(began), in_open_stages, published_at__lt=since)
-    for posting in quiet.exclude(changed_at__gte=since)[:MOST]:
+    for posting in quiet.exclude(changed_at__gte=since)[:MAX_ROWS]:
         message = (
             f"The posting is active at {posting.panel}, and nobody has begun for {minutes} minutes. Open its link "
             "yourself; look at its filters and its pay."
@@ -65,7 +65,7 @@ def no_arrivals(now: datetime) -> Iterator[Trouble]:
 
 def caps_near(now: datetime) -> Iterator[Trouble]:
     seen: set[int] = set()
-    for posting in _active()[:MOST]:
+    for posting in _active()[:MAX_ROWS]:
         cap = posting.study.config.panel.spending_cap
         if cap is None or posting.study_id in seen:
             continue
@@ -78,7 +78,7 @@ def caps_near(now: datetime) -> Iterator[Trouble]:
 
 def high_returns(now: datetime) -> Iterator[Trouble]:
     """Many people give back their place, or let its time run out: something on the pages or in the pay is wrong."""
-    active = list(_active()[:MOST])
+    active = list(_active()[:MAX_ROWS])
     status_counts: dict[int, Counter[SubmissionStatus]] = defaultdict(Counter)
     rows = Submission.objects.filter(posting__in=active).order_by().values_list("posting", "posting__panel", "status")
     for pk, panel, status, n in rows.annotate(n=Count("pk")):

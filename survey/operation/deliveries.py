@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 # After the first try, the second, and so on; then it is given up.
 PAUSES = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 180, 360, 720, 1440))
-AT_ONCE = 8  # deliveries, each to another receiver
+MAX_DELIVERIES_AT_ONCE = 8  # deliveries, each to another receiver
 LONGEST_ROUND = 15.0  # seconds; who has not answered then has not taken it
 KEPT = timedelta(days=30)
 LATEST = timedelta(days=2)  # Alerts that opened earlier are no news.
@@ -163,7 +163,7 @@ def _claim_due(now: datetime) -> list[leases.Hold[Delivery]]:
         Delivery.objects.filter(state=Delivery.State.RUNNING, lease_until__gte=now).values_list("receiver", flat=True)
     )
     for pk, receiver in rows.filter(Delivery.is_free(now)).order_by("pk").values_list("pk", "receiver")[:1000]:
-        if receiver in busy or len(held) == AT_ONCE:
+        if receiver in busy or len(held) == MAX_DELIVERIES_AT_ONCE:
             continue
         busy.add(receiver)
         if (row := leases.claim(rows, pk, now=now)) is not None:

@@ -1,4 +1,4 @@
-"""Figures for Prometheus, read from the database and Redis: right in every process, whoever answers.
+"""Figures for Prometheus, read from the database and Redis: right in every process, no matter which one answers.
 
 No label names a person. A label names a study only where HUNCH_METRICS_STUDIES says so. Each figure is one statement.
 """

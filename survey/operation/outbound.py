@@ -23,7 +23,7 @@ from survey.figures.words import number
 LONGEST = 10.0  # seconds for connecting, sending and the answer's first line together
 LONGEST_LOOKUP = 4.0  # seconds for the host's name, of those
 LONGEST_ADDRESS = 500  # characters
-MOST_READ = 16 * 1024  # bytes of an answer's head
+MAX_READ = 16 * 1024  # bytes of an answer's head
 
 
 class AddressRefused(Exception):
@@ -35,7 +35,7 @@ class NotSent(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """A parsed address: where to connect, and what to ask for there."""
 
     scheme: str
@@ -50,7 +50,7 @@ class Place:
         return host if self.port == usual else f"{host}:{self.port}"
 
 
-def read_address(address: str) -> Place:
+def read_address(address: str) -> Destination:
     """
     Raises:
         AddressRefused: it is no address that a webhook can have. Nothing is resolved here.
@@ -72,10 +72,10 @@ def read_address(address: str) -> Place:
     if parts.fragment:
         raise AddressRefused("Leave out # and what follows it.")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Place(parts.scheme, host, port or {"https": 443, "http": 80}[parts.scheme], target)
+    return Destination(parts.scheme, host, port or {"https": 443, "http": 80}[parts.scheme], target)
 
 
-def resolve(place: Place, *, longest: float = LONGEST_LOOKUP) -> list[str]:
+def resolve(destination: Destination, *, longest: float = LONGEST_LOOKUP) -> list[str]:
     """The IP addresses of the host, each outside of our own network.
 
     Raises:
@@ -84,7 +84,7 @@ def resolve(place: Place, *, longest: float = LONGEST_LOOKUP) -> list[str]:
     """
     # Nothing ends a lookup that hangs, so it has a thread of its own that nobody waits for.
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_look_up, args=(place, answers), daemon=True).start()
+    threading.Thread(target=_look_up, args=(destination, answers), daemon=True).start()
     try:
         address_infos = answers.get(timeout=longest)
     except queue.Empty:
@@ -92,16 +92,17 @@ def resolve(place: Place, *, longest: float = LONGEST_LOOKUP) -> list[str]:
     if isinstance(address_infos, Exception):
         if isinstance(address_infos, socket.gaierror) and address_infos.errno == socket.EAI_AGAIN:
             raise NotSent("the name of the host could not be resolved") from address_infos
-        raise AddressRefused(f"There is no host {place.host}: look whether the address is right.") from address_infos
+        host = destination.host
+        raise AddressRefused(f"There is no host {host}: check whether the address is right.") from address_infos
     addresses = list(dict.fromkeys(str(address_info[4][0]) for address_info in address_infos))
     if not settings.HUNCH_WEBHOOKS_INSIDE and not all(is_outside(address) for address in addresses):
-        raise AddressRefused(f"{place.host} leads into a private network. Use an address that is public.")
+        raise AddressRefused(f"{destination.host} leads into a private network. Use an address that is public.")
     return addresses
 
 
-def _look_up(place: Place, answers: "queue.SimpleQueue[Any]") -> None:
+def _look_up(destination: Destination, answers: "queue.SimpleQueue[Any]") -> None:
     try:
-        answers.put(socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM))
+        answers.put(socket.getaddrinfo(destination.host, destination.port, type=socket.SOCK_STREAM))
     except (OSError, UnicodeError) as exc:
         answers.put(exc)
 
@@ -125,7 +126,7 @@ def is_outside(address: str) -> bool:
     return ip_address.is_global and not ip_address.is_multicast and not ip_address.is_reserved
 
 
-def post(place: Place, body: bytes, headers: Mapping[str, str]) -> int:
+def post(destination: Destination, body: bytes, headers: Mapping[str, str]) -> int:
     """The status of the answer. Only its first line and its headers are read.
 
     Raises:
@@ -135,13 +136,13 @@ def post(place: Place, body: bytes, headers: Mapping[str, str]) -> int:
     import h11  # Late: most processes send nothing.
 
     until = time.monotonic() + LONGEST
-    addresses = resolve(place)
-    connection = _connected(addresses, place, until)
+    addresses = resolve(destination)
+    connection = _connected(addresses, destination, until)
     try:
-        if place.scheme == "https":
+        if destination.scheme == "https":
             connection.settimeout(_left(until))
-            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=place.host)
-        return _ask(connection, place, body, headers, until)
+            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=destination.host)
+        return _ask(connection, destination, body, headers, until)
     except TimeoutError as exc:
         raise NotSent(f"no answer within {number(LONGEST, 0)} seconds") from exc
     except ssl.SSLError as exc:
@@ -156,24 +157,26 @@ def post(place: Place, body: bytes, headers: Mapping[str, str]) -> int:
         connection.close()
 
 
-def _connected(addresses: list[str], place: Place, until: float) -> socket.socket:
+def _connected(addresses: list[str], destination: Destination, until: float) -> socket.socket:
     """A connection to the first address that takes one."""
     last: OSError | None = None
     for address in addresses[:4]:
         try:
-            return socket.create_connection((address, place.port), timeout=_left(until))
+            return socket.create_connection((address, destination.port), timeout=_left(until))
         except OSError as exc:
             last = exc
     reason = "no answer" if isinstance(last, TimeoutError) else getattr(last, "strerror", None) or "no address"
     raise NotSent(f"no connection ({reason})") from last
 
 
-def _ask(connection: socket.socket, place: Place, body: bytes, headers: Mapping[str, str], until: float) -> int:
+def _ask(
+    connection: socket.socket, destination: Destination, body: bytes, headers: Mapping[str, str], until: float
+) -> int:
     import h11
 
-    talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_READ)
-    named = [("Host", place.host_header), ("Content-Length", str(len(body))), ("Connection", "close")]
-    request = h11.Request(method="POST", target=place.target, headers=[*named, *headers.items()])
+    talk = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_READ)
+    named = [("Host", destination.host_header), ("Content-Length", str(len(body))), ("Connection", "close")]
+    request = h11.Request(method="POST", target=destination.target, headers=[*named, *headers.items()])
     for part in (request, h11.Data(data=body), h11.EndOfMessage()):
         connection.settimeout(_left(until))
         connection.sendall(talk.send(part) or b"")

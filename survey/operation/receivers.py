@@ -19,7 +19,7 @@ from survey.services.base.hashing import identity_cipher
 
 from . import outbound
 
-MOST = 10  # receivers of a study
+MAX_RECEIVERS = 10  # receivers of a study
 Cause = Alert.Cause
 # The alerts that a study's receivers may get. All others are about the whole site.
 OFFERED = (
@@ -51,8 +51,8 @@ def add(
     sealed = identity_cipher().encrypt(json.dumps([address, secret]).encode())
     with transaction.atomic():
         Study.objects.select_for_update(no_key=True).filter(pk=study.pk).values_list("pk").first()
-        if study.receivers.count() >= MOST:
-            raise StateRefused(f"{study.slug} has {MOST} receivers: remove one first")
+        if study.receivers.count() >= MAX_RECEIVERS:
+            raise StateRefused(f"{study.slug} has {MAX_RECEIVERS} receivers: remove one first")
         receiver = Receiver.objects.create(
             study=study,
             kind=kind,

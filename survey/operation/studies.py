@@ -1,4 +1,5 @@
-"""Test copies are looked after by whoever walks through them: no alert and no figure of the site is about one."""
+"""Test copies are looked after by the person who walks through them: no alert and no figure of the site is about
+one."""
 
 from typing import Any
 

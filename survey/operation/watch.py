@@ -1,7 +1,7 @@
 """The watch: a thread of beat that looks every minute whether all works, tells people, and pauses postings.
 
 It is no task, since a task needs Redis and a worker, and both may be what is broken. What it remembers between two
-looks is in memory, since the database may be broken too. A thread of each worker looks whether the watch still looks.
+looks is in memory, since the database may be broken too. A thread of each worker checks whether the watch still looks.
 """
 
 import logging
@@ -148,7 +148,7 @@ class Watch:
 
 def _health_troubles(problems: dict[str, str], silent: Iterable[str]) -> list[Trouble]:
     unhealthy = [Trouble(Cause.UNHEALTHY, part, problem) for part, problem in problems.items()]
-    message = "No worker takes tasks from this queue: look whether it runs, and at its log."
+    message = "No worker takes tasks from this queue: check whether it runs, and at its log."
     return unhealthy + [Trouble(Cause.WORKER_SILENT, queue, message) for queue in silent]
 
 
@@ -165,7 +165,7 @@ def look_at_the_watch(*, running_since: datetime, now: datetime | None = None) -
         return True
     message = (
         f"Beat has not looked after the site since {last:%Y-%m-%d %H:%M} UTC: no work is given out, and no posting is "
-        "paused if the site fails. Look whether beat runs, and at its log."
+        "paused if the site fails. Check whether beat runs, and at its log."
     )
     alerting.add([Trouble(Cause.WATCH_SILENT, "beat", message)], now=now)
     alerting.tell(now=now)

@@ -16,7 +16,7 @@ from survey.models import Posting, QuotaPlace, Sitting, Submission
 
 from .money import ids_of
 
-AT_ONCE = 500
+BATCH_SIZE = 500
 
 
 def feed(posting: Posting, client: PanelClient) -> int:
@@ -45,8 +45,8 @@ def feed(posting: Posting, client: PanelClient) -> int:
 
 def _parts(rows: QuerySet[Submission]) -> Iterator[list[Submission]]:
     all_rows = list(rows)
-    for start in range(0, len(all_rows), AT_ONCE):
-        yield all_rows[start : start + AT_ONCE]
+    for start in range(0, len(all_rows), BATCH_SIZE):
+        yield all_rows[start : start + BATCH_SIZE]
 
 
 def _may_find_no_place(posting: Posting) -> QuerySet[Sitting]:

@@ -122,8 +122,8 @@ def invite(
 
 
 def lines_of(invited: Invited) -> list[str]:
-    """The links as lines of a CSV file. `first_number` is the number of the link with which the person began: whoever
-    handed that one out knows who gets this one."""
+    """The links as lines of a CSV file. `first_number` is the number of the link with which the person began: anyone
+    who handed that one out knows who gets this one."""
     lines = [csv_line(["first_number", "number", "link", "from", "until"])]
     for link in invited.links:
         times = [at.astimezone(UTC).isoformat(timespec="minutes") for at in (link.opens, link.closes)]

@@ -192,8 +192,8 @@ def owed(posting: Posting) -> list[Owed]:
 
 
 def _never_sent(posting: Posting) -> QuerySet[PaymentBatch]:
-    """Payments that were stored so long ago that whoever stored them has died: they were not made, and never will be.
-    One that is younger is about to be sent."""
+    """Payments that were stored so long ago that the process that stored them has died: they were not made, and never
+    will be. One that is younger is about to be sent."""
     before = timezone.now() - longest_call(posting.panel)
     return posting.payment_batches.filter(state=State.PREPARED, created_at__lte=before)
 
@@ -353,7 +353,7 @@ def _send(batch: PaymentBatch, client: PanelClient) -> None:
 
 @transaction.atomic
 def _take_fees(batch: PaymentBatch, prepared: PreparedBonuses) -> None:
-    """What the panel says that these bonuses cost beside themselves, in the place of what we reckoned with. Nothing is
+    """What the panel says that these bonuses cost on top of that, in place of what we reckoned with. Nothing is
     paid yet.
 
     Raises:

@@ -80,7 +80,7 @@ def _checked(stage: Stage, places: int, reward: int, cents: int) -> Iterator[Pos
     yield refused("An hour is paid enough", lambda: refuse_low_pay(study, reward=reward))
     yield refused("The cost fits under the cap", lambda: refuse_over_cap(study, cents))
     free = free_booklets(stage).count() if stage.plan_sha256 else stage.config.sittings
-    more = f"{places} places are offered, and the stage has {free} free: whoever comes after them is turned away"
+    more = f"{places} places are offered, and the stage has {free} free: anyone who comes after them is turned away"
     yield PostingCheck("The stage has a place for everybody", more if places > free else "", stops=False)
     yield PostingCheck("The present file was tried out", _untried(study), stops=False)
 

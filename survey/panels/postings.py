@@ -653,7 +653,7 @@ def _end(posting: Posting, what: Posting.Pending, **changes: Any) -> bool:
 
 @transaction.atomic
 def _answered(posting: Posting, what: Posting.Pending, state: str, **done: Any) -> None:
-    """The panel did it: that stands, whoever has ended it before."""
+    """The panel did it: that stands, no matter who has ended it before."""
     _end(posting, what)
     _remember(posting, state, **done)
 

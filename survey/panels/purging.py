@@ -100,7 +100,7 @@ def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any 
 def remove_ids(
     identities: QuerySet[PanelIdentity], submissions: QuerySet[Submission], *, with_hashes: bool = False
 ) -> None:
-    """Remove these ids, whoever may still be paid by them. Call it in a transaction."""
+    """Remove these ids, even if some may still be paid by them. Call it in a transaction."""
     if not with_hashes:
         identities = identities.exclude(ids_encrypted=b"")
         submissions = submissions.exclude(ids_encrypted=b"")

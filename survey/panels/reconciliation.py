@@ -331,14 +331,14 @@ def _inattentive(posting: Posting, participation: Participation, failed: int) ->
 
 
 def _paid_instead(participation: Participation, row: Submission, batch: int) -> Participation:
-    """Who got a bonus in the place of the reward is not given the reward too, unless a person decides so. A panel may
+    """Who got a bonus in place of the reward is not given the reward too, unless a person decides so. A panel may
     put a submission that was over back to review, and somebody may approve it on the panel's own pages."""
     is_to_be_approved = participation.judgement.action == Action.APPROVE
     if not (is_to_be_approved or status_of(row, row.posting).is_paid):
         return participation
     if row.resolution and row.resolved_status == row.status:
         return participation
-    had = f"payment {batch} was made in the place of the reward"
+    had = f"payment {batch} was made in place of the reward"
     if is_to_be_approved:
         sentence = f"finished, but {had}: decide whether the reward is paid too, then settle it with a sentence"
         return replace(participation, judgement=Judgement(Action.LOOK, f"{sentence}, and it is approved"))

@@ -23,9 +23,9 @@ from survey.services.sittings.identities import seal, unseal
 from .asking import can_ask, client_of, words_of
 from .submissions import is_forgotten, read_posting, store
 
-MOST_TRIES = 8
+MAX_TRIES = 8
 FIRST_WAIT = timedelta(seconds=15)
-AT_ONCE = 100
+BATCH_SIZE = 100
 State = WebhookEvent.State
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def work_on_events() -> int:
     due = WebhookEvent.objects.filter(state=State.WAITING, due_at__lte=now)
     # If a panel cannot be asked now, its events wait. Events of other panels do not.
     askable = [panel for panel in set(due.values_list("panel", flat=True)) if can_ask(panel)]
-    waiting = due.filter(panel__in=askable).order_by("due_at")[:AT_ONCE]
+    waiting = due.filter(panel__in=askable).order_by("due_at")[:BATCH_SIZE]
     done = 0
     claimed: list[WebhookEvent] = []
     for event in waiting:
@@ -122,7 +122,7 @@ def _work_on(event: WebhookEvent, client: PanelClient) -> bool:
 
 
 def _write_down(event: WebhookEvent, error: Exception) -> None:
-    if event.tries >= MOST_TRIES:
+    if event.tries >= MAX_TRIES:
         _close(event, State.FAILED, words_of(error))
     else:
         _mine(event).update(error=words_of(error))

@@ -15,7 +15,7 @@ from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import derive, generator
 
 CANDIDATES = 200
-MOST_KINDS = 6
+MAX_KINDS = 6
 
 
 def open_copy(study: Study) -> tuple[Stage, dict[int, str]]:
@@ -58,7 +58,7 @@ def _fill(stage: Stage, questions: Sequence[Question]) -> dict[int, str]:
     rng = generator(stage.seed, "items")
     rows = instrument.draw_candidates(questions=questions, size=CANDIDATES, rng=rng).rows
     items, kinds = _store(study, instrument, rows, questions)
-    first = [kinds.index(kind) for kind in dict.fromkeys(kinds)][:MOST_KINDS]
+    first = [kinds.index(kind) for kind in dict.fromkeys(kinds)][:MAX_KINDS]
     others = [place for place in range(len(items)) if place not in first]
     controls = _controls(study, instrument, questions, rng)
     size = study.config.sitting.items

@@ -21,7 +21,7 @@ def _languages(study: Study) -> list[str]:
 
 def make(work: Work) -> Mapping[str, Any]:
     study, folder = work.study, work.folder / "files"
-    languages = work.given["language"] or tuple(study.config.languages)
+    languages = work.arguments["language"] or tuple(study.config.languages)
     total = 2 * len(languages)
     steps: list[str] = []
 

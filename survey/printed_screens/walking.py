@@ -32,11 +32,11 @@ from survey.simulator.visitors import Person, queries
 from survey.study_file import StudyConfig
 
 # Some things are drawn at random for each sitting (the order of some answers, whether reasons are asked for). They are
-# drawn again up to MOST_DRAWS times, or until SILENT_DRAWS draws in a row have shown nothing new.
-MOST_DRAWS = 8
+# drawn again up to MAX_DRAWS times, or until SILENT_DRAWS draws in a row have shown nothing new.
+MAX_DRAWS = 8
 SILENT_DRAWS = 3
-MOST_COMBINATIONS = 64
-MOST_STEPS = 1000
+MAX_COMBINATIONS = 64
+MAX_STEPS = 1000
 # The order in which pages are listed: the pages before consent, the blocks, the ends.
 ENTRY, ENDS = -1, 1000
 PERCENT = re.compile(r"\b\d{1,3} %")
@@ -44,7 +44,7 @@ NUMBER = re.compile(r"_\d+")
 # Kinds of parts that hold what an item is about, and not words of the page.
 CONTENTS = ("question", "prompt", "reply", "fragment", "context", "token", "passage", "passage_question")
 # Pages of one screen, with items of one kind under the same levels, that differ by what was answered before.
-MOST_ALIKE = 6
+MAX_ALIKE = 6
 NAMESPACE = uuid.UUID("6f2f8f0e-6a5c-4b8e-9a3b-52b8c2a0d9f1")
 
 
@@ -101,7 +101,7 @@ class Walk:
             if number == 0:
                 self._at_the_door()
             silent = 0
-            for draw in range(MOST_DRAWS):
+            for draw in range(MAX_DRAWS):
                 before = len(self.screens)
                 with undone(), self._browser() as route:
                     self._through(route, draw=draw, every_path=number == 0 and draw == 0)
@@ -170,7 +170,7 @@ class Walk:
             seed=1,
             link={},
         )
-        for _step in range(MOST_STEPS):
+        for _step in range(MAX_STEPS):
             if self._set_levels():
                 current = route.look()
             is_new = self._keep_step(route, current)
@@ -314,7 +314,7 @@ class Walk:
         if is_new and place[0] not in (ENTRY, ENDS):
             alike = (NUMBER.sub("", name), kind, self._number)
             self._alike[alike] += 1
-            if self._alike[alike] > MOST_ALIKE:
+            if self._alike[alike] > MAX_ALIKE:
                 return False
         if is_new:
             heading = next((element.text for element in page.main.walk() if element.tag == "h1"), name)
@@ -322,7 +322,7 @@ class Walk:
                 name=re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
                 title=" ".join(heading.split()),
                 html=self._html,
-                place=(place[0], place[1] * MOST_STEPS + len(self.screens)),
+                place=(place[0], place[1] * MAX_STEPS + len(self.screens)),
             )
         # Before consent no level is drawn.
         everywhere = place[0] == ENTRY or name.startswith(("door", "end-no-consent"))
@@ -367,7 +367,7 @@ def undone() -> Iterator[None]:
 def chosen_combinations(config: StudyConfig) -> list[dict[str, str]]:
     """Every combination of levels. If there are too many: the first one and those that differ from it in one level."""
     all_combinations = combinations(config)
-    if len(all_combinations) <= MOST_COMBINATIONS:
+    if len(all_combinations) <= MAX_COMBINATIONS:
         return all_combinations
     first = all_combinations[0]
     return [

@@ -10,7 +10,7 @@ from survey.contracts import panels
 from survey.models import Assignment, QuotaPlace, Respondent, Response, Sitting, Slot, Stage, Study
 from survey.services.sittings.capacity import free_booklets, free_capacity
 from survey.services.sittings.enrolment import find_sitting
-from survey.services.sittings.leaving import shows_code
+from survey.services.sittings.return_address import shows_code
 
 from .visitors import Person
 

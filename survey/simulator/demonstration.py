@@ -19,7 +19,7 @@ from survey.exceptions import NotFound
 from survey.figures.rendering import aligned
 from survey.figures.words import number, percent
 from survey.models import Bank, Evaluation, JobStep, PredictorRun, Stage, Study
-from survey.places import STUDIES_DIR
+from survey.paths import STUDIES_DIR
 from survey.services.answers.counting import TRAINED, counted_answers
 from survey.services.base.first_account import DEMO_EMAIL
 from survey.services.base.groups import ensure_researchers_group

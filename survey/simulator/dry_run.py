@@ -1,7 +1,7 @@
 """A dry run: simulated people go through every stage of a study's test copy, and then every figure and table is made.
 
-So whoever set the study up sees before any money is spent what it will show, and what cannot be filled. The people's
-answers are made up by the instrument: the figures say that the study works, and nothing about people.
+So the person who set the study up sees before any money is spent what it will show, and what cannot be filled. The
+people's answers are made up by the instrument: the figures say that the study works, and nothing about people.
 
 A dry run that broke off goes on where it was: what it has done stands in the test copy.
 """
@@ -21,8 +21,9 @@ from survey import queues
 from survey.exceptions import HunchError, StateRefused
 from survey.models import JobStep, Stage, Study
 from survey.services.plans import planning
-from survey.services.results import reports, stored_estimates
-from survey.services.results.estimating import estimate
+from survey.services.results import reports
+from survey.services.results.estimates import stored_estimates
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files as exports
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.leaderboard import leaderboard, learning_of
@@ -209,7 +210,7 @@ class _Going:
         if time.monotonic() > self.until:
             raise TooLong(
                 f"the dry run is not over after {LONGEST // timedelta(minutes=1)} minutes ({words}): ask for it "
-                "again, and it goes on from here; if nothing moves, look whether the workers run (doctor)"
+                "again, and it goes on from here; if nothing moves, check whether the workers run (doctor)"
             )
         self._say(round(100 * (stage.index - 1 + share)), 100 * (self._total + 1), words)
 

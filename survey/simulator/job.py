@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from survey import queues
-from survey.contracts.reports import Argument, ArgumentErrors, Given
+from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments
 from survey.models import Study
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
@@ -14,7 +14,7 @@ from survey.services.studies import test_copies
 from . import dry_run
 
 
-def _check(study: Study, arguments: Given) -> None:
+def _check(study: Study, arguments: ReportArguments) -> None:
     test_copies.refuse_copy(study, "has no dry run of its own")
     text = arguments.one("people")
     if text and not (text.isascii() and text.isdecimal() and int(text) >= 1):
@@ -24,7 +24,7 @@ def _check(study: Study, arguments: Given) -> None:
 
 
 def make(work: Work) -> Mapping[str, Any]:
-    text = work.given.one("people")
+    text = work.arguments.one("people")
     folder = work.folder / "files"
     folder.mkdir()
     rehearsal = dry_run.run(

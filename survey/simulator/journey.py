@@ -11,7 +11,7 @@ from typing import Any
 from .routes import Route, Shown
 from .visitors import Person, SimulationError
 
-MOST_STEPS = 2000  # A study has far fewer; a page that never changes must end in an error and not in a loop.
+MAX_STEPS = 2000  # A study has far fewer; a page that never changes must end in an error and not in a loop.
 REPEATS = 0.4  # The chance that a page is sent twice, for people with that habit.
 REPEATING = ("double click", "lost reply", "second tab", "tab left behind")
 LEFT, STOPPED = "left", "stopped"
@@ -42,7 +42,7 @@ class Journey:
         """
         diary = self.person.diary
         current = self.route.arrive()
-        for _step in range(MOST_STEPS):
+        for _step in range(MAX_STEPS):
             if current.refused:
                 return current.refused
             if current.kind == "end":
@@ -57,7 +57,7 @@ class Journey:
             self._pages += 1
             if token := self.route.token:
                 diary.tokens.add(token)
-        raise SimulationError(f"{current.address}: no end after {MOST_STEPS} steps")
+        raise SimulationError(f"{current.address}: no end after {MAX_STEPS} steps")
 
     def _next(self, current: Shown) -> Shown:
         self._look()

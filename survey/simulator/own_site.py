@@ -1,4 +1,4 @@
-"""This process in the place of a server: simulated people walk through the same pages where no server can be reached,
+"""This process in place of a server: simulated people walk through the same pages where no server can be reached,
 as in a worker on another machine.
 
 No request leaves the process. Each is served in the thread that sends it, with that thread's connection to the

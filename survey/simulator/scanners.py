@@ -8,7 +8,7 @@ import httpx
 from .page import Page
 from .visitors import SimulationError
 
-MOST_ADDRESSES = 12
+MAX_ADDRESSES = 12
 OTHER_PAGES = ("", "consent", "sitting", "resume", "report")
 
 
@@ -24,7 +24,7 @@ def scan(*, client: httpx.Client, slug: str, ids: Mapping[str, str]) -> int:
     first = _look(client.get(home, params=dict(ids)))
     links = [urldefrag(urljoin(str(first.url.path), link)).url for link in Page(first.text).links]
     within = [address for address in links if address.startswith(home)]
-    addresses = list(dict.fromkeys([*within, *(home + page for page in OTHER_PAGES)]))[:MOST_ADDRESSES]
+    addresses = list(dict.fromkeys([*within, *(home + page for page in OTHER_PAGES)]))[:MAX_ADDRESSES]
     for address in addresses:
         _look(client.get(address))
         _look(client.head(address))

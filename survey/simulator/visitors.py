@@ -189,7 +189,7 @@ def open_client(
     """One browser with its own cookies, or with those of a closed one. It uses no proxy and visits only this host.
 
     Args:
-        transport: what answers in the place of a server.
+        transport: what answers in place of a server.
     """
     home = urlsplit(base_url).netloc
 

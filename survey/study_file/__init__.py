@@ -9,11 +9,11 @@ from .attention import AttentionCheckConfig
 from .base import (
     SEED_LIMIT,
     FieldName,
+    FieldPath,
     HintText,
     LongText,
     Name,
     Note,
-    Place,
     Slug,
     Strict,
     Text,
@@ -28,11 +28,11 @@ from .closing import IDS, SIGNATURE, CompletionSignatureConfig, FormatConfig, fi
 from .constructing import as_far_as_possible
 from .data import DataConfig
 from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
-from .messages import in_our_words, near, unknown_key, with_hint
+from .messages import message_of, near, unknown_key, with_hint
 from .older import problem_lines, read_stored
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
+from .parsing import RepairedConfig, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .quotas import CellConfig, QuotaConfig, decided_in, unplaced_values
-from .reading import Mended, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
     CANDIDATES,
@@ -82,6 +82,7 @@ __all__ = [
     "ExclusionsConfig",
     "FieldConfig",
     "FieldName",
+    "FieldPath",
     "FilterConfig",
     "FlagName",
     "FlagsConfig",
@@ -89,17 +90,16 @@ __all__ = [
     "HintText",
     "InstrumentConfig",
     "LongText",
-    "Mended",
     "Name",
     "Note",
     "PanelConfig",
     "ParametersConfig",
-    "Place",
     "PredictorChoice",
     "PredictorConfig",
     "QuestionsConfig",
     "QuotaConfig",
     "RangeConfig",
+    "RepairedConfig",
     "RolesConfig",
     "SittingConfig",
     "Slug",
@@ -120,7 +120,7 @@ __all__ = [
     "design_defaults",
     "dotted",
     "filled",
-    "in_our_words",
+    "message_of",
     "missing_texts",
     "near",
     "parse",

@@ -1,4 +1,4 @@
-"""What the pages call whoever answers the questions: a model, a chatbot. Imports the file's base alone.
+"""What the pages call the one who answers the questions: a model, a chatbot. Imports the file's base alone.
 
 The forms are given whole, since their words change with article and case. The texts of the file may name them by
 placeholders: `{answerer.the}` is "the chatbot", `{Answerer.the}` at the beginning of a sentence "The chatbot".
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from .base import AS_GIVEN, BY_LANGUAGE, Place, Strict
+from .base import AS_GIVEN, BY_LANGUAGE, FieldPath, Strict
 
 FORMS = ("a", "the", "same", "another")
 PLACEHOLDER = re.compile(r"\{([Aa])nswerer\.([a-z_]*)\}")
@@ -52,7 +52,7 @@ class AnswererConfig(Strict):
         return [self.named_in(inner) for inner in value] if isinstance(value, list) else value
 
 
-def placeholders_in(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+def placeholders_in(value: Any, place: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
     """The placeholders in a file's values: where, and which form each names."""
     if isinstance(value, str):
         yield from ((place, match[2]) for match in PLACEHOLDER.finditer(value))

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from .base import FieldName, Strict, Text, WrongKey
 
-MOST_CHECKS = 10
+MAX_CHECKS = 10
 
 
 class AttentionCheckConfig(Strict):

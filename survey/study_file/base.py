@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 # The keys from the top of the file down to the place. A list's entry is given by its number, from 0.
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 # Every form of the pages has fields with these names; a check or question with such a name would be mixed up with them.
 RESERVED = ("step", "screen", "csrfmiddlewaretoken", "consent")
@@ -31,7 +31,7 @@ Language = Literal["en", "de"]
 LANGUAGES: tuple[str, ...] = get_args(Language)
 
 
-def dotted(place: Place) -> str:
+def dotted(place: FieldPath) -> str:
     """A place as people read it, entries of a list counted from 1: `stages.2.design`."""
     return ".".join(str(part + 1) if isinstance(part, int) else part for part in place)
 
@@ -39,7 +39,7 @@ def dotted(place: Place) -> str:
 class WrongKey(ValueError):
     """Keys that are fine by themselves do not fit together. The file as a whole raises it and names one to change."""
 
-    def __init__(self, place: Place, message: str) -> None:
+    def __init__(self, place: FieldPath, message: str) -> None:
         super().__init__(f"{dotted(place)}: {message}")
         self.place = place
         self.message = message

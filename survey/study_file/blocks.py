@@ -6,14 +6,14 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from .answerer import AnswererConfig
-from .attention import MOST_CHECKS, AttentionCheckConfig
+from .attention import MAX_CHECKS, AttentionCheckConfig
 from .base import (
     ExampleText,
     FieldName,
+    FieldPath,
     HintText,
     LongText,
     Name,
-    Place,
     Strict,
     Text,
     TitleText,
@@ -24,7 +24,7 @@ from .base import (
 from .fields import FieldConfig
 from .ready import READY_FORMS, ready_form
 
-MOST_EXAMPLES = 10
+MAX_EXAMPLES = 10
 
 
 class SittingConfig(Strict):
@@ -39,7 +39,7 @@ class SittingConfig(Strict):
     """How many sittings may begin from one network address within an hour, where people can be made up: in open
     studies, and at panels that neither sign their addresses nor can be asked. 0: any number, for instance for a class
     that shares one address."""
-    attention_checks: list[AttentionCheckConfig] = Field(default=[], max_length=MOST_CHECKS)
+    attention_checks: list[AttentionCheckConfig] = Field(default=[], max_length=MAX_CHECKS)
     """Questions between the items that show whether somebody reads; see `[[sitting.attention_checks]]`. Up to 10."""
 
 
@@ -89,7 +89,7 @@ class BlockConfig(Strict):
     """The questions of a block of kind `form`; see `[[blocks.fields]]`."""
     example: dict[Name, ExampleText] = {}
     """The texts of a block of kind `practice`, by the instrument's names; see below."""
-    examples: list[dict[Name, ExampleText]] = Field(default=[], max_length=MOST_EXAMPLES)
+    examples: list[dict[Name, ExampleText]] = Field(default=[], max_length=MAX_EXAMPLES)
     """Several of them, up to 10: `[[blocks.examples]]` instead of `[blocks.example]`."""
     ready: Literal[READY_FORMS] | None = None  # type: ignore[valid-type]  # a tuple of literals
     """A form that needs no `fields`: `"demographics"` (age, gender, education), `"ai_use"`, `"looked_up"` ("Did you
@@ -151,8 +151,8 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
         WrongKey: a block comes too early or too late for what it asks. It carries the place in the file.
     """
     items = [block.kind for block in blocks].index("items")
-    asking: list[Place] = []
-    practised: list[Place] = []
+    asking: list[FieldPath] = []
+    practised: list[FieldPath] = []
     for index, block in enumerate(blocks):
         place = ("blocks", index)
         if index > items and any(field.screen_out for field in block.fields):
@@ -175,7 +175,7 @@ def refuse_misplaced(blocks: Sequence[BlockConfig]) -> None:
 
 class ConditionConfig(Strict):
     """A factor whose level is drawn for each sitting or for each item, in balanced random blocks. `texts` changes
-    blocks' texts, `answerer` what pages call whoever answers, `options` the instrument's options."""
+    blocks' texts, `answerer` what pages call the one who answers, `options` the instrument's options."""
 
     factor: Name
     """The factor's name in exports."""

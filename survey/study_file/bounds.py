@@ -11,9 +11,9 @@ from survey.exceptions import Problem
 
 LONGEST_FILE = 256 * 1024  # bytes
 DEEPEST = 20  # brackets inside each other
-MOST_PARTS = 8  # of a dotted name
+MAX_PARTS = 8  # of a dotted name
 LONGEST_WORD = 100  # characters of a number or of a part of a name
-MOST_LINES = 8_000
+MAX_LINES = 8_000
 # A comment, the mark that begins a string, one character that has a meaning, or a run of others.
 PART = re.compile(r"""#[^\n]*|\"\"\"|'''|["'\[\]{}=,.\n]|[^\s"'\[\]{}=,.#]+""")
 ENDS_A_NAME = frozenset("=,\n[]{}")
@@ -28,8 +28,8 @@ def problem_of(text: str) -> Problem | None:
     size = len(text.encode(errors="surrogatepass"))
     if size > LONGEST_FILE:
         return Problem("", None, "file", too_large(size))
-    if (lines := text.count("\n")) > MOST_LINES:
-        return Problem("", None, "file", f"has {lines:,} lines; a study file has at most {MOST_LINES:,}")
+    if (lines := text.count("\n")) > MAX_LINES:
+        return Problem("", None, "file", f"has {lines:,} lines; a study file has at most {MAX_LINES:,}")
     for message, position in _broken(text):
         return Problem("", text.count("\n", 0, position) + 1, "file", message)
     return None
@@ -53,8 +53,8 @@ def _broken(text: str) -> Iterator[tuple[str, int]]:
             depth = max(0, depth - 1)
         elif part == ".":
             dots += 1
-            if dots >= MOST_PARTS:
-                yield f"a name has more than {MOST_PARTS} parts with dots between: write tables instead", start
+            if dots >= MAX_PARTS:
+                yield f"a name has more than {MAX_PARTS} parts with dots between: write tables instead", start
         elif len(part) > LONGEST_WORD and not part.startswith("#"):
             yield f"a name or number has {len(part):,} characters; at most {LONGEST_WORD} are read", start
         if part in ENDS_A_NAME:

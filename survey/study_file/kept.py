@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from .older import read_stored
 from .study import StudyConfig
 
-MOST_KEPT = 64  # A file in two languages takes a few hundred kilobytes.
+MAX_KEPT = 64  # A file in two languages takes a few hundred kilobytes.
 Key = tuple[int, str]
 Value = TypeVar("Value")
 
@@ -35,7 +35,7 @@ class _Latest(Generic[Value]):
         """And forget the one that was not used for the longest time if there are too many."""
         with self._lock:
             self._rows[key] = value
-            if len(self._rows) > MOST_KEPT:
+            if len(self._rows) > MAX_KEPT:
                 self._rows.popitem(last=False)
 
     def clear(self) -> None:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .base import Strict, WrongKey
 
-MOST = 40
+MAX_MODELS = 40
 ModelName = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^\S(.*\S)?$")]
 
 

@@ -49,7 +49,7 @@ def unknown_key(key: str, known: Iterable[str], *, what: str = "key", where: str
 # Of values
 
 
-def in_our_words(error: Mapping[str, Any]) -> str | None:
+def message_of(error: Mapping[str, Any]) -> str | None:
     """What to write instead; None where the error's own message says it."""
     say = WORDS.get(error["type"])
     return say(error.get("input"), error.get("ctx", {})) if say else None

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from .base import dotted, words_of
 from .constructing import as_far_as_possible
-from .messages import in_our_words
+from .messages import message_of
 from .study import StudyConfig, languages_of
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
@@ -29,9 +29,9 @@ def read_stored(stored: Mapping[str, Any]) -> StudyConfig:
 
 def problem_lines(error: ValidationError) -> list[str]:
     """What is wrong, each with its place."""
-    return [_line(problem) for problem in error.errors(include_url=False)[:MOST_SHOWN]]
+    return [_line(problem) for problem in error.errors(include_url=False)[:MAX_SHOWN]]
 
 
 def _line(error: Mapping[str, Any]) -> str:
-    known = "this version knows no such key" if error["type"] == "extra_forbidden" else in_our_words(error)
+    known = "this version knows no such key" if error["type"] == "extra_forbidden" else message_of(error)
     return f"{dotted(tuple(error['loc'])) or 'file'}: {known or error['msg'].removeprefix('Value error, ')}"

@@ -281,9 +281,9 @@ class PanelConfig(Strict):
     """Instead of `filters`: the id of a filter set that you made at Prolific."""
     participant_group: str | None = Field(default=None, min_length=1, max_length=100)
     """`prolific`: the name of a participant group of your workspace (or of `project`), made where there is none.
-    Whoever begins here is put into it, and later postings keep its members away, and nobody else. Several studies may
-    name the same group. Needs `project`, or `HUNCH_PROLIFIC_WORKSPACE`; with either, a study of several stages has the
-    group `SLUG took part` where none is named."""
+    Anyone who begins here is put into it, and later postings keep its members away, and nobody else. Several studies
+    may name the same group. Needs `project`, or `HUNCH_PROLIFIC_WORKSPACE`; with either, a study of several stages has
+    the group `SLUG took part` where none is named."""
     representative_sample: Sample | None = None
     """`prolific`: draws the sample by itself; instead of filters. One of `"UK_REP_SAMPLE"`, `"UK_REGIONAL_REP_SAMPLE"`,
     `"REP_SAMPLE_UK_ENGLISH_AGE_POLITICAL_AFFILIATION"`, `"US_REP_SAMPLE"`, `"US_REGIONAL_REP_SAMPLE"`,
@@ -320,7 +320,7 @@ class PanelConfig(Strict):
     def a_sample_is_the_panels_own(self) -> "PanelConfig":
         if self.representative_sample and (self.filters or self.filter_set):
             raise ValueError(
-                "representative_sample: the panel draws the sample itself and takes no filters beside it: leave out "
+                "representative_sample: the panel draws the sample itself and takes no filters next to it: leave out "
                 "filters and filter_set"
             )
         return self
@@ -372,7 +372,7 @@ class PanelConfig(Strict):
 
     @property
     def needed_for_closing(self) -> frozenset[str]:
-        """What is filled into completion addresses, and into what they are signed by, beside the code."""
+        """What is filled into completion addresses, and into what they are signed by, next to the code."""
         names = {name for address in self.completion_addresses for name in placeholders_of(address)}
         signature = self.completion_signature
         return frozenset((names | set(signature.of if signature and isinstance(signature.of, list) else ())) - {CODE})

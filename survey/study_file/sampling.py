@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from bandit.designs import (
-    LEAST_TRADE_OFF,
-    MOST_STRATA,
+    MAX_STRATA,
+    MIN_TRADE_OFF,
     Design,
     EpsilonGreedy,
     Proportional,
@@ -17,8 +17,8 @@ from bandit.designs import (
     Uncertainty,
     Uniform,
 )
+from bandit.dropout import ODDS_RATIO
 from bandit.errors import DesignError
-from bandit.leaving import ODDS_RATIO
 
 from .base import Name, Strict, WrongKey
 
@@ -87,11 +87,11 @@ class DesignConfig(Strict):
     floor: float | None = Field(default=None, ge=0, le=1)
     """`epsilon_greedy`, `uncertainty`, `softmax`: no candidate's chance is under this share of the uniform one; 0 by
     default, 0.1 for softmax."""
-    rest_strata: int | None = Field(default=None, ge=1, le=MOST_STRATA)
+    rest_strata: int | None = Field(default=None, ge=1, le=MAX_STRATA)
     """`epsilon_greedy`: into how many strata of equal size the rest is cut by score, 1 to 20; 1 by default. 9 with a
     `top_fraction` of 0.1 are deciles. Nine made a stage's interval 2 to 3 % narrower in simulation. Each needs answers:
     with few slots for the rest, keep 1. Only from a pool."""
-    trade_off: float | None = Field(default=None, ge=LEAST_TRADE_OFF, le=1)
+    trade_off: float | None = Field(default=None, ge=MIN_TRADE_OFF, le=1)
     """`proportional`: between finding and estimating, 0.02 to 1. The share of the slots that all candidates get alike:
     near 0 most changes are found, at 1 the stage is uniform and the interval is narrowest; 0.2 by default."""
     power: float | None = Field(default=None, gt=0, le=100)

@@ -11,8 +11,7 @@ from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text,
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .constructing import as_far_as_possible
 from .data import DataConfig
-from .language_models import MOST as MOST_MODELS
-from .language_models import LanguageModelConfig, refuse_same_names
+from .language_models import MAX_MODELS, LanguageModelConfig, refuse_same_names
 from .panel import PanelConfig
 from .quotas import QuotaConfig, refuse_what_is_not_asked
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
@@ -26,7 +25,7 @@ from .sampling import (
     StageConfig,
     refuse_misplaced_pilots,
 )
-from .waves import MOST_WAVES, WaveConfig, refuse_misplaced_waves
+from .waves import MAX_WAVES, WaveConfig, refuse_misplaced_waves
 
 TERM = "{retention_until}"
 WELCOME = "You are invited to take part in a short study about language models."
@@ -120,7 +119,7 @@ class StudyConfig(Strict):
     """The size of a sitting; see `[sitting]`."""
     stages: list[StageConfig] = Field(min_length=1, max_length=50)
     """The rounds of collection in their order; see `[[stages]]`. 1 to 50."""
-    waves: list[WaveConfig] = Field(default=[], max_length=MOST_WAVES)
+    waves: list[WaveConfig] = Field(default=[], max_length=MAX_WAVES)
     """When the same people come back; see `[[waves]]`. Up to 20."""
     blocks: list[BlockConfig] = Field(min_length=1, max_length=60)
     """What a respondent walks through; see `[[blocks]]`. 1 to 60."""
@@ -139,7 +138,7 @@ class StudyConfig(Strict):
     """Rules that flag sittings; see `[flags]`."""
     exclusions: ExclusionsConfig = ExclusionsConfig()
     """Which flags leave answers out; see `[exclusions]`."""
-    models: list[LanguageModelConfig] = Field(default=[], max_length=MOST_MODELS)
+    models: list[LanguageModelConfig] = Field(default=[], max_length=MAX_MODELS)
     """Language models that read the study's items; see `[[models]]`."""
     texts: TextsConfig = TextsConfig()
     """Texts outside the blocks; see `[texts]`."""
@@ -191,8 +190,8 @@ class StudyConfig(Strict):
         return as_far_as_possible(StudyConfig, data).with_problems(self._problems)
 
     def answerer_under(self, levels: Mapping[str, str]) -> AnswererConfig | None:
-        """What the pages call whoever answers, under a sitting's levels; the last condition that names it wins. None if
-        the file names nobody."""
+        """What the pages call the one who answers, under a sitting's levels; the last condition that names it wins.
+        None if the file names nobody."""
         answerer = self.texts.answerer
         for condition in self.conditions:
             answerer = condition.answerer.get(levels.get(condition.factor, ""), answerer)
@@ -200,7 +199,7 @@ class StudyConfig(Strict):
 
     @property
     def answerers(self) -> Sequence[AnswererConfig]:
-        """All names that the file has for whoever answers."""
+        """All names that the file has for the one who answers."""
         own = [name for condition in self.conditions for name in condition.answerer.values()]
         return [*filter(None, [self.texts.answerer]), *own]
 
@@ -373,7 +372,7 @@ class StudyConfig(Strict):
         return self.panel.expected_minutes or self.texts.minutes
 
     def roles_of(self, index: int) -> RolesConfig:
-        """The roles of stage `index` (from 1). A test set needs no holdout beside it."""
+        """The roles of stage `index` (from 1). A test set needs no holdout next to it."""
         stage = self.stages[index - 1]
         own = {key: value for key, value in stage.roles.model_dump().items() if value is not None}
         if stage.design.kind == "test_set":

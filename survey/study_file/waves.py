@@ -8,7 +8,7 @@ from pydantic import Field
 from .base import Strict, WrongKey
 from .sampling import StageConfig
 
-MOST_WAVES = 20
+MAX_WAVES = 20
 
 
 class WaveConfig(Strict):

@@ -10,13 +10,13 @@ from django.utils.formats import date_format
 from survey.models import Alert, WatchRecord
 
 register = template.Library()
-MOST = 20
+MAX_ALERTS = 20
 SILENT_AFTER = timedelta(minutes=5)
 
 
 @register.simple_tag
 def open_alerts() -> QuerySet[Alert]:
-    return Alert.objects.filter(resolved_at__isnull=True)[:MOST]
+    return Alert.objects.filter(resolved_at__isnull=True)[:MAX_ALERTS]
 
 
 @register.simple_tag
@@ -28,4 +28,4 @@ def silent_since() -> str:
     if timezone.now() - row.looked_at < SILENT_AFTER:
         return ""
     at = date_format(timezone.localtime(row.looked_at), "DATETIME_FORMAT")
-    return f"Nobody has looked after the site since {at}: look whether beat runs, and at its log."
+    return f"Nobody has looked after the site since {at}: check whether beat runs, and at its log."

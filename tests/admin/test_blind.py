@@ -149,7 +149,7 @@ def everything_shown(
         return not only or place in only
 
     client = client_of(owner)
-    # Before reports are made: the audit has a line of it, after which they would be made anew for the API.
+    # Before reports are made: the audit has a line of it, after which they would be made again for the API.
     _row, secret = tokens.issue_token(user=owner, name="walk", scope=ApiToken.Scope.READ, studies=None, days=1)
     for address in filter(is_asked, dict.fromkeys([*study_addresses(study), *row_addresses(study)])):
         yield address, body_of(client.get(address))

@@ -8,12 +8,12 @@ from django.test import Client
 from django.urls import reverse
 
 from survey.models import Study
-from survey.services.results import estimating, stored_estimates
+from survey.services.results.estimates import stored_estimates, study_estimates
 from tests.admin.conftest import client_of
 from tests.cast import begin, open_study, walk
 from tests.statements import QueryCounts
 from tests.survey.answers.test_majorities import frozen_test_stage
-from tests.survey.results.test_looking import look_often, running
+from tests.survey.results.test_interim import look_often, running
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
@@ -24,7 +24,7 @@ def page_of(study: Study, query: str = "") -> str:
 
 @pytest.mark.thorough
 def test_the_page_shows_the_estimates_and_what_is_wrong_with_them(as_superuser: Client, study: Study) -> None:
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     page = as_superuser.get(page_of(study, "?by=outcome&by=framing")).content.decode()
     first = report.figures[0]
     assert first.combined is not None
@@ -69,8 +69,8 @@ def test_the_page_reads_the_answers_again_only_once_they_changed(
     as_superuser: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    estimate = estimating.estimate
-    monkeypatch.setattr(estimating, "estimate", lambda *a, **k: calls.append("read") or estimate(*a, **k))
+    estimate = study_estimates.estimate
+    monkeypatch.setattr(study_estimates, "estimate", lambda *a, **k: calls.append("read") or estimate(*a, **k))
     for _ in range(2):
         as_superuser.get(page_of(study))
     assert calls == ["read"]
@@ -88,12 +88,12 @@ def test_the_stored_page_takes_few_statements(as_superuser: Client, study: Study
 def test_figures_that_are_out_of_date_are_marked_and_those_that_are_missing_announced(
     as_superuser: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
     assert "being computed" in as_superuser.get(page_of(study)).content.decode()
     for row in stored_estimates.due_estimates():
         stored_estimates.compute(row.pk)
     page = as_superuser.get(page_of(study)).content.decode()
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     assert f"from {report.answers} answers" in page and "Computed at" in page and "Out of date" not in page
     study.stages.filter(index=2).update(state="paused")
     assert "Out of date" in as_superuser.get(page_of(study)).content.decode()

@@ -126,7 +126,7 @@ def test_who_runs_a_study_of_the_bank_judges_its_replies_again(
 def test_more_replies_than_a_page_can_judge_are_left_to_the_command(
     bank: Bank, as_researcher: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("survey.admin.banks.MOST_JUDGED_HERE", 1)
+    monkeypatch.setattr("survey.admin.banks.MAX_JUDGED_HERE", 1)
     address = old_verdicts(bank)
     assert f"hunch judge_again --bank {bank.name}@1" in as_researcher.post(address, {"seen": "-"}).content.decode()
     assert set(ModelAnswer.objects.values_list("rules_version", flat=True)) == {"1"}

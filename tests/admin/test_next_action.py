@@ -57,7 +57,7 @@ def test_what_is_broken_and_peoples_money_come_first() -> None:
         "pay": PayByHour("2.00 USD an hour", is_too_low=True),
     }
     expected = [
-        ("problem", "Mend this first: the instrument is gone", None, True),
+        ("problem", "Fix this first: the instrument is gone", None, True),
         ("of_section", "A step of stage 1 has failed (Freeze)", None, True),
         ("unsettled", "A payment of posting 8 may have been made or not", 8, True),
         ("one", "1 person waits to be approved", 7, False),

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from predictors.readings.reading import make_tokens
+from predictors.readings.text_reading import make_tokens
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.next_token.models import TokenGuess, TokenRun
@@ -127,7 +127,7 @@ def read_a_text(model: LanguageModel, bank: Bank) -> None:
 
 
 def answer_a_question(response: Response, item: Item, question: Question) -> None:
-    """The typed rows of the other instruments; here they may stand beside a pair's."""
+    """The typed rows of the other instruments; here they may stand next to a pair's."""
     AskedQuestion.objects.create(item=item, question=question, copy=1)
     AskedWord.objects.create(item=item, question=question, position=1)
     ReadPassage.objects.create(item=item, question=question)

@@ -236,7 +236,7 @@ def test_a_study_whose_file_no_longer_validates_is_read_and_exported_and_opens_n
     stored |= {"blocks": study.stored_config["blocks"], "instrument": study.stored_config["instrument"]}
     Study.objects.filter(pk=study.pk).update(stored_config=stored)
     forget_files()
-    sound = cast.study_text(texts={**cast.BASE["texts"], "languages": ["en"]}, title="Mended")
+    sound = cast.study_text(texts={**cast.BASE["texts"], "languages": ["en"]}, title="Corrected")
     edit(read, as_superuser, sound, read.source_sha256, amend="1", reason="for the new release")
     assert Study.objects.get(pk=study.pk).config.problems == ()
 

@@ -66,14 +66,14 @@ def test_another_answer_is_seen_once_the_figures_are_a_minute_old(study: Study, 
     assert sections(study)[1].outcomes.overall == Mean(value=2 / 3, n=3, is_share=True)
     take_part(study, 203)
     assert sections(study)[1].outcomes.overall.n == 3  # type: ignore[union-attr]
-    monkeypatch.setattr("survey.live.stage_sections.LITTLE_WHILE", timedelta(0))
+    monkeypatch.setattr("survey.live.stage_sections.MIN_REFRESH", timedelta(0))
     assert sections(study)[1].outcomes.overall == Mean(value=4 / 6, n=6, is_share=True)
 
 
 def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatch: Any) -> None:
     with CaptureQueriesContext(connection) as first:
         before = sections(study)
-    monkeypatch.setattr("survey.live.stage_sections.LITTLE_WHILE", timedelta(0))
+    monkeypatch.setattr("survey.live.stage_sections.MIN_REFRESH", timedelta(0))
     with CaptureQueriesContext(connection) as second:
         after = sections(study)
     assert [section.outcomes for section in before] == [section.outcomes for section in after]

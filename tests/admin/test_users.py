@@ -102,7 +102,7 @@ def test_the_form_for_new_users_gives_no_rights(as_manager: Client) -> None:
 
 
 def test_others_change_nobody_who_may_do_more(as_manager: Client, researcher: User, helper: User) -> None:
-    """Whoever sets a password can log in with it."""
+    """Anyone who sets a password can log in with it."""
     new = {"password1": PASSWORD + "!", "password2": PASSWORD + "!", "usable_password": "true"}
     for active in (True, False):
         User.objects.filter(pk=researcher.pk).update(is_active=active)

@@ -12,7 +12,7 @@ from .documented import call
 
 # For questions that can be answered wrongly: picks one of the options' texts.
 Reader = Callable[[str, list[str]], str]
-MOST_STEPS = 200
+MAX_STEPS = 200
 
 
 def values(asked: Mapping[str, Any]) -> Iterator[Any]:
@@ -59,7 +59,7 @@ class FrontEnd:
 
     def go_on(self, *, until: str = "end") -> dict[str, Any]:
         while self.step["kind"] not in (until, "end"):
-            assert len(self.seen) < MOST_STEPS
+            assert len(self.seen) < MAX_STEPS
             self._answer()
         return self.step
 

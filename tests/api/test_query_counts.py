@@ -13,7 +13,7 @@ from survey.instruments.belief_update.reports.reasons.written import reasons_of
 from survey.models import ApiToken, Receiver, Sitting
 from survey.operation import deliveries, receivers
 from survey.services.base import jobs
-from survey.services.results import weights
+from survey.services.results.estimates import weights
 from survey.services.sittings.flow import check_questions
 from tests import cast
 from tests.statements import QueryCounts
@@ -22,7 +22,7 @@ from tests.survey.sittings import test_waves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api"), pytest.mark.slow]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
-# Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts anew.
+# Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts again.
 # These two reports read the answers themselves.
 MOST = {
     "GET": 11,

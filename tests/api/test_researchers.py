@@ -13,7 +13,7 @@ from django.test import Client
 from survey.api import researchers
 from survey.models import ApiToken, Assignment, AuditEntry, Study
 from survey.services.base.auditing import actor_of
-from survey.services.results.export import files, reading
+from survey.services.results.export import answers_file, files
 from tests import cast
 from tests.kept import kept
 
@@ -111,7 +111,7 @@ def test_a_client_that_asks_for_csv_gets_it_and_errors_as_json(reader: Client, s
 def test_json_pages_follow_one_another_to_the_end(
     reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "PAGE", 5)
+    monkeypatch.setattr(answers_file, "PAGE", 5)
     rows: list[dict[str, Any]] = []
     address: str | None = "/api/v1/studies/cast/answers/"
     pages = 0
@@ -132,7 +132,7 @@ def test_json_pages_follow_one_another_to_the_end(
 
 
 def test_json_pages_hold_the_weights_of_the_file(reader: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PAGE", 5)
+    monkeypatch.setattr(answers_file, "PAGE", 5)
     stage = cast.full_of_answers(cast.open_stage("full"))
     cast.join_all(User.objects.get(username="reader"))
     page = reader.get("/api/v1/studies/full/answers/").json()
@@ -153,7 +153,7 @@ def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
 def test_answers_under_a_condition_can_be_asked_for_page_by_page(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "PAGE", 2)
+    monkeypatch.setattr(answers_file, "PAGE", 2)
     study = cast.open_study(conditions=[{"factor": "mode", "levels": ["field", "choice"], "per": "item"}])
     cast.walk(cast.begin(study))
     cast.walk(cast.begin(study))
@@ -195,7 +195,7 @@ def test_no_page_of_answers_is_read_without_a_first_one(
     reader: Client, study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address of a page further on comes from the page before. Each page is in the audit."""
-    monkeypatch.setattr(reading, "PAGE", 4)
+    monkeypatch.setattr(answers_file, "PAGE", 4)
     assert reader.get("/api/v1/studies/cast/answers/?cursor=1-0").status_code == 400
     assert not AuditEntry.objects.filter(action="export_answers").exists()
     following = reader.get("/api/v1/studies/cast/answers/").json()["next"]

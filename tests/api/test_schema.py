@@ -71,5 +71,5 @@ def test_an_example_fits_its_serializer(name: str, serializer: type[Serializer[A
     read = serializer(data=value)
     assert read.is_valid(), read.errors
     if name.startswith("AnswerSerializer"):
-        return  # beside `step` it takes the fields of the step, whatever they are called
+        return  # next to `step` it takes the fields of the step, whatever they are called
     assert set(value) <= set(serializer().fields)

@@ -294,7 +294,7 @@ def test_the_files_that_name_the_toy_instrument_are_its_own_and_those_of_tests()
         "tests/survey/instruments/test_toy_study.py",
         "tests/survey/plans/test_designs.py",
         "tests/survey/plans/test_roles.py",
-        "tests/survey/results/test_estimating.py",
+        "tests/survey/results/test_study_estimates.py",
         "tests/survey/sittings/test_unfinished.py",
         "tests/survey/stages/test_leaderboard.py",
         "tests/survey/toy.py",

@@ -47,7 +47,7 @@ def test_no_file_is_read_or_written_as_pickle_and_no_remote_code_is_trusted() ->
 
 
 def read_by_our_code() -> list[Path]:
-    """Python files that load something: the packages, and what is run beside them."""
+    """Python files that load something: the packages, and what is run next to them."""
     return [*python_files(), *(path for folder in BESIDE for path in sorted((ROOT / folder).rglob("*.py")))]
 
 

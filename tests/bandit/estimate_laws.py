@@ -155,7 +155,7 @@ def whole_studies(*, people, studies, seed, person_sd=1.0):
 
 def by_task(*, people, studies, seed, tasks=3):
     """The share inside tasks: of all stages together, of one adaptive stage where it is given, and agreement's p."""
-    from survey.services.results import estimators
+    from survey.services.results.estimates import study_figures
 
     truth, rng = truth_of(), np.random.default_rng([2, seed, people])
     rows, p, has_estimate = {"all stages": [], "one stage": []}, [], []
@@ -166,10 +166,10 @@ def by_task(*, people, studies, seed, tasks=3):
             parts = [part_of(stage, place) for place, stage in enumerate(stages)]
             inside = [stage.task == task for stage in stages]
             own = [
-                estimators.estimate(part, stage.changed, where=mask, share=True)
+                study_figures.estimate(part, stage.changed, where=mask, share=True)
                 for part, stage, mask in zip(parts, stages, inside, strict=True)
             ]
-            figure = estimators.combine(
+            figure = study_figures.combine(
                 parts,
                 own,
                 name="",
@@ -192,7 +192,7 @@ def by_task(*, people, studies, seed, tasks=3):
 def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
     """The mean size of change inside tasks, from all stages together, and its bounds for an odds ratio of 2, where a
     tenth of all items is lost at random. `before`: without what is done for a few answers that decide."""
-    from survey.services.results import estimators
+    from survey.services.results.estimates import study_figures
 
     truth, rng = truth_of(), np.random.default_rng([8, seed, people])
     rows = {"before": [], "plain": [], "bounds": []}
@@ -203,10 +203,10 @@ def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
         for task in range(tasks):
             mean = truth.chance[truth.task == task].mean() * steps.mean()
             inside, lost = [stage.task == task for stage in stages], [stage.lost_task == task for stage in stages]
-            figure = estimators.combine(
+            figure = study_figures.combine(
                 parts,
                 [
-                    estimators.estimate(part, own, where=mask)
+                    study_figures.estimate(part, own, where=mask)
                     for part, own, mask in zip(parts, values, inside, strict=True)
                 ],
                 name="",
@@ -218,8 +218,8 @@ def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
                 ],
             )
             rows["before"].append(minus(figure.combined, mean))
-            figure = estimators.for_a_part(figure, parts, values, inside, [None] * len(parts))
-            ends = estimators.bounds_of(
+            figure = study_figures.for_a_part(figure, parts, values, inside, [None] * len(parts))
+            ends = study_figures.bounds_of(
                 figure,
                 parts,
                 values,
@@ -244,7 +244,7 @@ def points_by_task(*, people, studies, seed, steps=STEPS, tasks=3):
 
 
 def part_of(stage, place):
-    from survey.services.results.estimators import StagePart, Unanswered
+    from survey.services.results.estimates.study_figures import StagePart, Unanswered
 
     count = len(stage.common["sizes"])
     return StagePart(
@@ -466,7 +466,7 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
     """Studies in which a change makes the next item's change less likely, by `change` logits: how far the share of all
     stages and that of first items are from the share under uniform booklets, how often each holds it, and how often
     sampled minus holdout is said to be more than chance (.05 where nothing carries over)."""
-    from survey.services.results import estimators
+    from survey.services.results.estimates import study_figures
 
     truth, rng = truth_of(), np.random.default_rng([10, seed, people])
 
@@ -496,7 +496,7 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
             order = rng.permutation(n)
             drawn, label = drawn[order], np.repeat([0, 1], slots)[order]
         person = np.repeat(np.arange(many), ITEMS)
-        stage_part = estimators.StagePart(
+        stage_part = study_figures.StagePart(
             stage=place + 1,
             role=kind,
             names=("all",) if len(sizes) == 1 else ("top", "rest"),
@@ -512,13 +512,13 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
         return stage_part, answer(drawn, person)
 
     def figure(parts, estimates):
-        return estimators.combine(parts, estimates, name="", title="", unit="share", naive=None).combined
+        return study_figures.combine(parts, estimates, name="", title="", unit="share", naive=None).combined
 
     everybody = 4000
     uniform = answer(rng.choice(UNIVERSE, everybody * ITEMS), np.repeat(np.arange(everybody), ITEMS))
     target, first_target = truth.chance.mean(), truth.chance.mean()
     if change:
-        # The mean under uniform booklets, by many people; chance is small beside what is looked for.
+        # The mean under uniform booklets, by many people; chance is small next to what is looked for.
         target = float(
             np.mean(
                 [
@@ -538,15 +538,15 @@ def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):
             for place in range(stages)
             for kind in ("sampled", "holdout")
         ]
-        own = [estimators.estimate(stage_part, values, share=True) for stage_part, values in made]
+        own = [study_figures.estimate(stage_part, values, share=True) for stage_part, values in made]
         rows["all stages"].append(minus(figure([stage_part for stage_part, _values in made], own), target))
         firsts = [
             (stage_part.under(np.arange(values.size) % ITEMS == 0), values[::ITEMS]) for stage_part, values in made
         ]
-        started = [estimators.estimate(stage_part, values, share=True) for stage_part, values in firsts]
+        started = [study_figures.estimate(stage_part, values, share=True) for stage_part, values in firsts]
         rows["first items"].append(minus(figure([stage_part for stage_part, _values in firsts], started), first_target))
         both = [
-            (made[place + 1][0], estimators.sampled_minus_holdout(own[place], own[place + 1]))
+            (made[place + 1][0], study_figures.sampled_minus_holdout(own[place], own[place + 1]))
             for place in range(2, 2 * stages, 2)
         ]
         p.append(

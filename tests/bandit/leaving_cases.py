@@ -1,4 +1,4 @@
-"""Studies in which people leave: made up, estimated as a study's are, with the truth beside."""
+"""Studies in which people leave: made up, estimated as a study's are, with the truth next to it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Estimate, GivenItems
-from survey.services.results import estimators
-from survey.services.results.estimators import StagePart, StudyFigure, Unanswered
+from survey.services.results.estimates import study_figures
+from survey.services.results.estimates.study_figures import StagePart, StudyFigure, Unanswered
 
 ITEMS, SIZES = 15, (1200, 10_800)
 # A top tenth that beliefs change after more often, as a predictor finds it, and the rest: mean and spread in logits.
@@ -161,7 +161,7 @@ def plain_of(stages: Sequence[GivenItems], plan_weights: Sequence[float] = (1.0,
 
 
 def bounds(*, stages: Sequence[GivenItems], **options: Any) -> bandit.Bounds:
-    """`bandit.bounds` beside that estimate."""
+    """`bandit.bounds` next to that estimate."""
     known = {name: options[name] for name in ("plan_weights", "share") if name in options}
     return bandit.bounds(stages=stages, plain=plain_of(stages, **known), **options)
 
@@ -209,10 +209,10 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
     sides = [level[there] == side for side in (False, True)]
     lost = [level[~there] == side for side in (False, True)]
     figure, with_weights = (
-        estimators.combine(
+        study_figures.combine(
             [part],
             [
-                estimators.effect(
+                study_figures.effect(
                     part, values[there], first=sides[0], second=sides[1], weighted_for_leaving=weighted_for_leaving
                 )
             ],
@@ -226,7 +226,7 @@ def difference_of_levels(rng: np.random.Generator, first: Leaving, second: Leavi
     ends = {}
     for name, odds_ratio in (("bounds", 2.0), ("worst_case", np.inf)):
         first_bounds, other = (
-            estimators.bounds_of(
+            study_figures.bounds_of(
                 figure,
                 [part.under(side, gone)],
                 [values[there][side]],
@@ -254,8 +254,8 @@ def _figure(
 ) -> StudyFigure:
     masks: Sequence[NDArray[np.bool_] | None] = [None] * len(parts) if inside is None else inside
     rows = list(zip(parts, values, masks, strict=True))
-    estimates = [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows]
-    figure = estimators.combine(
+    estimates = [study_figures.estimate(part, own, where=mask, share=True) for part, own, mask in rows]
+    figure = study_figures.combine(
         parts,
         estimates,
         name="",
@@ -269,17 +269,17 @@ def _figure(
     common = {"where": [None] * len(parts), "inside": inside, "lost": lost, "span": None, "share": True}
     figure = replace(
         figure,
-        stayed=estimators.stayed_of(
+        stayed=study_figures.stayed_of(
             figure,
             parts,
-            [estimators.stayed(part, own, where=mask, share=True) for part, own, mask in rows],
+            [study_figures.stayed(part, own, where=mask, share=True) for part, own, mask in rows],
             pooled=weighted if inside else (),
             share=True,
         ),
-        bounds=estimators.bounds_of(figure, parts, values, odds_ratio=odds_ratio, **common),
-        worst_case=estimators.bounds_of(figure, parts, values, odds_ratio=np.inf, **common),
+        bounds=study_figures.bounds_of(figure, parts, values, odds_ratio=odds_ratio, **common),
+        worst_case=study_figures.bounds_of(figure, parts, values, odds_ratio=np.inf, **common),
     )
-    return estimators.for_heavy_people(figure, parts, values, masks, [None] * len(parts))
+    return study_figures.widen_for_heavy_people(figure, parts, values, masks, [None] * len(parts))
 
 
 def three_ways(figure: StudyFigure) -> tuple[Estimate, Estimate, tuple[float, float], tuple[float, float]]:

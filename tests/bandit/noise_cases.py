@@ -1,4 +1,5 @@
-"""Studies with items that two people answer, people with habits, and the AUC of the best predictor of items beside."""
+"""Studies with items that two people answer, people with habits, and the AUC of the best predictor of items next to
+it."""
 
 from __future__ import annotations
 

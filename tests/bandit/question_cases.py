@@ -1,4 +1,4 @@
-"""Studies whose questions are a sample themselves: made up, estimated as a study's are, with the truth beside."""
+"""Studies whose questions are a sample themselves: made up, estimated as a study's are, with the truth next to it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Estimate
-from survey.services.results import estimators
-from survey.services.results.estimators import StagePart
+from survey.services.results.estimates import study_figures
+from survey.services.results.estimates.study_figures import StagePart
 
 ITEMS, POOL, PAIR_SD, PERSON_SD = 15, 12_000, 0.5, 1.0
 # By task of the target; questions are spread evenly over the tasks.
@@ -90,9 +90,9 @@ def study(
     for name, inside in (("all", None), ("task", first)):
         masks: list[NDArray[np.bool_] | None] = [None] * stages if inside is None else [*inside]
         rows = list(zip(parts, values, masks, strict=True))
-        figure = estimators.combine(
+        figure = study_figures.combine(
             parts,
-            [estimators.estimate(part, own, where=mask, share=True) for part, own, mask in rows],
+            [study_figures.estimate(part, own, where=mask, share=True) for part, own, mask in rows],
             name="",
             title="",
             unit="share",
@@ -100,7 +100,7 @@ def study(
             pooled=[part.stage_answers(own, inside=mask) for part, own, mask in rows] if inside is not None else (),
             share=True,
         )
-        such = estimators.such_questions(figure, parts, values, masks, [None] * stages)
+        such = study_figures.superpopulation(figure, parts, values, masks, [None] * stages)
         assert figure.combined is not None and such is not None
         made[name] = Both(figure.combined, such)
     return made

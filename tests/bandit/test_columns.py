@@ -125,7 +125,7 @@ def test_no_thread_runs_far_ahead_of_who_reads():
 def test_a_large_stratum_is_shared_out_among_its_layers_as_a_small_one(monkeypatch, sizes):
     layers, n, draws = np.array(sizes), 6, 4000
     rng = np.random.default_rng(9)
-    monkeypatch.setattr(exhaustive, "_MOST_FOR_NUMPY", 0)
+    monkeypatch.setattr(exhaustive, "_MAX_FOR_NUMPY", 0)
     actual = np.array([exhaustive._shared_out(layers, n, rng) for _ in range(draws)])
     monkeypatch.undo()
     expected = np.array([exhaustive._shared_out(layers, n, rng) for _ in range(draws)])

@@ -708,7 +708,7 @@ def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
         ("weight", lambda values: bandit.error_contributions(values=[1, 0, 1], weight=values)),
         (
             "contributions",
-            lambda values: bandit.for_such_questions(
+            lambda values: bandit.superpopulation_estimate(
                 naive_mean(values=[1, 0, 1], cluster=[1, 2, 3]),
                 contributions=values,
                 shares=[1 / 3] * 3,

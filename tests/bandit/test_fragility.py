@@ -49,7 +49,7 @@ def test_a_row_counts_as_often_as_its_weight_says():
     data = duels(200, np.array([0.3, 0.0, -0.3]))
     weight = np.tile([1, 3], 100)
     repeated = {name: np.repeat(value, weight) if np.ndim(value) else value for name, value in data.items()}
-    # Weights are scaled to mean 1, and so is the ridge beside them.
+    # Weights are scaled to mean 1, and so is the ridge next to them.
     fit = fit_bradley_terry(**data, weight=weight, ridge=0.1)
     other = fit_bradley_terry(**repeated, ridge=0.2)
     assert fit.theta == pytest.approx(other.theta, abs=1e-8)

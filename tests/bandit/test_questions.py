@@ -56,7 +56,7 @@ def test_it_adds_the_products_of_two_people_about_one_question(of_items: bool) -
     assert error == pytest.approx(share * (sample["values"] - plain.value))
     # Answers to the same questions are then answers to one item.
     item = sample["subjects"].min(axis=1) * 100 + sample["subjects"].max(axis=1) if of_items else None
-    estimate = bandit.for_such_questions(
+    estimate = bandit.superpopulation_estimate(
         plain, contributions=error, shares=share, cluster=sample["cluster"], subjects=sample["subjects"], item=item
     )
     missing = by_pairs(share, sample, item)
@@ -77,7 +77,7 @@ def test_a_domain_has_the_weights_of_its_answers_alone() -> None:
 def test_one_question_gives_no_interval() -> None:
     plain = bandit.naive_mean(values=[0, 1, 1, 0], cluster=[1, 2, 3, 4])
     with pytest.raises(DesignError, match="1 questions; an interval for such questions needs at least 2"):
-        bandit.for_such_questions(
+        bandit.superpopulation_estimate(
             plain, contributions=[0.1] * 4, shares=[0.25] * 4, cluster=[1, 2, 3, 4], subjects=[[7, -1]] * 4
         )
 
@@ -106,7 +106,7 @@ def test_an_item_about_one_question_twice_is_about_one_question_and_few_question
     twice = sample["subjects"].copy()
     twice[:10, 1] = twice[:10, 0]
     same, again = (
-        bandit.for_such_questions(
+        bandit.superpopulation_estimate(
             plain, contributions=error, shares=share, cluster=sample["cluster"], subjects=subjects
         )
         for subjects in (sample["subjects"], twice)

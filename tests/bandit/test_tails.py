@@ -13,7 +13,7 @@ def found(sums: np.ndarray, shares: np.ndarray | None = None, times: int = 1) ->
     plain = bandit.naive_mean(values=values, cluster=cluster)
     error, share = bandit.error_contributions(values=values, weight=np.ones(values.size))
     answer_shares = share if shares is None else np.repeat(shares / times, times)
-    return plain, bandit.for_far_answers(plain, contributions=error, shares=answer_shares, cluster=cluster)
+    return plain, bandit.widen_for_far_answers(plain, contributions=error, shares=answer_shares, cluster=cluster)
 
 
 def test_one_person_far_out_leaves_few_degrees_of_freedom() -> None:
@@ -58,9 +58,9 @@ def test_nothing_changes_where_nothing_varies() -> None:
 def test_arrays_of_different_lengths_and_one_person_are_refused() -> None:
     plain = bandit.naive_mean(values=[0.0, 1.0, 2.0], cluster=[1, 2, 3])
     with pytest.raises(DesignError, match="need one number of each for every answer"):
-        bandit.for_far_answers(plain, contributions=[0.1, 0.2], shares=[0.5], cluster=[1, 2])
+        bandit.widen_for_far_answers(plain, contributions=[0.1, 0.2], shares=[0.5], cluster=[1, 2])
     with pytest.raises(DesignError, match="answers of 1 people; an interval needs at least 2"):
-        bandit.for_far_answers(plain, contributions=[0.1, 0.2], shares=[0.5, 0.0], cluster=[1, 2])
+        bandit.widen_for_far_answers(plain, contributions=[0.1, 0.2], shares=[0.5, 0.0], cluster=[1, 2])
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""The main pages of the admin in a real browser, each once: axe at the levels AA and AAA, and nothing hidden beside the
-screen of a phone or of a desk."""
+"""The main pages of the admin in a real browser, each once: axe at the levels AA and AAA, and nothing hidden next to
+the screen of a phone or of a desk."""
 
 from collections.abc import Iterator
 from typing import Any

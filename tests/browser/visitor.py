@@ -61,7 +61,7 @@ FACTS = """() => ({
   title: document.title,
   problem: document.querySelector(".error-summary li") !== null,
 })"""
-# Of the page that is shown: its document or the exchange that it came by, and all that it loaded beside that.
+# Of the page that is shown: its document or the exchange that it came by, and all that it loaded next to that.
 WEIGHT = """() => {
   const loaded = performance.getEntriesByType("resource").filter(entry => entry.initiatorType !== "beacon");
   const isExchange = entry => entry.initiatorType === "fetch" && !entry.name.includes("/tokens/");

@@ -112,7 +112,7 @@ class TestServed:
         assert list(study.answers(stage=2)) == [] and len(study.frame(stage=2)) == 0
 
     def test_all_pages_of_answers_are_read(self, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("survey.services.results.export.reading.CHUNK", 5)
+        monkeypatch.setattr("survey.services.results.export.answers_file.CHUNK", 5)
         assert [row["slot"] for row in study.answers(stage=1)] == list(range(1, 13))
 
     @pytest.mark.thorough

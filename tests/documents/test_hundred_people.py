@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from survey.models import PaymentBatch, Stage, Study, Submission
 from survey.panels.prolific.fake import FakeProlific
-from survey.places import STUDIES_DIR
+from survey.paths import STUDIES_DIR
 from survey.printed_screens import walking
 from survey.services.banks.importing import import_questions
 from survey.services.sittings import debriefing
@@ -93,7 +93,7 @@ def people_come(study: Study, stage: Stage, fake: FakeProlific) -> None:
 
 def test_its_commands_run_in_their_order(folder: Path, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
     # Screens that other draws of the levels would add are those of tests/survey/printed_screens.
-    monkeypatch.setattr(walking, "MOST_DRAWS", 1)
+    monkeypatch.setattr(walking, "MAX_DRAWS", 1)
     fake.currency = "GBP"  # That of the template.
     said = ""
     for block in blocks_of(PAGE):

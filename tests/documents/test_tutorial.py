@@ -2,7 +2,7 @@
 
     python -m tests.renew pictures
 
-makes the pictures anew.
+makes the pictures again.
 """
 
 import json

@@ -68,8 +68,8 @@ class BreakableRedis:
     def start(self) -> None:
         self.socket.unlink(missing_ok=True)
         command = servers.redis_command(binary=servers.redis_server_binary(), socket=self.socket)
-        tether = [sys.executable, "-I", "-S", str(servers.TETHER), str(os.getpid())]
-        self.process = subprocess.Popen([*tether, *command], stdout=subprocess.DEVNULL)
+        die_with_parent = [sys.executable, "-I", "-S", str(servers.DIE_WITH_PARENT), str(os.getpid())]
+        self.process = subprocess.Popen([*die_with_parent, *command], stdout=subprocess.DEVNULL)
         wait_for("Redis", self.socket.exists)
 
     def freeze(self) -> None:

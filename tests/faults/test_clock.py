@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.models import Response, SnapshotAnswer, Stage
-from survey.services.base import budgets, leases
-from survey.services.base.budgets import Budget
+from survey.services.base import leases, rate_limits
+from survey.services.base.rate_limits import Budget
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
@@ -99,7 +99,7 @@ def test_a_budget_holds_in_every_span_whichever_way_the_clock_goes(moves: Callab
     budget = Budget("test", most=3, seconds=600)
 
     def spent() -> int:
-        return sum(budgets.spend(budget, now=timezone.now()) == 0 for _try in range(5))
+        return sum(rate_limits.spend(budget, now=timezone.now()) == 0 for _try in range(5))
 
     assert spent() == 3
     moves(-HOUR)
@@ -107,7 +107,7 @@ def test_a_budget_holds_in_every_span_whichever_way_the_clock_goes(moves: Callab
     moves(HOUR)
     assert spent() == 0
     moves(timedelta(seconds=600))
-    budgets.forget_ended(now=timezone.now())
+    rate_limits.forget_ended(now=timezone.now())
     assert spent() == 3
 
 

@@ -224,7 +224,7 @@ class SittingMachine(InTransaction):
         assert set(counts.values()) <= {1}
 
     def check_at_end(self) -> None:
-        """Whoever is still inside leaves, and the stage ends by itself with what counts."""
+        """Anyone who is still inside leaves, and the stage ends by itself with what counts."""
         lifecycle.close_stage(self.stage, now=True)
         jobs.run_inline(self.stage)
         assert cast.stage_of(self.stage.study).state == Stage.State.FROZEN

@@ -39,7 +39,7 @@ def lost_redis(request: pytest.FixtureRequest, settings: Any, listener: socket.s
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Each connection to Redis that somebody in this process opens, whoever it is."""
+    """Each connection to Redis that somebody in this process opens, no matter who opens it."""
     connections: list[str] = []
     connect = AbstractConnection.connect
 

@@ -117,7 +117,7 @@ def a_second_beat(running: Site) -> Iterator[None]:
     schedule = Path(running.redis.socket).with_name("second-schedule")
     command = [sys.executable, "-m", "celery", "-A", "survey", "beat", "--schedule", str(schedule), "--pidfile", ""]
     second = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(servers.TETHER), str(os.getpid()), *command],
+        [sys.executable, "-I", "-S", str(servers.DIE_WITH_PARENT), str(os.getpid()), *command],
         cwd=ROOT,
         env=running.environment,
         stdout=subprocess.DEVNULL,

@@ -2,7 +2,7 @@
 
 The standard's own validator is a program for Deno, which no package of ours brings; where `psychds-validator` is
 installed, a test runs it too. Each rule here has the validator's code. In the standard's repository (psych-ds/psych-DS)
-they stand under schema_model/versions/1.5.0, in the file that is named beside each.
+they stand under schema_model/versions/1.5.0, in the file that is named next to each.
 """
 
 import csv

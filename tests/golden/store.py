@@ -20,7 +20,7 @@ from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.calibration import calibrating
 from survey.models import Stage, Study
 from survey.services.answers.conditions import pairs_of
-from survey.services.results import estimating
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export import files
 from survey.services.stages import verifying
 from tests import kept
@@ -40,8 +40,8 @@ def results_of(study: Study, folder: Path) -> dict[str, bytes]:
         facts = [stage.plan_sha256, stage.snapshot_sha256, seen.slots, seen.answers, seen.withdrawn, seen.differences]
         results[f"stage_{stage.index}.json"] = as_bytes(facts)
     factors = [condition.factor for condition in study.config.conditions]
-    by = [*estimating.division_names(study)[:1], *factors]
-    results["estimates.json"] = as_bytes(estimating.estimate(study, by=by).as_json())
+    by = [*study_estimates.division_names(study)[:1], *factors]
+    results["estimates.json"] = as_bytes(study_estimates.estimate(study, by=by).as_json())
     return results
 
 

@@ -10,7 +10,8 @@ from django.core.management import call_command
 
 from survey.figures import rendering
 from survey.models import Exclusion, Sitting, Slot, Stage, Study
-from survey.services.results import estimating, methods, reports
+from survey.services.results import methods, reports
+from survey.services.results.estimates import study_estimates
 from tests import cast
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -57,7 +58,7 @@ def test_people_flow_as_the_database_has_them(golden: None) -> None:
     assert study_methods.people("passed") == main.filter(assignments__isnull=False).distinct().count()
     assert study_methods.people("withdrawn") == main.filter(withdrawn_at__isnull=False).count() > 0
     assert study_methods.people("excluded") == Exclusion.objects.filter(sitting__in=main).count() > 0
-    assert study_methods.people("analysed") == estimating.estimate(study).respondents
+    assert study_methods.people("analysed") == study_estimates.estimate(study).respondents
     text = methods.markdown(study_methods)
     assert f"{study_methods.people('arrived')} people agreed to take part" in text and "attention (" in text
 

@@ -23,13 +23,14 @@ import pytest
 import yaml
 from django.db import connection
 
-from survey.contracts.reports import Findings, Given
+from survey.contracts.reports import ReportArguments, ReportResult
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import HunchError
 from survey.models import DataChoice, FormAnswer, Respondent, Sitting, Study
 from survey.services.base import job_kinds
 from survey.services.base.job_kinds import Work
-from survey.services.results import estimating, reports
+from survey.services.results import reports
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export.contents import extra_files
 from survey.services.results.package import coarsening, hugging_face
 from survey.study_file.blocks import BlockConfig
@@ -41,7 +42,7 @@ __all__ = ["golden", "loaded"]
 
 SLUGS = ("answers", "beliefs", "real")
 AUDIENCES = ("internal", "public")
-# What whoever publishes a package may add.
+# What anyone who publishes a package may add.
 ADDED: dict[str, Any] = {
     "author": ["Ada", "Ben"],
     "licence": "https://creativecommons.org/licenses/by/4.0/",
@@ -55,7 +56,9 @@ def built(study: Study, folder: Path, **arguments: Any) -> Path:
     kind = job_kinds.find_kind("package")
     asked = {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
     folder.mkdir()
-    kind.make(Work(study, Given(kind.checked(study, asked)), folder, lambda _done, _total, _words: None, None))
+    kind.make(
+        Work(study, ReportArguments(kind.checked(study, asked)), folder, lambda _done, _total, _words: None, None)
+    )
     (made,) = folder.glob("*.zip")
     zipfile.ZipFile(made).extractall(folder)
     return folder / made.stem
@@ -68,9 +71,9 @@ class Shelf:
 
     folder: Path
     packages: dict[str, Path] = field(default_factory=dict)
-    reports: dict[str, Findings] = field(default_factory=dict)
+    reports: dict[str, ReportResult] = field(default_factory=dict)
 
-    def make_once(self, study: Study, name: str, arguments: Any = None) -> Findings:
+    def make_once(self, study: Study, name: str, arguments: Any = None) -> ReportResult:
         key = json.dumps([study.slug, name, arguments], sort_keys=True)
         if key not in self.reports:
             self.reports[key] = MAKE(study, name, arguments)
@@ -121,7 +124,9 @@ def test_the_main_table_is_redone_from_the_files_alone(
 ) -> None:
     made = package(slug, audience)
     figures = {
-        figure.name: figure.combined.value for figure in estimating.estimate(study_of(slug)).figures if figure.combined
+        figure.name: figure.combined.value
+        for figure in study_estimates.estimate(study_of(slug)).figures
+        if figure.combined
     }
     stated = {row["figure"]: float(row["value"]) for row in tables_of(made)["maintable"]}
     assert stated == figures and len(figures) >= 2
@@ -155,7 +160,8 @@ def test_r_redoes_the_main_table(package: Callable[..., Path], slug: str) -> Non
 
 
 def remember_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each key of each node, mlcroissant makes the fields of the node's class anew, which took half of its time."""
+    """For each key of each node, mlcroissant makes the fields of the node's class again, which took half of its
+    time."""
     from mlcroissant._src.core import dataclasses
 
     make, known = dataclasses.jsonld_fields, {}

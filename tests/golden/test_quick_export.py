@@ -6,7 +6,7 @@ import pytest
 
 from survey.contracts import instruments
 from survey.models import Study
-from survey.services.results.export import contents, files, reading
+from survey.services.results.export import answers_file, contents, files
 from tests.golden.test_golden import golden, loaded, study_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -24,12 +24,12 @@ def both_ways(study: Study) -> tuple[list[Any], list[Any]]:
     instrument = instruments.of_study(study)
     assert instrument.quick_export is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "CHUNK", 20)
-        patch.setattr(reading, "KEPT", 25)  # What is kept of items and sittings has to go in between.
-        quick, own = [*reading.answer_rows(study)], [*map(_read, reading.CountedAnswers(study).files())]
+        patch.setattr(answers_file, "CHUNK", 20)
+        patch.setattr(answers_file, "KEPT", 25)  # What is kept of items and sittings has to go in between.
+        quick, own = [*answers_file.answer_rows(study)], [*map(_read, answers_file.CountedAnswers(study).files())]
         patch.setattr(type(instrument), "quick_export", None)
         assert list(files.answers_table(study).rows) == quick
-        assert [*map(_read, reading.CountedAnswers(study).files())] == own
+        assert [*map(_read, answers_file.CountedAnswers(study).files())] == own
     return own, quick
 
 
@@ -42,5 +42,5 @@ def test_an_instrument_that_gives_too_few_values_is_named(golden: None, monkeypa
     kind = type(instruments.of_study(study))
     monkeypatch.setattr(kind, "quick_export", None)
     monkeypatch.setattr(kind, "export_values", lambda *_given: [None])
-    with pytest.raises(reading.HunchError, match=r"belief_update: gives 1 values for \d+ columns"):
-        list(reading.answer_rows(study))
+    with pytest.raises(answers_file.HunchError, match=r"belief_update: gives 1 values for \d+ columns"):
+        list(answers_file.answer_rows(study))

@@ -100,7 +100,7 @@ def test_one_changed_digit_of_a_probability_is_found(beliefs: Path, role: str) -
 
 
 def test_a_probability_that_was_changed_everywhere_is_found(beliefs: Path) -> None:
-    """Also where the hashes of the plan were made anew with it."""
+    """Also where the hashes of the plan were made again with it."""
 
     def halve(rows: list[dict[str, str]]) -> None:
         for row in rows:

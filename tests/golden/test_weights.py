@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from survey.services.answers.conditions import pairs_of, read_condition
-from survey.services.results import estimating
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export import files
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -50,7 +50,7 @@ def weighted_mean(rows: list[Row], measure: str) -> float:
 
 
 def all_pooled_figures(slug: str, condition: list[str]) -> list[Any]:
-    return [*estimating.estimate(study_of(slug), condition=condition).figures]
+    return [*study_estimates.estimate(study_of(slug), condition=condition).figures]
 
 
 @pytest.mark.thorough

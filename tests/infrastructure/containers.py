@@ -46,7 +46,7 @@ def our_user() -> int:
 
 
 def our_folders() -> dict[str, Folder]:
-    """What the Dockerfile makes, beside what is in every image."""
+    """What the Dockerfile makes, in addition to what is in every image."""
     uid = our_user()
     made = re.findall(r"install -d -o hunch -g hunch -m (\d+) (\S+)", DOCKERFILE)
     return {"/tmp": Folder(0, 0, 0o1777)} | {path: Folder(uid, uid, int(mode, 8)) for mode, path in made}

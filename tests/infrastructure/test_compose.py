@@ -21,7 +21,7 @@ import yaml
 
 from tests.architecture.test_docs import OF_COMPOSE
 from tests.conftest import NOT_TESTED
-from tests.servers import TETHER
+from tests.servers import DIE_WITH_PARENT
 
 from . import containers
 
@@ -139,7 +139,7 @@ def services(local: dict[str, str]) -> Iterator[dict[str, "subprocess.Popen[byte
     for name in LASTING:
         with Path(local["HUNCH_VAR"], f"{name}.log").open("wb") as log:
             how = command_line(name, OURS[name]["command"], local)
-            how["args"] = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *how["args"]]
+            how["args"] = [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *how["args"]]
             running[name] = subprocess.Popen(**how, stdout=log, stderr=subprocess.STDOUT)
     yield running
     for process in running.values():
@@ -192,7 +192,7 @@ def test_every_container_may_write_where_something_is_mounted_for_it(name: str) 
     mounts = containers.mounts_of(service)
     assert len({mount.path for mount in mounts}) == len(mounts) > 0
     for mount in mounts:
-        if uid == 0:  # It gives what is mounted to whoever it becomes.
+        if uid == 0:  # It gives what is mounted to the user that it becomes.
             assert {"CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"} <= set(service["cap_add"])
         else:
             assert mount.is_read_only or mount.folder.may_be_written(uid, gid), f"{name}: {mount}"
@@ -301,7 +301,7 @@ def test_every_documented_setting_reaches_who_reads_it_or_is_named_as_useless() 
     for name in settings - fixed - useless:
         assert holders(name) >= (wanted := HOLDERS.get(name, set(OURS))), name
         assert name not in HOLDERS or holders(name) == wanted, name
-    for name in fixed:  # By a value of its own, for whoever has it.
+    for name in fixed:  # By a value of its own, for the one who has it.
         values = {str(service["environment"].get(name, "")) for service in OURS.values()} - {""}
         assert len(values) == 1 and f"${{{name}" not in values.pop(), name
     assert not any(name in service["environment"] for name in useless for service in OURS.values())

@@ -182,7 +182,7 @@ def test_a_signal_ends_every_process(
 @pytest.mark.thorough
 def test_a_service_that_keeps_dying_stops_the_others_and_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     services = [Service("steady", ["sleep", "600"]), Service("broken", ["sh", "-c", "echo no; exit 3"])]
-    monkeypatch.setattr(process_manager, "MOST_QUICK_DEATHS", 2)
+    monkeypatch.setattr(process_manager, "MAX_QUICK_DEATHS", 2)
     monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: services)
     with ProcessManager() as manager:
         assert eventually(lambda: "steady" in manager.process_ids())

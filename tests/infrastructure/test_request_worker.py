@@ -26,7 +26,7 @@ from survey import settings
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.infrastructure.serving_app"
-TETHER = ROOT / "survey/tether.py"
+DIE_WITH_PARENT = ROOT / "survey/die_with_parent.py"
 PATIENCE = 60.0  # seconds for what happens at once on a machine that is not busy
 SLOW = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def serving(
     bind = ["--bind", f"{address[0]}:{address[1]}"]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), *command, *bind, *options, APP],
+            [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *command, *bind, *options, APP],
             cwd=ROOT,
             env=environment,
             stdout=output,

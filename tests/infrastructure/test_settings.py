@@ -46,7 +46,7 @@ def load(folder: Path, wanted: str = "settings.HUNCH_ENV", **environment: str) -
 
 
 def read(folder: Path, **environment: str) -> SimpleNamespace:
-    """The settings that the same environment gives, executed anew in this process."""
+    """The settings that the same environment gives, executed again in this process."""
     with mock.patch.dict(os.environ, {"HUNCH_VAR": str(folder), **environment}, clear=True):
         return SimpleNamespace(**runpy.run_path(readers.__file__))
 

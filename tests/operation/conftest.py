@@ -1,4 +1,4 @@
-"""Whoever is told, and a site whose parts a test breaks."""
+"""Anyone who is told, and a site whose parts a test breaks."""
 
 import json
 from dataclasses import dataclass, field

@@ -282,7 +282,7 @@ def test_no_e_mail_receiver_without_a_mail_server(study: Study, settings: Any) -
 
 
 def test_a_study_has_only_so_many(study: Study, there: Receiving) -> None:
-    for _one in range(receivers.MOST):
+    for _one in range(receivers.MAX_RECEIVERS):
         receiver_of(study, there)
     with pytest.raises(StateRefused, match="remove one"):
         receiver_of(study, there)

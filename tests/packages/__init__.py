@@ -1,8 +1,8 @@
 """Packages as somebody else would write them, each a folder that pip could install. The tests prove with them that a
 panel or an instrument is added without changing a file of the core.
 
-`install` does what an editable installation does: it puts a package's sources on the path, and beside them the metadata
-by which its entry points are found. The real thing needs a network or a build tool, and takes seconds.
+`install` does what an editable installation does: it puts a package's sources on the path, and next to them the
+metadata by which its entry points are found. The real thing needs a network or a build tool, and takes seconds.
 """
 
 import importlib

@@ -759,7 +759,7 @@ def test_who_agreed_and_then_found_it_full_may_come_to_a_later_stage_too(dear: F
     sitting = begins(study, slow, until="checks")
     read_posting(posting)
     (group,) = dear.groups.values()
-    assert group["people"] == set(), "whoever has no items yet may still find it full"
+    assert group["people"] == set(), "anyone who has no items yet may still find it full"
     expire_sittings(now=timezone.now() + timedelta(days=1))
     for place in (arrives(dear, posting), arrives(dear, posting)):
         begins(study, place)
@@ -872,7 +872,7 @@ def posted_other(fake: FakeProlific) -> dict[str, Any]:
     ("panel", "words"),
     [
         ({"representative_sample": "MARS"}, "representative_sample"),
-        ({"representative_sample": "US_REP_SAMPLE", "filter_set": "s"}, "takes no filters beside it"),
+        ({"representative_sample": "US_REP_SAMPLE", "filter_set": "s"}, "takes no filters next to it"),
         ({"content_warning_details": "blood"}, "say of which kind"),
         ({"content_warning": "loud"}, "content_warning"),
         ({"participant_group": ""}, "participant_group"),

@@ -227,7 +227,7 @@ def pay(posting: Posting) -> None:
 
 
 def pay_again(posting: Posting, fake: FakeProlific) -> None:
-    """Whoever is told that a payment may have been made looks at the panel and says what they see."""
+    """Anyone who is told that a payment may have been made looks at the panel and says what they see."""
     try:
         money.pay_owed(posting)
     except StateRefused as refusal:

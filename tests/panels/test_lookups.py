@@ -197,7 +197,7 @@ def test_a_slow_panel_blocks_two_threads_and_no_more(study: Study, monkeypatch: 
     assert asked.acquire(timeout=30) and asked.acquire(timeout=30)
     for thread in threads:
         thread.join(0.5)
-    assert sum(thread.is_alive() for thread in threads) == lookups.AT_ONCE == 2
+    assert sum(thread.is_alive() for thread in threads) == lookups.MAX_LOOKUPS_AT_ONCE == 2
     assert not asked.acquire(blocking=False)
     let_go.set()
     for thread in threads:

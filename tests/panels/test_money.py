@@ -798,7 +798,7 @@ def test_who_was_paid_the_reward_as_a_bonus_is_not_approved_without_a_person_who
         PaymentBatch.objects.update(state=state)
         looked = judged("AWAITING REVIEW")
         assert looked.action == Action.LOOK
-        assert f"payment {batch.pk} was made in the place of the reward: decide whether" in looked.sentence
+        assert f"payment {batch.pk} was made in place of the reward: decide whether" in looked.sentence
         looked = judged("APPROVED")
         assert looked.action == Action.LOOK and "the person was paid twice" in looked.sentence
     judged("AWAITING REVIEW")

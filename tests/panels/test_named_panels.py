@@ -17,7 +17,7 @@ from django.test import Client
 from survey import study_file
 from survey.contracts.panels import PanelIds
 from survey.models import PanelIdentity, Respondent, Stage, Study
-from survey.services.sittings.leaving import address_after
+from survey.services.sittings.return_address import address_after
 from survey.services.studies.checking import check_study
 from survey.study_file import CompletionSignatureConfig
 from tests import cast

@@ -573,7 +573,7 @@ def test_the_commands_do_a_whole_round(fake: FakeProlific) -> None:
         begins(stage.study, place)
     fake.submit(finished["id"], stage.study.completion_code("completed"))
     fake.time_out(late["id"])
-    assert "2 to settle, 1.00 USD owed beside rewards" in run("reconcile", "cast")
+    assert "2 to settle, 1.00 USD owed on top of rewards" in run("reconcile", "cast")
     assert "approved: 1" in run("reconcile", "cast", "--approve", "--ask-back")
     assert "finished after the panel's time was over" in run("pay_bonuses", "cast")
     assert "1.00 USD paid\nnothing is owed\ncommitted: 9.00 of 100.00" in run("pay_bonuses", "cast", "--pay")

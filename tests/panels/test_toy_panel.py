@@ -28,7 +28,7 @@ from survey.models import PaymentBatch, Posting, Respondent, Sitting, Study, Sub
 from survey.panels import money, postings, purging, reconciliation, submissions
 from survey.panels.postings import Move
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.reading import sitting_for
+from survey.services.sittings.queries import sitting_for
 from survey.services.studies.checking import check_study
 from tests import cast
 

@@ -1,6 +1,6 @@
 """A study under constant trouble at the panel: every few calls one gets lost, fails or is answered with nonsense.
 
-Whoever goes on as the messages say comes to the end with nothing paid twice and nothing lost."""
+Anyone who goes on as the messages say comes to the end with nothing paid twice and nothing lost."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -22,7 +22,7 @@ def blocks() -> list[str]:
 
 def test_the_predictor_of_the_page_trains_and_scores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     estimator, declaration = blocks()
-    module = ModuleType("predictors.estimators.share")
+    module = ModuleType("predictors.models.share")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(estimator, module.__dict__)  # noqa: S102 - our own page
     known = dict(registry.DECLARATIONS)

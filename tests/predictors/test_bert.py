@@ -489,7 +489,7 @@ def test_beside_a_teacher_only_pairs_with_labels_of_people_are_kept_back(tiny_pa
 
 
 def test_no_more_rows_are_kept_back_than_two_numbers_need():
-    from predictors.estimators import bert
+    from predictors.models import bert
 
     pairs = some_pairs(60, seed=29)
     rows = [pair._replace(target_text=f"{number} {pair.target_text}") for number in range(100) for pair in pairs]

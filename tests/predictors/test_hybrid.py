@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 
 @pytest.fixture(autouse=True)
 def no_memory() -> None:
-    from predictors.estimators.hybrid_states import forget_states
+    from predictors.models.hybrid_states import forget_states
 
     forget_states()
 
@@ -132,7 +132,7 @@ def test_a_row_without_weight_has_no_effect(params):
 
 @pytest.mark.thorough
 def test_the_same_seed_gives_the_same_fit_and_kept_states_change_nothing(params):
-    from predictors.estimators.hybrid_states import forget_states
+    from predictors.models.hybrid_states import forget_states
 
     pairs, fresh = some_pairs(40, seed=16), some_pairs(10, seed=17)
     labels = learnable_labels(pairs)
@@ -145,7 +145,7 @@ def test_the_same_seed_gives_the_same_fit_and_kept_states_change_nothing(params)
 
 
 def test_a_folder_keeps_states_and_a_damaged_file_is_computed_anew(params, tmp_path, monkeypatch):
-    from predictors.estimators.hybrid_states import forget_states
+    from predictors.models.hybrid_states import forget_states
 
     monkeypatch.setenv("HUNCH_EMBEDDINGS_CACHE", str(tmp_path))
     pairs = some_pairs(24, seed=18)
@@ -261,7 +261,7 @@ def test_a_setting_out_of_range_is_refused_by_name(field, value):
 
 
 def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
-    from predictors.estimators.hybrid_models import _held_out_error
+    from predictors.models.hybrid_models import _held_out_error
 
     rng = np.random.default_rng(4)
     design, target, noise = rng.normal(size=(12, 4)), rng.normal(size=12), 0.7
@@ -280,7 +280,7 @@ def test_the_ridge_leaves_groups_out_as_fitting_without_them_would():
 
 
 def test_predictions_are_averaged_over_what_the_coefficients_may_be():
-    from predictors.estimators.hybrid_models import Landmarks, Likeness, Logistic, Named, Posterior, View
+    from predictors.models.hybrid_models import Landmarks, Likeness, Logistic, Named, Posterior, View
 
     likeness = Likeness(np.zeros((1, 4), dtype=np.float32), np.ones((1, 4), dtype=np.float32))
     marks = Landmarks(likeness, View(np.zeros((1, 1, 2, 1), dtype=np.float32), np.ones(1), np.zeros(1), np.zeros(1)))
@@ -294,7 +294,7 @@ def test_predictions_are_averaged_over_what_the_coefficients_may_be():
 
 @pytest.mark.thorough
 def test_the_kernel_counts_the_parts_that_made_the_values():
-    from predictors.estimators.hybrid_models import Landmarks, Likeness, View, likeliest_shares
+    from predictors.models.hybrid_models import Landmarks, Likeness, View, likeliest_shares
 
     rng = np.random.default_rng(6)
     count = 160
@@ -342,7 +342,7 @@ def test_a_fold_is_predicted_without_its_labels_and_the_kernel_chosen_without_an
 
 
 def test_inverse_and_determinant_are_those_of_the_matrix():
-    from predictors.estimators.hybrid_models import _inverse_and_log_determinant
+    from predictors.models.hybrid_models import _inverse_and_log_determinant
 
     rng = np.random.default_rng(8)
     square = rng.normal(size=(20, 20))

@@ -12,7 +12,7 @@ import pytest
 from predictors import artifacts, registry, training
 from predictors.endpoints import ChatReply, EndpointError, Usage
 from predictors.errors import PredictorError, Stopped
-from predictors.estimators.llm_prompt import changed_probability, parse_reply
+from predictors.models.llm_prompt import changed_probability, parse_reply
 from predictors.pairs import Pair
 from predictors.settings import LlmPromptSettings
 from tests.predictors import fake_endpoint

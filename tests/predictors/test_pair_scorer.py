@@ -129,7 +129,7 @@ def test_large_logits_still_stay_where_float32_is_exact():
     scorer = _learned(pairs=known, logits=1e6 + _truth(_embeddings(), known), rank=200)
     largest = max(np.abs(bias).max() for bias in (scorer.evidence_bias, scorer.target_bias))
     assert largest <= pair_scorer_fit.LARGEST_BIAS
-    columns = pair_scorer_fit.LARGEST_RANK + pair_scorer_fit.MOST_EXACT_TASKS
+    columns = pair_scorer_fit.LARGEST_RANK + pair_scorer_fit.MAX_EXACT_TASKS
     assert columns * pair_scorer_fit.LARGEST_FACTOR**2 + 2 * pair_scorer_fit.LARGEST_BIAS < 2**24
     FactoredScores(scorer.evidence, scorer.target, scorer.evidence_bias, scorer.target_bias)
 

@@ -11,7 +11,7 @@ from predictors.endpoints import Endpoint, EndpointError
 from predictors.errors import CheckpointError, PredictorError
 from predictors.readings import Detail, Text, parse_source
 from predictors.readings.completions import CompletionReader, places_of
-from predictors.readings.reading import make_tokens, without_gaps
+from predictors.readings.text_reading import make_tokens, without_gaps
 from predictors.readings.tokenizing import FileTokenizer, check_survives
 from predictors.readings.windows import windows_of
 from tests.predictors.fake_endpoint import FakeEndpoint, Raw, refusal, running

@@ -1,4 +1,4 @@
-"""What surprisal adds to the prediction of reading times: beside fits of numpy to the same rows."""
+"""What surprisal adds to the prediction of reading times: next to fits of numpy to the same rows."""
 
 import numpy as np
 import pytest

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from predictors import artifacts, registry, training
 from predictors.errors import PredictorError
-from predictors.estimators.base import SettingsEstimator, both_classes
 from predictors.features import Features
+from predictors.models.base import SettingsEstimator, both_classes
 from predictors.settings import BertSettings
 
 FEATURES = [Features({"text": "a river"}, {"length": 2.0}), Features({"text": "a city"}, {"length": 1.0})] * 10

@@ -8,7 +8,7 @@ import pytest
 from predictors.errors import PredictorError
 from predictors.readings import Detail, Text
 from predictors.readings.ngrams import NgramReader
-from predictors.readings.reading import Distributions
+from predictors.readings.text_reading import Distributions
 from predictors.readings.tokenizing import CharacterTokenizer, PairTokenizer, can_be_typed, check_survives
 
 TEXTS = ["The rat sat on the mat. The cat sat on the rat.", "On the mat the cat saw the rat, and the rat ran."]

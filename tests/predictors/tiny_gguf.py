@@ -1,4 +1,4 @@
-"""A tiny Llama's folder written anew as one GGUF file: the same float32 weights, tokenizer and settings.
+"""A tiny Llama's folder written again as one GGUF file: the same float32 weights, tokenizer and settings.
 
 The format is that of ggml (version 3); projections of queries and keys are permuted as llama.cpp does it.
 """

@@ -197,7 +197,7 @@ class Readings(ListedInstrument):
         return [() for _item in items]
 
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
-        """There is nothing beside the key."""
+        """There is nothing but the key."""
 
     def next_screen(self, assignment: Assignment) -> None:
         return None

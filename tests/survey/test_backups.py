@@ -159,7 +159,7 @@ def test_the_golden_studies_are_the_same_on_another_machine(tmp_path: Path, sett
     assert (settings.HUNCH_VAR / "identity_key").stat().st_mode & 0o077 == 0
     for name, key in (("secret_key", "made on the other machine " * 3), ("identity_key", OTHER_IDENTITY)):
         (before,) = settings.HUNCH_VAR.glob(f"{name}.before-restore-*")
-        assert before.read_text().strip() == key.strip(), "this machine's own key is kept beside it"
+        assert before.read_text().strip() == key.strip(), "this machine's own key is kept next to it"
     keys.check()
     for slug in ("answers", "beliefs", "real"):
         stored = store.read_results(slug)
@@ -198,7 +198,7 @@ def test_files_of_a_bucket_are_in_a_backup_and_restored_to_a_folder_or_a_bucket(
     bucket.put(changed, b"other")
     assert set(making.make(tmp_path / "b.backup", PASSPHRASE).missing_files) == {lost, changed}
     plans = list(Stage.objects.exclude(plan_sha256="").order_by("pk").values_list("plan_sha256", flat=True))
-    # The bucket mends what was lost in it, and a folder of another machine gets all.
+    # The bucket repairs what was lost in it, and a folder of another machine gets all.
     for place in ("bucket", "folder"):
         other_machine()
         url = bucket.url if place == "bucket" else (tmp_path / "shared").as_uri()

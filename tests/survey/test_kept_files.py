@@ -44,13 +44,13 @@ def test_an_amended_file_is_another_one_and_who_began_with_the_old_one_goes_on_w
 
 def test_the_file_that_was_not_used_for_the_longest_time_is_forgotten() -> None:
     config = cast.small_config()
-    for number in range(kept.MOST_KEPT):
+    for number in range(kept.MAX_KEPT):
         kept.keep_file(number, "sha", config)
     assert kept.kept_file(0, "sha") is config  # Used again: now the second one is the oldest.
-    kept.keep_file(kept.MOST_KEPT, "sha", config)
+    kept.keep_file(kept.MAX_KEPT, "sha", config)
     assert kept.kept_file(0, "sha") is config
     assert kept.kept_file(1, "sha") is None
-    assert kept.kept_file(kept.MOST_KEPT, "other sha") is None
+    assert kept.kept_file(kept.MAX_KEPT, "other sha") is None
 
 
 def test_a_file_read_from_the_database_is_checked_once_and_one_with_another_text_again() -> None:

@@ -9,7 +9,7 @@ from survey import study_file
 from survey.exceptions import FileErrors
 from survey.services.studies.creating import read_study_file
 from survey.study_file import bounds
-from survey.study_file.reading import MOST_PROBLEMS
+from survey.study_file.parsing import MAX_PROBLEMS
 
 from .test_study_file import GOOD, refusals
 
@@ -74,15 +74,15 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_of_very_many_problems_the_first_ones_are_said_and_no_value_whole() -> None:
     said = refusals(GOOD + "[[conditions]]\n" * 3000)
-    assert len(said) == MOST_PROBLEMS
+    assert len(said) == MAX_PROBLEMS
     (long,) = refusals(GOOD.replace('slug = "good"', f'slug = "{"x" * 90_000}"'))
     assert len(long) < 250 and "xxx..." in long
 
 
 def test_a_problem_found_later_does_not_read_the_text_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from survey.study_file import reading
+    from survey.study_file import parsing
 
-    reading._lines_of_keys.cache_clear()
+    parsing._lines_of_keys.cache_clear()
     for _problem in range(50):
         study_file.problem_at(GOOD, ("seed",), "wrong")
-    assert reading._lines_of_keys.cache_info().misses == 1
+    assert parsing._lines_of_keys.cache_info().misses == 1

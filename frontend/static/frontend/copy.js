@@ -1,4 +1,4 @@
-// A button beside the completion code that copies it. Without this script, or where a browser has no clipboard for pages,
+// A button next to the completion code that copies it. Without this script, or where a browser has no clipboard for pages,
 // there is no button, and the code can be marked as any text.
 "use strict";
 (() => {

@@ -4,7 +4,7 @@
 (() => {
   const whole = (text) => (/^(100|\d{1,2})$/.test(text.trim()) ? Number(text) : null);
 
-  // Returns what draws the number anew.
+  // Returns what draws the number again.
   const connect = (box) => {
     const field = box.querySelector("input:not([type=hidden], [type=range])");
     const track = box.querySelector("input[type=range]");

@@ -20,9 +20,9 @@ class PairAdmin(ReadOnlyAdmin):
     search_help_text = "By the whole id of a question or the whole key of the item."
     readonly_fields = ("shown_aid",)
 
-    @admin.display(description="aid beside the target")
+    @admin.display(description="aid next to the target")
     def shown_aid(self, pair: Pair) -> str:
-        """What it says to whoever is in an arm with an aid."""
+        """What it says to a person who is in an arm with an aid."""
         if pair.item.study.is_blind:
             return HIDDEN
         stored = Aid.objects.filter(pair=pair).first()

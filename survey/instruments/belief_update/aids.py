@@ -1,4 +1,4 @@
-"""An aid beside the target: how many of the questions most like it the model really answered right.
+"""An aid next to the target: how many of the questions most like it the model really answered right.
 
 What an aid says is computed when a stage is planned and stored with the item, so that nobody waits for it and it can
 never change. Neither the target nor the evidence is among its questions, nor any question with the same words.
@@ -17,7 +17,7 @@ from survey.contracts import instruments
 from survey.exceptions import PlanRefused
 from survey.models import Question, Study
 from survey.services.banks.alike import WORD
-from survey.study_file import Place, StudyConfig
+from survey.study_file import FieldPath, StudyConfig
 
 from .models import Aid, Pair, QuestionVector
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
     from .real_evidence import RealOutcomes
 
-OPTIONS: Place = ("instrument", "options")
-AT_ONCE = 2000
+OPTIONS: FieldPath = ("instrument", "options")
+BATCH_SIZE = 2000
 DIGITS = 6  # Of a similarity: the last digits of sums depend on the machine, and the order of equal ones must not.
 
 
@@ -173,7 +173,7 @@ def store_vectors(questions: Sequence[Question], vectors: np.ndarray, *, model: 
     ]
     QuestionVector.objects.bulk_create(
         rows,
-        batch_size=AT_ONCE,
+        batch_size=BATCH_SIZE,
         update_conflicts=True,
         unique_fields=["question"],
         update_fields=["model", "vector"],
@@ -188,7 +188,9 @@ def _not_embedded(question: Question, missing: Sequence[str]) -> str:
     )
 
 
-def problems(study: Study, options: "BeliefUpdateOptions", usable: Sequence[Question]) -> Iterator[tuple[Place, str]]:
+def problems(
+    study: Study, options: "BeliefUpdateOptions", usable: Sequence[Question]
+) -> Iterator[tuple[FieldPath, str]]:
     """Why the aid that the study file wants cannot be shown; `usable` are the questions that the model answered."""
     if not is_wanted(study.config) or not usable:
         return
@@ -223,7 +225,7 @@ def problems(study: Study, options: "BeliefUpdateOptions", usable: Sequence[Ques
 def create_aids(
     pairs: Sequence[Pair], *, questions: Sequence[Question], study: Study, real: "RealOutcomes | None"
 ) -> None:
-    """Store what the aid says beside each of these new pairs, if the study shows one.
+    """Store what the aid says next to each of these new pairs, if the study shows one.
 
     Raises:
         PlanRefused: too few questions are left for a pair, or embeddings are missing.
@@ -255,7 +257,7 @@ def create_aids(
             )
             for pair, chosen in zip(pairs, neighbours, strict=True)
         ],
-        batch_size=AT_ONCE,
+        batch_size=BATCH_SIZE,
     )
 
 

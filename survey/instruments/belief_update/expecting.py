@@ -1,4 +1,4 @@
-"""What people expect of language models beside what these do: the belief update's part in the reports that compare.
+"""What people expect of language models next to what these do: the belief update's part in the reports that compare.
 
 Two events. `right`: people state how likely a language model is right on the target question, and it is or is not. A
 belief is about every model that shows the outcome which the person saw, as in figure 7. `changed`: the next person's
@@ -14,7 +14,7 @@ from survey.exceptions import StateRefused
 from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Slot, Study
 from survey.services.answers.counting import ESTIMATED
 
-from .label_reading import AT_ONCE
+from .label_queries import BATCH_SIZE
 from .labels import beliefs_of
 from .models import Pair
 
@@ -166,8 +166,8 @@ def _outcome(right: bool | None) -> str:
 
 def _questions(targets: np.ndarray) -> Items:
     by_key: dict[int, Question] = {}
-    for start in range(0, len(targets), AT_ONCE):
-        rows = Question.objects.filter(pk__in=targets[start : start + AT_ONCE].tolist()).select_related("task")
+    for start in range(0, len(targets), BATCH_SIZE):
+        rows = Question.objects.filter(pk__in=targets[start : start + BATCH_SIZE].tolist()).select_related("task")
         by_key |= {question.pk: question for question in rows.order_by()}
     questions = [by_key[int(key)] for key in targets]
     texts = [question.plain for question in questions]

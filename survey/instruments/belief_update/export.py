@@ -85,7 +85,7 @@ COLUMNS = (
 
 # What the aid showed: last, so that files from before it keep the order of their columns.
 AID_COLUMNS = (
-    Column("aid_asked", "number", "How many similar questions the aid beside the target counted.", whole=True),
+    Column("aid_asked", "number", "How many similar questions the aid next to the target counted.", whole=True),
     Column("aid_right", "number", "How many of these the model answered correctly.", whole=True),
     Column("aid_questions", "text", "The ids of these questions, the most similar first; empty where none was shown."),
     Column("aid_similarity", "text", "By what they are similar: words, or embeddings of the texts."),

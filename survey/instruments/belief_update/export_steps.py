@@ -36,7 +36,7 @@ def steps_file(assignments: "Iterable[Assignment]", study: "Study") -> ExtraFile
 
 
 def order_is_hidden(study: "Study") -> bool:
-    """Whether the order of the evidence would tell a condition of a blind study."""
+    """Whether the order of the evidence would reveal a condition of a blind study."""
     return study.is_blind and any(
         "evidence_order" in changes for condition in study.config.conditions for changes in condition.options.values()
     )

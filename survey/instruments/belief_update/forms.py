@@ -17,7 +17,7 @@ DIRECTIONS = ("lower", "same", "higher")
 KEEP = "yes"
 # What pages send along with a number: how it was entered, the first number, and how often it was set.
 FACTS = ("by", "first", "changes")
-MOST_CHANGES = 10_000
+MAX_CHANGES = 10_000
 TYPED = {str(entry) for entry in Belief.Entry} - {"", str(Belief.Entry.BUTTON)}
 
 
@@ -110,7 +110,7 @@ class BeliefForm(forms.Form):
         facts = {fact: str(self.data.get(f"value_{fact}", "")) for fact in FACTS}
         cleaned["entered_by"] = facts["by"] if facts["by"] in TYPED else ""
         cleaned["first_value"] = _whole(facts["first"], most=100)
-        cleaned["value_changes"] = _whole(facts["changes"], most=MOST_CHANGES)
+        cleaned["value_changes"] = _whole(facts["changes"], most=MAX_CHANGES)
         self.settle(cleaned)
         return cleaned
 

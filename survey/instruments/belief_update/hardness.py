@@ -1,4 +1,4 @@
-"""How hard targets are, for predictors with columns beside the texts: people's priors, and models' answers."""
+"""How hard targets are, for predictors with columns next to the texts: people's priors, and models' answers."""
 
 import hashlib
 import json

@@ -24,6 +24,7 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, ModelAnswer, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.answer_checking import RULES_VERSION, check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
@@ -35,7 +36,7 @@ from . import (
     export,
     export_steps,
     gap_priority,
-    label_reading,
+    label_queries,
     labels,
     people,
     real_evidence,
@@ -58,7 +59,7 @@ from .sequences import BeliefSequences
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
 POOLS = "survey.instruments.belief_update.reports.budget.pools"
-ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
+HIDDEN = (*NEVER_SHOWN_FIELDS, "extra")  # fields of a question
 REPORTS = (
     ReportEntry(
         name="live",
@@ -76,7 +77,7 @@ REPORTS = (
     ReportEntry(
         name="arms",
         title="Alignment by arm",
-        summary="What a condition, such as an aid beside the target, changes in alignment and deployment.",
+        summary="What a condition, such as an aid next to the target, changes in alignment and deployment.",
         path="survey.instruments.belief_update.reports.arms.report.ArmsReport",
     ),
     ReportEntry(
@@ -112,7 +113,7 @@ REPORTS = (
     ReportEntry(
         name="paper",
         title="The paper's tables and figures",
-        summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers beside.",
+        summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers next to them.",
         path="survey.instruments.belief_update.reports.paper.report.PaperReport",
     ),
 )
@@ -142,9 +143,11 @@ class BeliefUpdate(Instrument):
     needs_answer_key = True
     fewest_questions = 2
     condition_options = BY_CONDITION
-    telling_columns = frozenset({"variant", *export.AID_NAMES})
+    columns_revealing_condition = frozenset({"variant", *export.AID_NAMES})
     older_options = OLDER
-    keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
+    keys_are_exchangeable = (
+        True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
+    )
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
     simulated_kinds = composing.NAMES
@@ -268,7 +271,7 @@ class BeliefUpdate(Instrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         return questions if self.real is None else self.real.usable(questions)
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         return None if self.real is None else self.real.facts()
 
     def rests_on(self, language_model: str) -> bool:
@@ -366,7 +369,7 @@ class BeliefUpdate(Instrument):
         asked = assignments.select_related(
             *(f"{pair}__{name}" for name in (*QUESTIONS, "answer", "answer_2", "answer_3", "aid"))
         )
-        return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in ON_NO_SCREEN))
+        return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in HIDDEN))
 
     @classmethod
     def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
@@ -434,14 +437,14 @@ class BeliefUpdate(Instrument):
         return [f"{name}_{step}" for step in range(2, 1 if self.sequences is None else self.sequences.steps + 1)]
 
     def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
-        label_reading.read_pairs(items)
-        label_reading.read_beliefs(answers)
+        label_queries.read_pairs(items)
+        label_queries.read_beliefs(answers)
 
     def outcome_relations(self) -> Sequence[str]:
         return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
 
     def first_outcome(self, answers: QuerySet[Assignment]) -> tuple[str, Iterable[OutcomeRow]]:
-        return "changed", label_reading.changes(answers, threshold=self.options.threshold)
+        return "changed", label_queries.changes(answers, threshold=self.options.threshold)
 
     def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
         if self.sequences is not None:

@@ -82,12 +82,7 @@ class BeliefLearning(Learning):
     ) -> dict[str, Any]:
         """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
         pairs, labels = self.examples(assignments)
-        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-        return dict(
-            evaluation.evaluate_with_intervals(
-                labels, scores, parts, sample_weight=weights, cluster=tuple(clusters), rng=rng
-            )
-        )
+        return _figures(pairs, labels, scores, rng=rng, sample_weight=weights, cluster=tuple(clusters))
 
     def compare(
         self,
@@ -100,19 +95,14 @@ class BeliefLearning(Learning):
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         pairs, labels = self.examples(assignments)
-        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-        differences = evaluation.paired_difference(
-            labels, scores, others, parts, sample_weight=weights, cluster=tuple(clusters), rng=rng
-        )
-        return {metric: dict(cells) for metric, cells in differences.items()}
+        return _differences(pairs, labels, scores, others, rng=rng, sample_weight=weights, cluster=tuple(clusters))
 
     def evaluate_majorities(
         self, assignments: Sequence[Assignment], labels: np.ndarray, scores: np.ndarray, *, rng: np.random.Generator
     ) -> dict[str, Any]:
         """The paper's table 1: the predictions of one person's change, judged by what most people did."""
         pairs, _labels = self.examples(assignments)
-        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-        return dict(evaluation.evaluate_with_intervals(labels, scores, parts, cluster=np.arange(len(labels)), rng=rng))
+        return _figures(pairs, labels, scores, rng=rng, cluster=np.arange(len(labels)))
 
     def compare_majorities(
         self,
@@ -124,11 +114,7 @@ class BeliefLearning(Learning):
         rng: np.random.Generator,
     ) -> dict[str, Any]:
         pairs, _labels = self.examples(assignments)
-        parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-        differences = evaluation.paired_difference(
-            labels, scores, others, parts, cluster=np.arange(len(labels)), rng=rng
-        )
-        return {metric: dict(cells) for metric, cells in differences.items()}
+        return _differences(pairs, labels, scores, others, rng=rng, cluster=np.arange(len(labels)))
 
     def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
         """Index, pair and label of every complete assignment that showed evidence. Re-asking controls show none."""
@@ -143,3 +129,16 @@ class BeliefLearning(Learning):
             texts = (step.question.plain, pair.target.plain)
             tasks = (step.question.task.name, pair.target.task.name)
             yield index, PredictorPair(*texts, *tasks, int(step.correct)), int(changed)
+
+
+def _figures(pairs: Sequence[PredictorPair], labels: np.ndarray, scores: np.ndarray, **how: Any) -> dict[str, Any]:
+    parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
+    return dict(evaluation.evaluate_with_intervals(labels, scores, parts, **how))
+
+
+def _differences(
+    pairs: Sequence[PredictorPair], labels: np.ndarray, scores: np.ndarray, others: np.ndarray, **how: Any
+) -> dict[str, Any]:
+    parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
+    differences = evaluation.paired_difference(labels, scores, others, parts, **how)
+    return {metric: dict(cells) for metric, cells in differences.items()}

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from bandit import MOST_STEPS
+from bandit import MAX_STEPS
 from survey.contracts.instruments import Options
 from survey.study_file import WrongKey
 
@@ -74,7 +74,7 @@ class BeliefUpdateOptions(Options):
     confidence: bool = False
     """Whether they say there, from 0 to 100 percent, how sure they are of it. Needs `own_answer`. May differ by
     condition."""
-    evidence_questions: int = Field(default=1, ge=1, le=MOST_STEPS)
+    evidence_questions: int = Field(default=1, ge=1, le=MAX_STEPS)
     """How many evidence questions an item has, one after another, with a belief after each: 1 to 3
     ([belief-in-steps.md](belief-in-steps.md))."""
     evidence_order: str = Field(default="shuffled", max_length=11)

@@ -28,7 +28,7 @@ PAIR_SD = 2.0
 # Now and then an answer differs by a step although the person learnt nothing: the noise that controls measure.
 FALSE_CHANGE = 0.08
 WOBBLE = 0.3
-# How much of a first belief is what an aid beside the target says; the rest is what the person thinks anyway.
+# How much of a first belief is what an aid next to the target says; the rest is what the person thinks anyway.
 AID_WEIGHT = 0.5
 # Answers to a practice example, which is in no bank, and texts for questions that ask for words.
 EXAMPLE = 50
@@ -37,7 +37,7 @@ GUESS = "I do not know"
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownQuestion:
     index: int
     external_id: str
     task: str
@@ -46,7 +46,7 @@ class Known:
 @dataclass(frozen=True)
 class SimulatedWorld:
     truth: BeliefTruth
-    by_text: Mapping[str, Known]
+    by_text: Mapping[str, KnownQuestion]
 
 
 def readable(text: str) -> str:
@@ -62,10 +62,10 @@ def world_of(questions: "Sequence[Question]", *, seed: int, null: bool) -> Simul
         pair_sd=PAIR_SD,
         null=null,
     )
-    by_text: dict[str, Known] = {}
+    by_text: dict[str, KnownQuestion] = {}
     for index, question in enumerate(questions):
         # Some banks hold one text under several ids: take the first one.
-        by_text.setdefault(readable(question.plain), Known(index, question.external_id, question.task.name))
+        by_text.setdefault(readable(question.plain), KnownQuestion(index, question.external_id, question.task.name))
     return SimulatedWorld(truth=truth, by_text=by_text)
 
 
@@ -92,7 +92,7 @@ def as_asked(value: int, *, stated: int, variant: str) -> dict[str, str]:
 
 # People who see several evidence questions: the log-odds of a change where a pair surely changes beliefs, the sd of
 # people's readiness, and of the noise in a stated belief.
-MOST_LOGITS = 2.0
+MAX_LOGITS = 2.0
 READINESS_SD = 0.25
 NOISE = 0.2
 
@@ -181,7 +181,7 @@ class BeliefPerson(SimulatedPerson):
         chance = self.world.truth.probability(
             shown_question.index, about.index, int(correct), shown_question.external_id, about.external_id
         )
-        return sign * MOST_LOGITS * chance * exp(READINESS_SD * self.person.readiness / self.person.respondent_sd)
+        return sign * MAX_LOGITS * chance * exp(READINESS_SD * self.person.readiness / self.person.respondent_sd)
 
     def _own_answer(self, parts: Mapping[str, str]) -> dict[str, str]:
         options = list(options_of(parts["target"]))

@@ -38,14 +38,14 @@ def sections(
     beside: Collection[str] = (),
 ) -> Iterator[str]:
     """The parts of the report, one by one. `failures`: why a predictor has no figures, by its name. `beside`: the
-    predictors that read columns beside the texts, which have a table of their own."""
+    predictors that read columns next to the texts, which have a table of their own."""
     metrics = comparison["metrics"]
     yield "Table 1: negative log-likelihood (lower is better) and area under the ROC curve (higher is better)"
     yield f"{comparison['n']} rows; below each value its 95 % interval"
     alone = {name: figures for name, figures in metrics.items() if name not in beside}
     yield table_1(alone, [name for name in failures or () if name not in beside])
     if beside:
-        yield "\nWith columns beside the texts: how hard the target is for people (priors of training rows) or models"
+        yield "\nWith columns next to the texts: how hard the target is for people (priors of training rows) or models"
         yield "The paper's task is text alone, so that these are not ranked with the rows above"
         with_columns = {name: figures for name, figures in metrics.items() if name in beside}
         yield table_1(with_columns, [name for name in failures or () if name in beside])

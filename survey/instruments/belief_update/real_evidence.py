@@ -14,7 +14,7 @@ import numpy as np
 from bandit.candidates import Pairs, Pool, uniform_pool
 from survey.figures.words import integer
 from survey.models import LanguageModel, ModelAnswer, Question, Study
-from survey.study_file import Note, Place
+from survey.study_file import FieldPath, Note
 
 from . import controls
 from .models import Pair
@@ -22,8 +22,8 @@ from .models import Pair
 if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
 
-OPTIONS: Place = ("instrument", "options")
-NAMED = 5
+OPTIONS: FieldPath = ("instrument", "options")
+MAX_IDS_IN_MESSAGE = 5
 
 
 class RealOutcomes:
@@ -82,7 +82,9 @@ class RealOutcomes:
         return controls.unrelated_pairs(count=count, places=places, rng=rng, outcome=self.outcome_of(questions))
 
 
-def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]) -> Iterator[tuple[Place, str]]:
+def problems(
+    study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]
+) -> Iterator[tuple[FieldPath, str]]:
     """Which of these options are not possible, and why; `filtered` are the questions that the study's filters leave."""
     if options.evidence != "real":
         for name in ("language_model", "show_answer"):
@@ -105,7 +107,7 @@ def problems(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Qu
 
 def _of_answers(
     study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Question]
-) -> Iterator[tuple[Place, str]]:
+) -> Iterator[tuple[FieldPath, str]]:
     outcomes = RealOutcomes(study, language_model=options.language_model)
     usable = outcomes.usable(list(filtered))
     if len(usable) < 2:
@@ -126,7 +128,7 @@ def _of_answers(
             yield (
                 (*OPTIONS, "show_answer"),
                 f"{len(ids)} answers of {options.language_model} were imported without the reply, which cannot be "
-                f"shown: {', '.join(ids[:NAMED])}; import them with a response column, or collect_answers",
+                f"shown: {', '.join(ids[:MAX_IDS_IN_MESSAGE])}; import them with a response column, or collect_answers",
             )
 
 
@@ -140,16 +142,18 @@ def remarks(study: Study, options: "BeliefUpdateOptions", filtered: Sequence[Que
     ]
     if unanswered:
         message = f"{len(unanswered)} questions that {options.language_model} has not answered are left out: "
-        notes.append(Note("", message + ", ".join(unanswered[:NAMED])))
+        notes.append(Note("", message + ", ".join(unanswered[:MAX_IDS_IN_MESSAGE])))
     left_out = [question for question in filtered if question.pk in outcomes.left_out]
     if left_out:
         message = f"{len(left_out)} questions with replies of {options.language_model} that could not be read are left "
-        notes.append(Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:NAMED])))
+        notes.append(
+            Note("", message + "out: " + ", ".join(question.external_id for question in left_out[:MAX_IDS_IN_MESSAGE]))
+        )
         planned = outcomes.in_items()
         before = [question.external_id for question in left_out if question.pk in planned]
         if before:
             message = f"{len(before)} of them are evidence in stages that were planned before, as incorrect answers: "
-            notes.append(Note("", message + ", ".join(before[:NAMED])))
+            notes.append(Note("", message + ", ".join(before[:MAX_IDS_IN_MESSAGE])))
     return notes
 
 

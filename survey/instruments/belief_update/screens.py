@@ -43,9 +43,9 @@ class Setting:
     """The form in which a person sees an item: the options of their conditions, and what was drawn for them.
 
     `order`: the order of the directions. `explained`: whether reasons are asked for at this item. `name`: what the
-    study calls whoever answers, in the language of the pages; None where it does not say. `evidence_order`: the places
-    of several evidence questions in the order in which they are shown; empty where items have one. `aid`: what the aid
-    says beside the target; None where none is shown.
+    study calls the one who answers, in the language of the pages; None where it does not say. `evidence_order`: the
+    places of several evidence questions in the order in which they are shown; empty where items have one. `aid`: what
+    the aid says next to the target; None where none is shown.
     """
 
     options: BeliefUpdateOptions

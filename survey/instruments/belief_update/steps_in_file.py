@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from survey.models import Study
-from survey.study_file import Note, Place
+from survey.study_file import FieldPath, Note
 
 if TYPE_CHECKING:
     from .options import BeliefUpdateOptions
 
-OPTIONS: Place = ("instrument", "options")
+OPTIONS: FieldPath = ("instrument", "options")
 FEW = 6  # answers of an item
 
 
-def problems(study: Study, options: "BeliefUpdateOptions") -> Iterator[tuple[Place, str]]:
+def problems(study: Study, options: "BeliefUpdateOptions") -> Iterator[tuple[FieldPath, str]]:
     """What makes such a study impossible."""
     if study.config.candidates.kind == "exhaustive":
         yield (

@@ -32,7 +32,7 @@ def of_assignment(
     """
     Args:
         options: already changed by the conditions' levels.
-        name: what the study calls whoever answers, if it does, in the language of the sitting.
+        name: what the study calls the one who answers, if it does, in the language of the sitting.
     """
     sitting, seed = assignment.sitting, assignment.slot.stage.seed
     return Setting(

@@ -1,4 +1,4 @@
-"""The sentences of an item's pages. A page's question is its heading; whoever answers has one name on all pages.
+"""The sentences of an item's pages. A page's question is its heading; the one who answers has one name on all pages.
 
 In German every form of the name is in the nominative, so that no sentence changes it. A change of these sentences needs
 a new edition (`BeliefUpdateOptions.edition`): studies keep the words that they were created with.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Name:
-    """Whoever answers, in the forms that the sentences need."""
+    """The one who answers, in the forms that the sentences need."""
 
     a: str
     the: str

@@ -9,7 +9,7 @@ from survey.models import CandidateSet, Slot, Stage, Study
 from survey.services.answers.counting import ESTIMATED
 from survey.services.base import files
 from survey.services.base.seeds import generator
-from survey.services.plans.candidates import candidate_questions, column_of, drawn_by
+from survey.services.plans.candidates import candidate_questions, column_of, drawing_scores
 
 from .models import AskedWord
 
@@ -58,7 +58,7 @@ def _not_drawn(stage: Stage) -> dict[str, float]:
     if questions is None:
         return {"": mean}  # Questions were flagged since, so that its candidates mean others.
     rows = files.load_array(stored.file_sha256)
-    scores = drawn_by(rows)
+    scores = drawing_scores(rows)
     try:
         chances = inclusion_probabilities(
             design=stage.config.design.build(),

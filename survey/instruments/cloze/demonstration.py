@@ -1,5 +1,6 @@
 """What `hunch demo --instrument cloze` runs: its bank, its models, and what it must find."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,18 +8,16 @@ from django.db.models import Count
 
 from survey.contracts.instruments import DemonstrationVerdict
 from survey.figures.words import number
-from survey.input_tables.problems import Problems
-from survey.models import Bank, NgramModel, Study
+from survey.models import Bank, Study
 from survey.services.answers.counting import labelled_answers
-from survey.services.banks import ngrams, text_files, texts
-from survey.services.banks.importing import import_rows, load_starter_bank
-from survey.services.base.hashing import digest
+from survey.services.banks import importing, texts
+from survey.services.banks.text_files import train_on_starter_bank
 
 from .analysis.answers import surprisal
 from .analysis.normalising import stripped
+from .model_words import read_models
 from .norms import norms_of
 from .people import chance_of
-from .reading import read_models
 
 BANK = "cloze-sentences"
 FILE = Path(__file__).with_name("sentences.csv")
@@ -29,16 +28,8 @@ MODELS = (("cloze-unigram", 1), ("cloze-bigram", 2))
 
 def load_bank() -> Bank:
     """The sentences that come with Hunch, and two n-gram models of other texts; made unless they are stored."""
-    problems = Problems()
-    rows = list(texts.read(FILE, problems, format="sentences"))
-    problems.raise_if_any()
-    known = Bank.objects.filter(name=BANK, sha256=digest([row.content for row in rows])).first()
-    bank = known or import_rows(rows, problems, bank_name=BANK, source_file=FILE.name)
-    other = None
-    for name, order in MODELS:
-        if not NgramModel.objects.filter(name=name).exists():
-            other = other or text_files.texts_of_bank(load_starter_bank())
-            ngrams.train(other, name=name, order=order, unit="word", smoothing="kneser_ney")
+    bank = importing.load_bank(FILE, partial(texts.read, format="sentences"), name=BANK)
+    train_on_starter_bank(MODELS)
     return bank
 
 

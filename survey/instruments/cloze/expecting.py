@@ -1,4 +1,4 @@
-"""The next person's word beside what models expected: the cloze task's part in the reports that compare."""
+"""The next person's word next to what models expected: the cloze task's part in the reports that compare."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from .analysis.normalising import normalised
 from .chances import chance_of_positions
 from .estimands import position_part
 from .labels import judged_word_of
+from .model_words import ModelWords, WrittenText, chances_of_written, words_of_models, written_texts
 from .options import ClozeOptions
-from .reading import ModelWords, WrittenText, chances_of_written, words_of_models, written_texts
 
 WORD = ComparedEvent(
     name="word",

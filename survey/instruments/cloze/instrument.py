@@ -11,8 +11,8 @@ from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Practice,
     Priority,
     Signals,
@@ -21,6 +21,7 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
@@ -33,8 +34,7 @@ from .options import ClozeOptions
 from .quick_export import ClozeQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
-# What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
 
 
 class ClozeSignals(Signals):
@@ -110,12 +110,12 @@ class Cloze(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         config, options = self.study.config, self.options
         if not self.universe_size(filtered_questions(self.study)):
             yield ("bank",), "no sentence has a word that can be asked for: allow the first or last word, or add some"
         names = [model.name for model in config.models]
-        place: Place = ("instrument", "options", "priority_model")
+        place: FieldPath = ("instrument", "options", "priority_model")
         if options.priority_model and options.priority_model not in names:
             yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
         if options.priority == "gap" and not names:
@@ -129,8 +129,8 @@ class Cloze(ListedInstrument):
                 "no stage draws by it: give a later stage a design such as epsilon_greedy, or remove it",
             )
 
-    def _list_problems(self) -> Iterator[tuple[Place, str]]:
-        """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing beside them."""
+    def _list_problems(self) -> Iterator[tuple[FieldPath, str]]:
+        """What a Latin square needs: as many positions in each sentence, all of them drawn, nothing else."""
         config, place = self.study.config, ("instrument", "options", "lists")
         questions = self.usable(filtered_questions(self.study))
         counts = {len(self.positions_of(question)) for question in questions}
@@ -161,7 +161,7 @@ class Cloze(ListedInstrument):
                     ),
                 )
 
-    def list_of(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
+    def latin_square_list(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
         """The list on which this position is asked for: a sentence's first position is on another list than that of the
         sentence before it, and so on in turn."""
         if not self.options.lists:
@@ -197,7 +197,7 @@ class Cloze(ListedInstrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         return [question for question in questions if self.positions_of(question)]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         return {"skip_first": self.options.skip_first, "skip_last": self.options.skip_last}
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:
@@ -222,7 +222,7 @@ class Cloze(ListedInstrument):
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.asked_word.question_id,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each source."""
         return (questions[row["question"]].task_id,)
 
@@ -240,7 +240,7 @@ class Cloze(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         question = "slot__item__asked_word__question"
-        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in ON_NO_SCREEN))
+        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in HIDDEN))
 
     @classmethod
     def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
@@ -261,12 +261,12 @@ class Cloze(ListedInstrument):
         return response.written_word.text if hasattr(response, "written_word") else ""
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
-        """What was typed. A later rule judges it anew, and its hash stays."""
+        """What was typed. A later rule judges it again, and its hash stays."""
         word = labels.written_word_of(assignment)
         return [] if word is None else [word.text, word.several]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
-        """Whoever left when asked for one word only has written a first word."""
+        """Anyone who left when asked for one word only has written a first word."""
         return labels.written_word_of(assignment) is not None
 
     # Export

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Attribute of an answer whose word was read without its responses.
 KNOWN = "_known_word"
-AT_ONCE = 5000  # rows: databases limit the number of values in one statement
+BATCH_SIZE = 5000  # rows: databases limit the number of values in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def read_words(answers: "Sequence[Assignment]") -> None:
     """Give each answer its judged word, without its responses."""
     from .models import WrittenWord
 
-    for start in range(0, len(answers), AT_ONCE):
-        part = answers[start : start + AT_ONCE]
+    for start in range(0, len(answers), BATCH_SIZE):
+        part = answers[start : start + BATCH_SIZE]
         # In the order of screens and rules, so that the last row of an answer is the one that counts.
         rows = (
             WrittenWord.objects.filter(response__assignment__in=[answer.pk for answer in part])

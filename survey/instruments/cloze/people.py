@@ -4,14 +4,13 @@ The words are a fixed function of the sentence and the position, so that what is
 The next word is on no page, so it is looked up by the fragment that the page shows.
 """
 
-import hashlib
 import math
 import random
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from survey.contracts.screens import SimulatedPerson
+from survey.contracts.screens import SimulatedPerson, normal_of
 
 from .analysis.normalising import stripped
 from .labels import is_several
@@ -40,15 +39,10 @@ def _sentences(study_id: int) -> dict[str, tuple[str, ...]]:
     return {fragment: tuple(words) for fragment, words in sentences.items()}
 
 
-def _normal(*name: str) -> float:
-    seed = int.from_bytes(hashlib.sha256("\n".join(name).encode()).digest()[:8], "big")
-    return random.Random(seed).gauss(0, 1)  # noqa: S311 - reproducible on purpose
-
-
 def chance_of(fragment: str, word: str, ability: float = 0.0) -> float:
     """How likely a person writes this word after this fragment, which is that of a sentence with this word."""
     beginning = " ".join(fragment.split()[:1])
-    logit = LEVEL + SENTENCE_SD * _normal("sentence", beginning) + POSITION_SD * _normal("word", fragment, word)
+    logit = LEVEL + SENTENCE_SD * normal_of("sentence", beginning) + POSITION_SD * normal_of("word", fragment, word)
     return 1 / (1 + math.exp(-(logit + PERSON_SD * ability)))
 
 

@@ -12,8 +12,8 @@ from survey.exceptions import StateRefused
 from .analysis import priority
 from .analysis.answers import surprisal
 from .analysis.normalising import letters, normalised
+from .model_words import ModelWords, read_models, words_of_models
 from .norms import norms_of
-from .reading import ModelWords, read_models, words_of_models
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Question, Study

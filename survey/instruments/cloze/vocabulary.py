@@ -6,8 +6,8 @@ from survey.models import Bank, Question
 
 from .analysis.normalising import letters, normalised
 
-MOST_KNOWN = 2  # banks; 100,000 sentences have some ten thousand words
-AT_ONCE = 5000
+MAX_KNOWN = 2  # banks; 100,000 sentences have some ten thousand words
+BATCH_SIZE = 5000
 _KNOWN: dict[str, frozenset[str]] = {}
 _LOCK = threading.Lock()
 
@@ -23,10 +23,10 @@ def words_of(bank_id: int) -> frozenset[str]:
     words = _KNOWN.get(sha256)
     if words is not None:
         return words
-    with _LOCK:  # Whoever comes meanwhile waits, and reads the bank no second time.
+    with _LOCK:  # A thread that comes meanwhile waits, and does not read the bank again.
         if sha256 not in _KNOWN:
             read = _read(bank_id)
-            while len(_KNOWN) >= MOST_KNOWN:
+            while len(_KNOWN) >= MAX_KNOWN:
                 del _KNOWN[next(iter(_KNOWN))]
             _KNOWN[sha256] = read
         return _KNOWN[sha256]
@@ -35,6 +35,6 @@ def words_of(bank_id: int) -> frozenset[str]:
 def _read(bank_id: int) -> frozenset[str]:
     texts = Question.objects.filter(bank=bank_id).order_by().values_list("text", flat=True)
     parts: set[str] = set()
-    for text in texts.iterator(AT_ONCE):
+    for text in texts.iterator(BATCH_SIZE):
         parts.update(text.split())
     return frozenset(normalised(part) for part in parts if letters(part))

@@ -1,4 +1,4 @@
-"""The next person's guess beside what models expected: the next-token task's part in the reports that compare."""
+"""The next person's guess next to what models expected: the next-token task's part in the reports that compare."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

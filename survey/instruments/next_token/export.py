@@ -1,4 +1,4 @@
-"""The columns of runs, and the file with a row a guess."""
+"""The columns of runs, and the file with one row per guess."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any

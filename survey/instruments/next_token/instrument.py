@@ -12,8 +12,8 @@ from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Practice,
     Priority,
     Signals,
@@ -23,6 +23,7 @@ from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Item, Question, Response, TokenizerRecord
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.readings import text_hash
@@ -35,10 +36,9 @@ from .models import TokenGuess, TokenRun
 from .options import NextTokenOptions
 
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
-# What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
-MORE_THAN_RUN = 8  # tokens that a passage needs beside a run
-NAMED = 5  # passages that a problem names
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
+MORE_THAN_RUN = 8  # tokens that a passage needs in addition to a run
+MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
 
 class NextTokenSignals(Signals):
@@ -58,7 +58,7 @@ class NextToken(ListedInstrument):
     contract = CONTRACT
     options_model = NextTokenOptions
     columns = export.COLUMNS
-    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
+    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has one row per guess."
     budget_planner = "survey.instruments.next_token.reports.budget_file.NextTokenBudget"
     signals = NextTokenSignals()
     estimates = NextTokenEstimates()
@@ -131,9 +131,9 @@ class NextToken(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         config, options = self.study.config, self.options
-        at: Place = ("instrument", "options", "tokenizer")
+        at: FieldPath = ("instrument", "options", "tokenizer")
         names = [model.name for model in config.models]
         if options.unit == "character" and options.tokenizer:
             yield at, 'unit = "character" cuts passages into characters: remove it'
@@ -141,7 +141,7 @@ class NextToken(ListedInstrument):
             yield at, f"is missing: name what cuts the passages, {passages.SOURCES}"
         else:
             yield from self._problems_of_passages(at)
-        place: Place = ("instrument", "options", "priority_model")
+        place: FieldPath = ("instrument", "options", "priority_model")
         if options.priority_model and options.priority_model not in names:
             yield place, f"{options.priority_model} is no name of [[models]] ({', '.join(names) or 'there are none'})"
         if options.priority == "gap" and not names:
@@ -172,7 +172,7 @@ class NextToken(ListedInstrument):
             counts = self.token_counts(questions)
         return counts
 
-    def _problems_of_passages(self, at: Place) -> Iterable[tuple[Place, str]]:
+    def _problems_of_passages(self, at: FieldPath) -> Iterable[tuple[FieldPath, str]]:
         """What is quick is cut and read here, so that no command is needed before a study."""
         bank, options = self.study.bank, self.options
         prepare = f"run prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}"
@@ -232,7 +232,7 @@ class NextToken(ListedInstrument):
             return []
         return [question for question, n in zip(questions, counts, strict=True) if n >= least]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         options = self.options
         return {"tokenizer": self.tokenizer.sha256, "run": options.run, "start": options.start}
 
@@ -262,7 +262,7 @@ class NextToken(ListedInstrument):
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.token_run.question_id,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each source."""
         return (questions[row["question"]].task_id,)
 
@@ -297,7 +297,7 @@ class NextToken(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         run = "slot__item__token_run"
-        hidden = [f"{run}__question__{name}" for name in ON_NO_SCREEN]
+        hidden = [f"{run}__question__{name}" for name in HIDDEN]
         return assignments.select_related(f"{run}__question", f"{run}__tokenizer").defer(
             *hidden, f"{run}__tokenizer__words", f"{run}__tokenizer__content"
         )
@@ -341,7 +341,7 @@ class NextToken(ListedInstrument):
         return [[guess.position, guess.text, guess.token, guess.right] for guess in screens.guesses_of(assignment)]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
-        """Whoever left on the last page has made every guess of the run."""
+        """Anyone who left on the last page has made every guess of the run."""
         return len(screens.guesses_of(assignment)) >= len(assignment.slot.item.token_run.asked_places)
 
     # Export
@@ -367,5 +367,5 @@ class NextToken(ListedInstrument):
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    more = f" and {len(names) - MAX_IDS_IN_MESSAGE} more" if len(names) > MAX_IDS_IN_MESSAGE else ""
+    return ", ".join(names[:MAX_IDS_IN_MESSAGE]) + more

@@ -6,14 +6,13 @@ function of the text, so that what is true of a simulated study is known. The ne
 up by the text that the page shows.
 """
 
-import hashlib
 import math
 import random
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from survey.contracts.screens import SimulatedPerson
+from survey.contracts.screens import SimulatedPerson, normal_of
 from survey.services.banks.passages import Vocabulary, registered, texts_of, tokens_of, vocabulary_of
 from survey.services.banks.readings import text_hash
 
@@ -50,14 +49,9 @@ def _as_shown(text: str) -> str:
     return " ".join(text.split())
 
 
-def _normal(*name: str) -> float:
-    seed = int.from_bytes(hashlib.sha256("\n".join(name).encode()).digest()[:8], "big")
-    return random.Random(seed).gauss(0, 1)  # noqa: S311 - reproducible on purpose
-
-
 def chance_of(before: str, token: str, ability: float = 0.0) -> float:
     """How likely a person guesses this token after this text, which is followed by it."""
-    logit = LEVEL + PLACE_SD * _normal("token", _as_shown(before), token) + PERSON_SD * ability
+    logit = LEVEL + PLACE_SD * normal_of("token", _as_shown(before), token) + PERSON_SD * ability
     return 1 / (1 + math.exp(-logit))
 
 

@@ -100,7 +100,7 @@ class OwnAnswers(ListedInstrument):
         asked = AskedQuestion.objects.select_related("question").in_bulk([item.pk for item in items])
         return [(asked[item.pk].question,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each task, so that every person answers questions of all tasks."""
         return (questions[row["question"]].task_id,)
 

@@ -1,4 +1,4 @@
-"""The columns of preferences, and the two files that every export has beside the answers."""
+"""The columns of preferences, and the two files that every export has in addition to the answers."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC
@@ -82,7 +82,7 @@ def values(assignment: "Assignment") -> list[Any]:
 
 
 def in_words(assignment_judgement: Any) -> str:
-    """What a person answered, for whoever reads the sitting again."""
+    """What a person answered, for someone who reads the sitting again."""
     if assignment_judgement.cannot_judge:
         said = "could not judge"
     else:

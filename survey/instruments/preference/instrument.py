@@ -13,8 +13,8 @@ from django.db.models.functions import Length
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Priority,
     ScoresAgain,
 )
@@ -31,7 +31,7 @@ from . import export, people, screens
 from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
 from .estimands import PreferenceEstimates
 from .expecting import PreferenceExpecting
-from .label_reading import read_judgements
+from .label_queries import read_judgements
 from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
 from .options import BY_CONDITION, PreferenceOptions
@@ -39,8 +39,8 @@ from .practice import PreferencePractice
 from .quick_export import PreferenceQuickExport
 from .verdicts import read_again
 
-MODELS: Place = ("instrument", "options", "models")
-NAMED = 5
+MODELS: FieldPath = ("instrument", "options", "models")
+MAX_IDS_IN_MESSAGE = 5
 """Ids that a remark names."""
 REPORTS = (
     ReportEntry(
@@ -113,7 +113,7 @@ class Preference(ListedInstrument):
         """Of each prompt, the replies of the study's models: prompt to place in `models` to reply, by primary key."""
         return replies_of(self.study.bank_id, self.options.models)
 
-    def problems(self) -> Iterator[tuple[Place, str]]:
+    def problems(self) -> Iterator[tuple[FieldPath, str]]:
         questions = filtered_questions(self.study)
         there = {model for question in questions for model in self.replies.get(question.pk, ())}
         for index, model in enumerate(self.options.models):
@@ -141,16 +141,18 @@ class Preference(ListedInstrument):
         """Judges' scores decide no draw, so that no planned study rests on them."""
         return read_again(bank, write=write)
 
-    def _too_long(self) -> Iterator[tuple[Place, str]]:
+    def _too_long(self) -> Iterator[tuple[FieldPath, str]]:
         most = self.options.max_reply_characters
         longer = self._shown().annotate(characters=Length("response")).filter(characters__gt=most)
         if count := longer.count():
-            ids = ", ".join(f"{reply.question.external_id} by {reply.language_model}" for reply in longer[:NAMED])
+            ids = ", ".join(
+                f"{reply.question.external_id} by {reply.language_model}" for reply in longer[:MAX_IDS_IN_MESSAGE]
+            )
+            more = ", ..." if count > MAX_IDS_IN_MESSAGE else ""
             yield (
                 ("instrument", "options", "max_reply_characters"),
-                f"{count} replies have more than {integer(most)} characters ({ids}{', ...' if count > NAMED else ''}): "
-                "raise "
-                'it, or set long_replies = "cut"',
+                f"{count} replies have more than {integer(most)} characters ({ids}{more}): raise it, or set "
+                'long_replies = "cut"',
             )
 
     def _shown(self) -> "QuerySet[ModelAnswer]":
@@ -166,7 +168,7 @@ class Preference(ListedInstrument):
     def remarks(self) -> list[Note]:
         return [Note(".".join(map(str, place)), message) for place, message in self._remarks()]
 
-    def _remarks(self) -> Iterator[tuple[Place, str]]:
+    def _remarks(self) -> Iterator[tuple[FieldPath, str]]:
         questions = {question.pk: question for question in filtered_questions(self.study)}
         names, empty = self.options.models, self._empty()
         for index, model in enumerate(names):
@@ -184,11 +186,11 @@ class Preference(ListedInstrument):
             if re.search(rf"(?<!\w){re.escape(model)}(?!\w)", answer.response, re.IGNORECASE):
                 named.setdefault(model, []).append(answer.question.external_id)
         for model, ids in sorted(named.items()):
-            more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+            more = f" and {len(ids) - MAX_IDS_IN_MESSAGE} more" if len(ids) > MAX_IDS_IN_MESSAGE else ""
             yield (
                 MODELS,
-                f"{len(ids)} replies of {model} name it ({', '.join(ids[:NAMED])}{more}): people could tell who wrote "
-                "them",
+                f"{len(ids)} replies of {model} name it ({', '.join(ids[:MAX_IDS_IN_MESSAGE])}{more}): people could "
+                "tell who wrote them",
             )
 
     def _empty(self) -> dict[str, int]:
@@ -203,7 +205,7 @@ class Preference(ListedInstrument):
     def usable(self, questions: list[Question]) -> list[Question]:
         return [question for question in questions if len(self.replies.get(question.pk, ())) > 1]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         positions = dict(self.study.bank.questions.values_list("pk", "position"))
         drawn = sorted([positions[question], sorted(replies)] for question, replies in self.replies.items())
         return [list(self.options.models), drawn]

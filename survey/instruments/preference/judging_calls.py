@@ -35,9 +35,9 @@ OF_EIGHT = re.compile(
     rf"(?<![\d.,/-])(\d+|(?:{WORDS})\b) ?(?:/|out of|of|on) ?(?:8(?![\d/]|[.,]\d)|eight\b)", re.IGNORECASE
 )
 OF_ANOTHER = re.compile(rf"{DIGIT} ?(?:/ ?\d|out of (?:\d|nine|ten|twelve|twenty|a? ?hundred))", re.IGNORECASE)
-# What the two replies are called is no score: "Reply 2 is better". A score beside such a name is that of one reply.
+# What the two replies are called is no score: "Reply 2 is better". A score next to such a name is that of one reply.
 NAME = r"\b(?:repl(?:y|ies)|responses?|texts?|candidates?|assistants?|options?) (?:no\. ?|number |#)?(?:[12]|one|two)\b"
-NAMED = re.compile(rf"{NAME}(?:'s)?(?: (?:and|or|&) (?:[12]|one|two)\b)?|\banswer [12](?= [a-z])", re.IGNORECASE)
+NAMED_REPLY = re.compile(rf"{NAME}(?:'s)?(?: (?:and|or|&) (?:[12]|one|two)\b)?|\banswer [12](?= [a-z])", re.IGNORECASE)
 SCORE_OF_ONE = re.compile(
     rf"{NAME}(?: ?[:=]| (?:scores?|gets?|deserves?|rates?|is|as|with))?(?: ?[:=])? ?(?:an? )?{DIGIT}", re.IGNORECASE
 )
@@ -150,7 +150,7 @@ def score_of(reply: str) -> int | None:
     text = OF_EIGHT.sub(r"\1", SCALE_ITSELF.sub(" ", text))
     if SCORE_OF_ONE.search(text) or OF_ANOTHER.search(text):
         return None
-    text = NAMED.sub("it", text)
+    text = NAMED_REPLY.sub("it", text)
     called = [_score_in(match.group("said"), first=True) for match in CALLED.finditer(text)]
     if called:
         return called[0] if len(set(called)) == 1 else None

@@ -19,7 +19,7 @@ from .rows import judgements_of, judges_of
 if TYPE_CHECKING:
     from survey.models.language_model import ModelAnswerQuerySet
 
-TEXTS_AT_ONCE = 500
+BATCH_SIZE = 500
 
 
 def questions_of(study: Study) -> Sequence[str]:
@@ -74,7 +74,7 @@ def _texts(study: Study, models: Sequence[str]) -> dict[tuple[str, str], str]:
     """Every reply of these models by its prompt's id and its model."""
     rows = ModelAnswer.objects.filter(question__bank=study.bank_id, language_model__name__in=models)
     replies = rows.exclude(response="").values_list("question__external_id", "language_model__name", "response")
-    return {(prompt, model): text for prompt, model, text in replies.iterator(TEXTS_AT_ONCE)}
+    return {(prompt, model): text for prompt, model, text in replies.iterator(BATCH_SIZE)}
 
 
 def _styles(people: Judgements, texts: dict[tuple[str, str], str]) -> dict[int, tuple[float, float, float]]:

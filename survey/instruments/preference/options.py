@@ -11,7 +11,7 @@ from survey.contracts.instruments import Options
 SHARE = 'write "none", or a share above 0 and up to 1, for example 0.2'
 NAME = r"^[A-Za-z][A-Za-z0-9 _-]{0,39}$"
 RESERVED = ("cannot_judge", "reason")
-# What a condition may change: what a screen asks beside the label, never which replies are shown.
+# What a condition may change: what a screen asks in addition to the label, never which replies are shown.
 BY_CONDITION = frozenset({"reason", "cannot_judge"})
 
 

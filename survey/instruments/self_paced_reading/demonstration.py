@@ -1,5 +1,6 @@
 """What `hunch demo --instrument self_paced_reading` runs: its bank, its models, and what it must find."""
 
+from functools import partial
 from pathlib import Path
 
 from predictors.readings import Source, Text
@@ -7,11 +8,9 @@ from predictors.readings.sources import NGRAM
 from survey.contracts.instruments import DemonstrationVerdict, verdict_word
 from survey.figures import Figure
 from survey.figures.words import integer, number, short
-from survey.input_tables.problems import Problems
-from survey.models import Bank, NgramModel, Study
-from survey.services.banks import ngrams, readings, text_files, texts
-from survey.services.banks.importing import import_rows, load_starter_bank
-from survey.services.base.hashing import digest
+from survey.models import Bank, Study
+from survey.services.banks import importing, readings, texts
+from survey.services.banks.text_files import train_on_starter_bank
 from survey.services.results import reports
 
 from .people import SLOPE, SPILL
@@ -27,16 +26,8 @@ FAR = 3.5
 def load_bank() -> Bank:
     """The passages that come with Hunch, two n-gram models of other texts, and what one of them gives to the passages;
     made unless they are stored."""
-    problems = Problems()
-    rows = list(texts.read(FILE, problems, format="passages"))
-    problems.raise_if_any()
-    known = Bank.objects.filter(name=BANK, sha256=digest([row.content for row in rows])).first()
-    bank = known or import_rows(rows, problems, bank_name=BANK, source_file=FILE.name)
-    other = None
-    for name, order in MODELS:
-        if not NgramModel.objects.filter(name=name).exists():
-            other = other or text_files.texts_of_bank(load_starter_bank())
-            ngrams.train(other, name=name, order=order, unit="word", smoothing="kneser_ney")
+    bank = importing.load_bank(FILE, partial(texts.read, format="passages"), name=BANK)
+    train_on_starter_bank(MODELS)
     passages = [Text(question.external_id, question.plain) for question in bank.questions.order_by("position")]
     for name, _order in MODELS:
         readings.read(Source(NGRAM, name, name.removeprefix("reading-")), passages)

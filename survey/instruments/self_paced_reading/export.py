@@ -52,7 +52,7 @@ def values(assignment: "Assignment") -> list[Any]:
 
 
 def word_rows(assignments: "Iterable[Assignment]") -> "Iterator[Sequence[Any]]":
-    """A row a word of each answer that has times."""
+    """One row per word of each answer that has times."""
     for assignment in assignments:
         read = times_of(assignment)
         if read is None:

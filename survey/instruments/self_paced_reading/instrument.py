@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
+    FieldPath,
     ListedInstrument,
-    Place,
     Practice,
     Signals,
 )
@@ -21,6 +21,7 @@ from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.figures.words import number
 from survey.models import Assignment, Item, NgramModel, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.frequencies import NGRAM
 from survey.services.base.compiled import insert
@@ -32,9 +33,8 @@ from .options import ReadingOptions
 
 ROW = np.dtype([("question", "<i4")])
 MADE_BY = "write ngram:NAME; train_ngram makes one of texts or, with --counts, of a table of words"
-# What no page of a person shows; `extra` holds the question that is asked, too.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
-MOST_OPENINGS = 20  # of a passage by one person; more say nothing more
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question; `extra` holds the one that is asked
+MAX_OPENINGS = 20  # of a passage by one person; more say nothing more
 
 
 class ReadingSignals(Signals):
@@ -97,9 +97,9 @@ class SelfPacedReading(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterable[tuple[Place, str]]:
+    def problems(self) -> Iterable[tuple[FieldPath, str]]:
         options: ReadingOptions = self.options
-        place: Place = ("instrument", "options", "frequencies")
+        place: FieldPath = ("instrument", "options", "frequencies")
         passages = self.usable(filtered_questions(self.study))
         if not passages:
             yield (
@@ -115,7 +115,7 @@ class SelfPacedReading(ListedInstrument):
         if self.study.config.models and not options.frequencies:
             yield (
                 place,
-                "is missing: what surprisal adds is found beside how frequent words are; write ngram:NAME, a model "
+                "is missing: what surprisal adds is found next to how frequent words are; write ngram:NAME, a model "
                 "that train_ngram makes of texts or, with --counts, of a table of words, or remove [[models]]",
             )
         for index, model in enumerate(self.study.config.models):
@@ -152,7 +152,7 @@ class SelfPacedReading(ListedInstrument):
     def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
         return [(item.read_passage.question_id,) for item in items]
 
-    def spread_over(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
+    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
         """Every booklet gets its share of each source."""
         return (questions[row["question"]].task_id,)
 
@@ -170,13 +170,13 @@ class SelfPacedReading(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         question = "slot__item__read_passage__question"
-        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in ON_NO_SCREEN))
+        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in HIDDEN))
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment)
 
     def opened(self, *, assignment: Assignment, screen: str, nonce: str, now: datetime) -> None:
-        if screen != screens.PASSAGE or assignment.passage_openings.count() >= MOST_OPENINGS:
+        if screen != screens.PASSAGE or assignment.passage_openings.count() >= MAX_OPENINGS:
             return
         # The same word of the same window may come twice.
         PassageOpening.objects.bulk_create(

@@ -2,7 +2,7 @@
 
 They read by the surprisals that the first model of the study file gives to the passages, where its readings are stored;
 elsewhere by made-up ones, a fixed function of the passage. So what is true of a simulated study is known. A word's own
-surprisal costs `SLOPE` milliseconds a nat, that of the word before it `SPILL`.
+surprisal costs `SLOPE` milliseconds per nat, that of the word before it `SPILL`.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from survey.contracts.screens import SimulatedPerson
 if TYPE_CHECKING:
     from survey.models import Study
 
-LEVEL, LETTER, SLOPE, SPILL = 260.0, 6.0, 12.0, 6.0  # ms, ms a letter, ms a nat, ms a nat of the word before
+LEVEL, LETTER, SLOPE, SPILL = 260.0, 6.0, 12.0, 6.0  # ms, ms per letter, ms per nat, ms per nat of the word before
 PERSON_SD, PASSAGE_SD, NOISE_SD = 50.0, 12.0, 80.0
 RIGHT, CARELESS = 0.95, 0.05  # the chance of a right answer; the share of people who guess
-LEAST, MOST = 40, 20_000
+MIN_MS, MAX_MS = 40, 20_000
 AWAY = 0.01  # of the passages the window was left in the middle
 
 
@@ -106,5 +106,5 @@ class ReadingPerson(SimulatedPerson):
             time = level + LETTER * len(word) + self.random.gauss(0, NOISE_SD)
             if not self.null:
                 time += SLOPE * surprisal[place] + (SPILL * surprisal[place - 1] if place else 0.0)
-            times.append(round(min(max(time, LEAST), MOST)))
+            times.append(round(min(max(time, MIN_MS), MAX_MS)))
         return times

@@ -12,7 +12,7 @@ from survey.services.banks import ngrams, passages, text_files
 from survey.services.banks.importing import load_starter_bank
 
 from .analysis.checking import CheckModel, check
-from .analysis.estimating import estimate
+from .analysis.loss import estimate
 from .people import log_held
 from .study_table import StudyTable
 
@@ -20,7 +20,7 @@ BANK = passages.STARTER_PASSAGES
 TOKENIZER = "starter-questions"
 # The generator, and models whose loss is checked: order and smoothing of each.
 MODELS = (("tokens-trigram", 3), ("tokens-bigram", 2), ("tokens-unigram", 1))
-NEAR = 0.15  # nats beside the noise within contexts
+NEAR = 0.15  # nats next to the noise within contexts
 
 
 def load_bank() -> Bank:
@@ -51,7 +51,7 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
     away = abs(study_estimate.difference - model_check.rounded.difference)
     allowed = NEAR + 4 * study_estimate.error_draws
     sentence = (
-        f"L - L_G of people is {number(study_estimate.difference)} nats a token at {study_estimate.contexts} "
+        f"L - L_G of people is {number(study_estimate.difference)} nats per token at {study_estimate.contexts} "
         "contexts, and what "
         f"simulated people hold gives {number(model_check.rounded.difference)} on the same draws: "
         f"{number(away)} apart, where "

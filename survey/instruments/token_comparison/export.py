@@ -77,7 +77,7 @@ def name_of(pair: "TokenPair") -> str:
 
 
 def answer_rows(assignments: Iterable["Assignment"]) -> Iterator[Sequence[Any]]:
-    """A row an answer; then a row for the draws of each context that nobody was asked about: those that are the true
+    """One row per answer; then a row for the draws of each context that nobody was asked about: those that are the true
     token, and comparisons without an answer."""
     contexts: dict[int, TokenPair] = {}
     answered: dict[int, set[int]] = {}

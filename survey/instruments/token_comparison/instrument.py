@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from django.db.models import QuerySet
 
-from survey.contracts.instruments import CONTRACT, Demonstration, ListedInstrument, Place, Practice, Signals
+from survey.contracts.instruments import CONTRACT, Demonstration, FieldPath, ListedInstrument, Practice, Signals
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Assignment, Item, Question, Response
+from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
@@ -26,10 +27,9 @@ from .models import PreparedContext, StatedChance, TokenPair
 from .options import ComparisonOptions
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("times", "<i4"), ("log_g", "<f8")])
-GENERATOR: Place = ("instrument", "options", "generator")
+GENERATOR: FieldPath = ("instrument", "options", "generator")
 PRACTISED = 3  # comparisons by which people learn the rewards
-# What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
+HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
 
 
 class ComparisonSignals(Signals):
@@ -75,7 +75,7 @@ class TokenComparison(ListedInstrument):
             ReportEntry(
                 "token_comparison",
                 "Comparisons of next tokens",
-                "People's loss and perplexity at predicting the next token, beside models whose loss is known.",
+                "People's loss and perplexity at predicting the next token, next to models whose loss is known.",
                 "survey.instruments.token_comparison.reports.study_report.TokenComparisonReport",
             ),
             ReportEntry(
@@ -89,7 +89,7 @@ class TokenComparison(ListedInstrument):
 
     # The study file
 
-    def problems(self) -> Iterator[tuple[Place, str]]:
+    def problems(self) -> Iterator[tuple[FieldPath, str]]:
         config, options = self.study.config, self.options
         if not options.generator:
             yield GENERATOR, "is missing: name what draws the other tokens, local:FOLDER or ngram:NAME"
@@ -150,7 +150,7 @@ class TokenComparison(ListedInstrument):
         there = self.contexts(questions) if self.options.generator else {}
         return [question for question in questions if any(context.drawn for context in there.get(question.pk, ()))]
 
-    def drawn_by(self) -> Any:
+    def universe_fingerprint(self) -> Any:
         return {"preparation": preparing.preparation_of(self.options)}
 
     def universe(self, questions: Sequence[Question]) -> np.ndarray:
@@ -219,7 +219,7 @@ class TokenComparison(ListedInstrument):
     @classmethod
     def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
         pair = "slot__item__token_pair"
-        hidden = [f"{pair}__question__{name}" for name in ON_NO_SCREEN]
+        hidden = [f"{pair}__question__{name}" for name in HIDDEN]
         return assignments.select_related(f"{pair}__question", f"{pair}__context").defer(
             *hidden, f"{pair}__context__drawn"
         )
@@ -261,7 +261,7 @@ class TokenComparison(ListedInstrument):
         return [] if stated is None else [stated.percent_left, stated.true_is_left]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
-        """Whoever left before reading which was true has answered."""
+        """Anyone who left before reading which was true has answered."""
         return stated_of(assignment) is not None
 
     # Export

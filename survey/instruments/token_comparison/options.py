@@ -6,7 +6,7 @@ from survey.contracts.instruments import Options
 
 from .analysis.rewards import RATIOS, UNSURE
 
-LEAST_CONTEXT = 8
+MIN_CONTEXT = 8
 """Tokens that every context has."""
 
 
@@ -15,7 +15,7 @@ class ComparisonOptions(Options):
     """What draws the other tokens: `local:FOLDER` or `ngram:NAME`. Required."""
     draws: int = Field(default=40, ge=2, le=1000)
     """Tokens drawn for each context. 2 to 1000."""
-    context_tokens: int = Field(default=120, ge=LEAST_CONTEXT, le=500)
+    context_tokens: int = Field(default=120, ge=MIN_CONTEXT, le=500)
     """The most tokens of a context, from the text's beginning. 8 to 500."""
     contexts_per_text: int = Field(default=1, ge=1, le=20)
     """Contexts of each text. 1 to 20."""

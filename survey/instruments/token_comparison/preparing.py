@@ -14,8 +14,8 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import Detail, Source, Text, TextReader
-from predictors.readings.reading import Distributions
 from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.text_reading import Distributions
 from survey.exceptions import HunchError, StateRefused
 from survey.models import LanguageModel, Question, TokenizerRecord
 from survey.services.banks import passages
@@ -25,13 +25,13 @@ from survey.services.base.seeds import derive, generator
 from survey.study_file.language_models import LanguageModelConfig
 
 from .models import ContextReading, PreparedContext
-from .options import LEAST_CONTEXT, ComparisonOptions
+from .options import MIN_CONTEXT, ComparisonOptions
 
 VERSION = "1"
-NAMED = 10  # problems that an error lists
-ASKED_AT_ONCE = 500
-TOKENS_AT_ONCE = 1000  # A reading says no more of one place (`predictors.readings.Detail.top`).
-AT_ONCE = 300
+MAX_PROBLEMS_IN_MESSAGE = 10  # problems that an error lists
+HASHES_PER_QUERY = 500
+TOKENS_PER_READING = 1000  # A reading says no more of one place (`predictors.readings.Detail.top`).
+MAX_READ_IN_REQUEST = 300
 """Passages that an n-gram model prepares while a study is created. More of them, and models on disk, need the command.
 """
 
@@ -87,8 +87,8 @@ def contexts_of(options: ComparisonOptions, questions: Sequence[Question]) -> di
 
 def _stored(preparation: str, hashes: Sequence[str]) -> Iterator[PreparedContext]:
     rows = PreparedContext.objects.filter(preparation=preparation).order_by("text_sha256", "position")
-    for start in range(0, len(hashes), ASKED_AT_ONCE):
-        yield from rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]).select_related("tokenizer")
+    for start in range(0, len(hashes), HASHES_PER_QUERY):
+        yield from rows.filter(text_sha256__in=hashes[start : start + HASHES_PER_QUERY]).select_related("tokenizer")
 
 
 def missing(options: ComparisonOptions, questions: Sequence[Question]) -> list[Question]:
@@ -99,7 +99,7 @@ def missing(options: ComparisonOptions, questions: Sequence[Question]) -> list[Q
 
 def is_quick(source: str, count: int) -> bool:
     """Whether so many passages are prepared in a few seconds."""
-    return source.startswith(f"{NGRAM}:") and count <= AT_ONCE
+    return source.startswith(f"{NGRAM}:") and count <= MAX_READ_IN_REQUEST
 
 
 def not_prepared(slug: str, count: int) -> StateRefused:
@@ -186,13 +186,13 @@ class _Maker:
     def contexts(self, sha256: str, text: Text, cut: np.ndarray) -> list[PreparedContext]:
         """None where the text cannot be used; why is kept."""
         options = self._options
-        if len(cut) <= LEAST_CONTEXT:
-            self._problems.append(f"{text.id}: has {len(cut)} tokens, and a context needs {LEAST_CONTEXT} and one more")
+        if len(cut) <= MIN_CONTEXT:
+            self._problems.append(f"{text.id}: has {len(cut)} tokens, and a context needs {MIN_CONTEXT} and one more")
             return []
-        places = np.arange(LEAST_CONTEXT, min(options.context_tokens + 1, len(cut)))
+        places = np.arange(MIN_CONTEXT, min(options.context_tokens + 1, len(cut)))
         places = places[np.isin(cut["id"][places], self._readable)]
         if not len(places):
-            self._problems.append(f"{text.id}: none of its tokens after the {LEAST_CONTEXT}th can be read by people")
+            self._problems.append(f"{text.id}: none of its tokens after the {MIN_CONTEXT}th can be read by people")
             return []
         rng = generator(options.draw_seed, "contexts", sha256)
         count = min(options.contexts_per_text, len(places))
@@ -252,8 +252,12 @@ class _Maker:
 
     def raise_if_any(self) -> None:
         if self._problems:
-            more = f"\nand {len(self._problems) - NAMED} more" if len(self._problems) > NAMED else ""
-            raise HunchError("\n".join(self._problems[:NAMED]) + more)
+            more = (
+                f"\nand {len(self._problems) - MAX_PROBLEMS_IN_MESSAGE} more"
+                if len(self._problems) > MAX_PROBLEMS_IN_MESSAGE
+                else ""
+            )
+            raise HunchError("\n".join(self._problems[:MAX_PROBLEMS_IN_MESSAGE]) + more)
 
 
 def readable_ids(row: TokenizerRecord) -> np.ndarray:
@@ -282,8 +286,8 @@ def log_probabilities(
     looked_at = frozenset(map(int, places))
     wanted = np.unique(np.asarray(tokens, dtype=np.int64))
     logs: list[dict[int, float]] = []
-    for start in range(0, len(wanted), TOKENS_AT_ONCE):
-        part = wanted[start : start + TOKENS_AT_ONCE]
+    for start in range(0, len(wanted), TOKENS_PER_READING):
+        part = wanted[start : start + TOKENS_PER_READING]
         said = _said(reader, text, Detail(top=len(part), among=part, places=looked_at))
         logs = logs or [{} for _place in said.top]
         for known, ids, top in zip(logs, said.top_ids, said.top, strict=True):
@@ -379,12 +383,12 @@ def _readings(
 ) -> dict[int, ContextReading]:
     keys = [context.pk for context in contexts]
     readings: dict[int, ContextReading] = {}
-    for start in range(0, len(keys), ASKED_AT_ONCE):
+    for start in range(0, len(keys), HASHES_PER_QUERY):
         rows = ContextReading.objects.filter(
             language_model__name=model.name,
             source=str(passages.source_of(model)),
             source_sha256=source_sha256,
-            context__in=keys[start : start + ASKED_AT_ONCE],
+            context__in=keys[start : start + HASHES_PER_QUERY],
         )
         readings.update({row.context_id: row for row in rows})
     return readings

@@ -10,7 +10,7 @@ from survey.models import Question
 from survey.services.banks.eligibility import eligible_questions
 
 from .analysis.checking import CheckModel
-from .analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
+from .analysis.loss import ComparisonAnswers, Comparisons, log_odds_of_percent
 from .chances import chance_of_any, chance_of_one, drawn_of
 from .labels import stated_of
 from .models import DrawnToken, PreparedContext

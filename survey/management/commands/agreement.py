@@ -6,6 +6,6 @@ from survey.services.results.reports import AGREEMENT
 
 
 class Command(ShortName):
-    help = "How far people and models agree on the same items, beside the ceiling that people’s noise sets."
+    help = "How far people and models agree on the same items, next to the ceiling that people’s noise sets."
     report = AgreementReport
     name = AGREEMENT

@@ -5,7 +5,7 @@ from typing import Any
 
 from survey import study_file
 from survey.console.command import HunchCommand
-from survey.services.studies import amending, creating, finding
+from survey.services.studies import amending, creating, lookup
 from survey.study_file import StudyFileError
 
 
@@ -26,7 +26,7 @@ class Command(HunchCommand):
             slug = study_file.parse(text).slug
         except StudyFileError as exc:
             raise exc.in_file(path) from exc
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         proposal = amending.propose(study, text=text, source_name=path)
         for change in proposal.changes:
             refused = proposal.refusals.get(change.key)

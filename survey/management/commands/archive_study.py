@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.services.studies import archiving
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 
 class Command(HunchCommand):

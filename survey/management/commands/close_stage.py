@@ -8,7 +8,7 @@ from survey.console.progress_bars import wait_for_pipeline
 from survey.models import Stage, Study
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stage_progress
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -21,7 +21,7 @@ class Command(HunchCommand):
         parser.add_argument("--wait", action="store_true", help="show progress until the next stage is planned")
 
     def handle(self, *args: Any, slug: str, stage: int | None, now: bool, wait: bool, **options: Any) -> None:
-        closing = lifecycle.close_stage(stage_to_close(finding.find_study(slug), stage), now=now)
+        closing = lifecycle.close_stage(stage_to_close(lookup.find_study(slug), stage), now=now)
         live = stage_progress(closing).live
         self.stdout.write(f"{closing} is {closing.state}" + (f"; {live} people are still inside" if live else ""))
         if not wait:
@@ -42,4 +42,4 @@ def stage_to_close(study: Study, index: int | None) -> Stage:
     if index is None:
         opened = study.stages.exclude(state__in=[Stage.State.DRAFT, Stage.State.PLANNED]).order_by("-index").first()
         index = opened.index if opened else 1
-    return finding.find_stage(study, index)
+    return lookup.find_stage(study, index)

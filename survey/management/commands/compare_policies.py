@@ -7,7 +7,7 @@ from typing import Any
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.services.results import comparing, policies_report
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(ReportCommand):
@@ -48,7 +48,7 @@ class Command(ReportCommand):
         for name, values in (("--epsilon", epsilon), ("--top-fraction", top_fraction)):
             if any(not 0 < value < 1 for value in values):
                 raise HunchError(f"{name}: must lie strictly between 0 and 1, not {values}")
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         stages = comparing.compare(
             study,
             epsilons=epsilon,
@@ -57,4 +57,4 @@ class Command(ReportCommand):
             predictors=predictor or None,
             say=lambda text: self.stderr.write(f"training, {text}"),
         )
-        self.show_findings(policies_report.findings(study, stages), out=out)
+        self.show_result(policies_report.report_result(study, stages), out=out)

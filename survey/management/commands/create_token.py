@@ -8,9 +8,9 @@ from django.contrib.auth import get_user_model
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError, NotFound
 from survey.models import ApiToken
-from survey.models.audit import MOST_TOKEN_DAYS, TOKEN_DAYS
+from survey.models.audit import MAX_TOKEN_DAYS, TOKEN_DAYS
 from survey.services.base.tokens import issue_token
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -43,9 +43,9 @@ class Command(HunchCommand):
         user = get_user_model().objects.filter(username=username, is_active=True).first()
         if user is None:
             raise NotFound(f"no active user is called {username!r}; `hunch createsuperuser` or the admin makes one")
-        if not 1 <= days <= MOST_TOKEN_DAYS:
-            raise HunchError(f"--days: 1 to {MOST_TOKEN_DAYS}, not {days}", code="invalid")
-        studies = [finding.find_study(slug) for slug in study] if study else None
+        if not 1 <= days <= MAX_TOKEN_DAYS:
+            raise HunchError(f"--days: 1 to {MAX_TOKEN_DAYS}, not {days}", code="invalid")
+        studies = [lookup.find_study(slug) for slug in study] if study else None
         token, secret = issue_token(user=user, name=name, scope=scope, studies=studies, days=days)
         self.stdout.write(secret)
         self.stderr.write(

@@ -6,7 +6,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.panels import demographics
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -20,7 +20,7 @@ class Command(HunchCommand):
         parser.add_argument("--out", type=Path, required=True, metavar="FILE.csv", help="only you can read it")
 
     def handle(self, *args: Any, slug: str, out: Path, **options: Any) -> None:
-        table = demographics.read_demographics(finding.find_study(slug))
+        table = demographics.read_demographics(lookup.find_study(slug))
         demographics.write_demographics(table, out)
         self.stdout.write(f"wrote {out} ({len(table.rows)} people, {len(table.columns) - 1} facts)")
         if table.unknown:

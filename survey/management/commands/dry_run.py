@@ -6,7 +6,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.exceptions import HunchError
-from survey.services.studies import finding
+from survey.services.studies import lookup
 from survey.simulator import dry_run
 
 
@@ -24,7 +24,7 @@ class Command(HunchCommand):
     def handle(self, *args: Any, slug: str, out: Path, people: int | None, **options: Any) -> None:
         if people is not None and people < 1:
             raise HunchError(f"--people: {people} is not 1 or more")
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as exc:

@@ -7,9 +7,10 @@ from typing import Any
 
 from survey.console.command import add_condition
 from survey.console.reports import ReportCommand
-from survey.contracts.reports import Findings, ReportFile
-from survey.services.results import estimate_tables, estimates_report, estimating, reports
-from survey.services.studies import finding
+from survey.contracts.reports import ReportFile, ReportResult
+from survey.services.results import estimates_report, reports
+from survey.services.results.estimates import estimate_tables, study_estimates
+from survey.services.studies import lookup
 
 
 def thresholds_of(text: str) -> list[int]:
@@ -60,13 +61,13 @@ class Command(ReportCommand):
         out: Path | None,
         **options: Any,
     ) -> None:
-        report = estimating.estimate(finding.find_study(slug), thresholds=threshold, by=by, condition=condition)
-        findings = estimates_report.findings(report)
+        report = study_estimates.estimate(lookup.find_study(slug), thresholds=threshold, by=by, condition=condition)
+        findings = estimates_report.report_result(report)
         self.stdout.write(f"{report.study}: {report.title}")
         self.print_page(findings, out=False)
         if out is not None:
             content = json.dumps(report.as_json(), indent=1, allow_nan=False)
-            files = Findings(
+            files = ReportResult(
                 "",
                 tables=[*findings.tables, estimate_tables.codebook_table()],
                 files=[ReportFile("estimates.json", content.encode)],

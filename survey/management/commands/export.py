@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.command import HunchCommand, add_condition
-from survey.contracts.reports import Given
+from survey.contracts.reports import ReportArguments
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.answers import conditions
 from survey.services.base import audit_chain, auditing
 from survey.services.base.job_kinds import Work, find_kind
 from survey.services.results.export import files
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -32,7 +32,7 @@ class Command(HunchCommand):
                 )
 
     def handle(self, *args: Any, slug: str, out: Path, condition: list[str], **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         asked = {name: options[name] for name in ("format", "table", "since") if options[name]}
         if asked:
             self._zip(study, out, {**asked, "condition": condition})
@@ -56,7 +56,7 @@ class Command(HunchCommand):
         auditing.record("export_answers", study, form="zip", **asked)
         try:
             out.mkdir(parents=True, exist_ok=True)
-            made = kind.make(Work(study, Given(arguments), out, lambda _done, _total, _words: None, None))
+            made = kind.make(Work(study, ReportArguments(arguments), out, lambda _done, _total, _words: None, None))
         except OSError as exc:
             raise HunchError(f"{out}: cannot be written: {exc.strerror}") from exc
         for name, rows in made["rows"].items():

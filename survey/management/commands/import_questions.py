@@ -161,7 +161,7 @@ class Command(HunchCommand):
         text = f"imported {new} questions into {made.name} version {made.version}"
         if earlier := made.question_count - new:
             text += (
-                f", beside {earlier} of version {made.version - 1}: {made.question_count} questions in "
+                f", in addition to {earlier} of version {made.version - 1}: {made.question_count} questions in "
                 f"{made.tasks.count()} tasks"
             )
         self.stdout.write(text)

@@ -10,7 +10,7 @@ from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.panels import inviting
 from survey.services.base.writing import write_private_file
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -31,7 +31,7 @@ class Command(HunchCommand):
         parser.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
 
     def handle(self, *args: Any, slug: str, wave: int, out: Path | None, root: str | None, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if not panels.of_study(study).invites_by_links:
             self.stdout.write(inviting.invite(study, wave, root=root).sentence)
             return

@@ -10,7 +10,7 @@ from survey.exceptions import HunchError
 from survey.models import Job
 from survey.services.base import job_kinds, jobs
 from survey.services.base.writing import replace_file
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 NEWEST = 20
 
@@ -62,7 +62,7 @@ class Command(HunchCommand):
                 self.stdout.write(f"  {argument.name}=...  {argument.help}{further}")
 
     def _ask(self, kind: str, slug: str, arguments: list[str], *, now: bool) -> None:
-        job, is_new = jobs.ask(finding.find_study(slug), kind, by_argument(arguments))
+        job, is_new = jobs.ask(lookup.find_study(slug), kind, by_argument(arguments))
         if now:
             jobs.run(job.pk)
             job.refresh_from_db()

@@ -23,7 +23,7 @@ from survey.services.stages.leaderboard import (
     shown_metrics,
     sorts_of,
 )
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 HEADER = ["predictor", "role", "after", "on", "answers", "weighting", "n"]
 
@@ -46,7 +46,7 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, slug: str, sort: str, part: str | None, condition: str, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         learning = learning_of(study)
         metrics = shown_metrics(learning)
         parts = [part.name for part in learning.parts] if learning is not None else []
@@ -59,7 +59,7 @@ class Command(HunchCommand):
             self.stdout.write(f"{study.slug} has trained no predictor yet")
             return
         alone, beside = boards_of(lines)
-        for title, board in (("", alone), ("\nWith columns beside the texts", beside)):
+        for title, board in (("", alone), ("\nWith columns next to the texts", beside)):
             if board:
                 if title:
                     self.stdout.write(title)

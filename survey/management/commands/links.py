@@ -10,7 +10,7 @@ from survey.figures.csv_lines import csv_line
 from survey.panels.addresses import public_root
 from survey.services.base.writing import write_private_file
 from survey.services.sittings import links
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -23,7 +23,7 @@ class Command(HunchCommand):
         parser.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
 
     def handle(self, *args: Any, slug: str, count: int, out: Path, root: str | None, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         made: list[links.NewLink] = []
 
         def lines() -> Iterator[str]:

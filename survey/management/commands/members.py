@@ -10,7 +10,7 @@ from survey.exceptions import NotFound
 from survey.figures.rendering import aligned
 from survey.models import Study, StudyMembership
 from survey.services.base.groups import ensure_researchers_group
-from survey.services.studies import finding, members
+from survey.services.studies import lookup, members
 
 
 class Command(HunchCommand):
@@ -26,7 +26,7 @@ class Command(HunchCommand):
         what.add_parser("remove", help="the last owner stays").add_argument("username", metavar="USER")
 
     def handle(self, *args: Any, slug: str, what: str | None = None, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if what == "set":
             self._set(study, options["username"], options["role"], may_spend=options["may_spend"])
         elif what == "remove":

@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.services.stages import lifecycle
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -16,5 +16,5 @@ class Command(HunchCommand):
         parser.add_argument("--stage", type=int, metavar="N", help="default: the first that is not frozen")
 
     def handle(self, *args: Any, slug: str, stage: int | None, **options: Any) -> None:
-        paused = lifecycle.pause_stage(finding.find_stage(finding.find_study(slug), stage))
+        paused = lifecycle.pause_stage(lookup.find_stage(lookup.find_study(slug), stage))
         self.stdout.write(f"{paused} is paused; `open_stage {slug}` opens it again")

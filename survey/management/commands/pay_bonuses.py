@@ -9,7 +9,7 @@ from survey.figures import words
 from survey.figures.rendering import aligned
 from survey.models import PaymentBatch
 from survey.panels import money
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -26,7 +26,7 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, slug: str, pay: bool, settle: list[str] | None, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if settle:
             number, said = settle
             batch = PaymentBatch.objects.filter(posting__study=study, pk=number if number.isdecimal() else 0).first()

@@ -16,8 +16,9 @@ from survey.services.results import perplexities
 
 class Command(ReportCommand):
     help = (
-        "Read texts with language models: bits a character, perplexity a word and a token. A model is local:FOLDER "
-        "(Hugging Face, or one GGUF file), endpoint:MODEL (the server of HUNCH_LLM_URL), ngram:NAME, or file:CSV."
+        "Read texts with language models: bits per character, perplexity per word and per token. A model is "
+        "local:FOLDER (Hugging Face, or one GGUF file), endpoint:MODEL (the server of HUNCH_LLM_URL), ngram:NAME, or "
+        "file:CSV."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -32,7 +33,7 @@ class Command(ReportCommand):
         parser.add_argument("--top", type=int, default=0, metavar="K", help="the K likeliest tokens at each place")
         parser.add_argument("--samples", type=int, default=0, metavar="N", help="N tokens drawn at each place")
         parser.add_argument(
-            "--normalised", action="store_true", help="perplexity a token as a share of the vocabulary too"
+            "--normalised", action="store_true", help="perplexity per token as a share of the vocabulary too"
         )
         self.add_output_arguments(parser)
 
@@ -78,8 +79,8 @@ class Command(ReportCommand):
         learnt = text_files.read_texts([train], by_lines=lines) if train else []
         if learnt and any(source.scheme == "file" for source in sources):
             raise HunchError("--train: a file of readings holds no training texts; leave it out, or read with a model")
-        self.show_findings(
-            perplexities.findings(
+        self.show_result(
+            perplexities.report_result(
                 texts=texts,
                 readings=[self._read(source, texts, detail) for source in sources],
                 groups=groups,

@@ -37,8 +37,8 @@ class Command(ReportCommand):
         if budget.needs_database:
             self.require_database()
         with bar(total=budget.simulated, name="simulated studies", unit=" studies") as progress_bar:
-            report = budget.findings(jobs=jobs, progress=lambda: progress_bar.update())
-        self.show_findings(report, out=out)
+            report = budget.report_result(jobs=jobs, progress=lambda: progress_bar.update())
+        self.show_result(report, out=out)
 
 
 def _planner(path: Path, name: object) -> type[BudgetPlanner]:

@@ -6,7 +6,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.services.plans import planning
 from survey.services.stages import lifecycle
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -27,7 +27,7 @@ class Command(HunchCommand):
         )
 
     def handle(self, *args: Any, slug: str, index: int, short_booklets: bool, uniform: bool, **options: Any) -> None:
-        stage = finding.find_stage(finding.find_study(slug), index)
+        stage = lookup.find_stage(lookup.find_study(slug), index)
         if uniform:
             stage = lifecycle.choose_uniform(stage)
         stage = planning.plan_stage(stage, short_booklets=short_booklets)

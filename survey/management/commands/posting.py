@@ -14,7 +14,7 @@ from survey.panels.accounts import Advice
 from survey.panels.postings import Move
 from survey.panels.submissions import read_posting
 from survey.services.sittings.hourly_pay import hourly_pay
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -41,7 +41,7 @@ class Command(HunchCommand):
             "rehearse",
             help="the whole life once at the panel, by a test participant and without money; call it again to go on",
         )
-        trial.add_argument("--again", action="store_true", help="begin anew, in a new test copy")
+        trial.add_argument("--again", action="store_true", help="begin again, in a new test copy")
         trial.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
         later = what.add_parser("schedule", help="have the panel show it to people from a time on")
         later.add_argument("--at", required=True, metavar="TIME", help="such as 2027-01-31T09:00+01:00")
@@ -65,7 +65,7 @@ class Command(HunchCommand):
         places.add_argument("--posting", type=int, metavar="N", help="default: the newest")
 
     def handle(self, *args: Any, slug: str, what: str, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if what == "show":
             self._show(study)
             return
@@ -73,7 +73,7 @@ class Command(HunchCommand):
             self._rehearse(study, again=options["again"], root=options["root"])
             return
         if what in ("draft", "adopt"):
-            stage = finding.find_stage(study, options["stage"])
+            stage = lookup.find_stage(study, options["stage"])
             if what == "draft":
                 made = postings.draft(stage, places=options["places"], reward=options["reward"], root=options["root"])
             else:

@@ -11,7 +11,7 @@ from survey.exceptions import HunchError
 from survey.models import Question
 from survey.services.banks import passages
 from survey.services.banks.importing import find_bank
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 
 class Command(HunchCommand):

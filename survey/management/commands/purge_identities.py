@@ -8,7 +8,7 @@ from django.utils import timezone
 from survey.console.command import HunchCommand
 from survey.models import Study
 from survey.panels import purging
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -31,7 +31,7 @@ class Command(HunchCommand):
         self, *args: Any, older_than: str, study: str | None, with_hashes: bool, yes: bool, **options: Any
     ) -> None:
         before = timezone.now() - purging.read_age(older_than)
-        chosen = [finding.find_study(study)] if study else list(Study.objects.order_by("slug"))
+        chosen = [lookup.find_study(study)] if study else list(Study.objects.order_by("slug"))
         for chosen_study in chosen:
             plan = purging.plan_purge(chosen_study, before=before, with_hashes=with_hashes)
             if plan.why_not:

@@ -8,7 +8,7 @@ from survey.exceptions import HunchError, NotFound
 from survey.figures.rendering import aligned
 from survey.models import Receiver, Study
 from survey.operation import deliveries, receivers
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 NEWEST = 20  # of what a receiver was sent
 CAUSES = [cause.value for cause in receivers.OFFERED]
@@ -42,7 +42,7 @@ class Command(HunchCommand):
             does.add_parser(name, help=words).add_argument("number", metavar="NUMBER", type=int)
 
     def handle(self, *args: Any, slug: str, what: str | None = None, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if what == "add":
             self._add(study, options["address"].strip(), options["cause"])
         elif what in (None, "list"):

@@ -15,7 +15,7 @@ from survey.models import Study, Submission
 from survey.panels import accounts, owed_list, reconciliation
 from survey.panels.reconciliation import Reconciliation
 from survey.services.base.writing import write_private_file
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -42,7 +42,7 @@ class Command(HunchCommand):
         parser.add_argument("--settle", metavar="TEXT", help="what you decided about a difference, in a sentence")
 
     def handle(self, *args: Any, slug: str, person: str | None, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if panels.get(study.config.panel.kind).pays_from_a_list:
             self._list(study, **options)
             return
@@ -92,7 +92,7 @@ class Command(HunchCommand):
             self.stdout.write(aligned(["who", "here", "at the panel", "do", "why"], rows))
         self.stdout.write(
             f"{len(reconciled.differences)} to settle, {money(reconciled.owed_cents, posting.currency)} owed "
-            "beside rewards"
+            "on top of rewards"
         )
         if posting.published_at is not None:
             account = accounts.account_of(posting)

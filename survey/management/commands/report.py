@@ -9,7 +9,7 @@ from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.results import reports
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(ReportCommand):
@@ -31,7 +31,7 @@ class Command(ReportCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead, all of it")
 
     def handle(self, *args: Any, slug: str, name: str, given: list[str], **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if name:
             self.show(study, name, by_argument(given), out=options["out"], as_json=options["json"])
         elif options["out"] is not None:

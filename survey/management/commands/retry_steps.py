@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.services.stages import lifecycle
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -15,5 +15,5 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
 
     def handle(self, *args: Any, slug: str, **options: Any) -> None:
-        count = sum(lifecycle.retry_steps(stage) for stage in finding.find_study(slug).stages.all())
+        count = sum(lifecycle.retry_steps(stage) for stage in lookup.find_study(slug).stages.all())
         self.stdout.write(f"queued {count} step{'' if count == 1 else 's'} again" if count else "no step has failed")

@@ -7,7 +7,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.printed_screens.files import find_browser
 from survey.printed_screens.printing import print_screens
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -27,7 +27,7 @@ class Command(HunchCommand):
     def handle(
         self, *args: Any, slug: str, out: Path, language: list[str], pdf: bool, browser: str, **options: Any
     ) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         printer = find_browser(browser) if pdf else ""
         written = print_screens(study, out, languages=language, browser=printer, say=self.stderr.write)
         self.stdout.write(f"wrote {written.count} screens; begin at {out / 'index.html'}")

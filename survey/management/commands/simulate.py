@@ -7,7 +7,7 @@ from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.services.stages import test_stages
-from survey.services.studies import finding
+from survey.services.studies import lookup
 from survey.simulator import REALISTIC, Crowd, Rates, SimulationError
 
 HABITS = {
@@ -86,7 +86,7 @@ class Command(HunchCommand):
             raise HunchError(f"--pace: {pace:g} is not between 0 and {LONGEST_LOOK} seconds")
         if not 0 <= return_chance <= 1:
             raise HunchError(f"--return-chance: {return_chance:g} is not between 0 and 1")
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if test:
             study = test_stages.open_copy(study, via="simulate").study
             slug = study.slug

@@ -12,7 +12,7 @@ from survey.services.results.outcome_table import StageTable, outcome_table
 from survey.services.sittings.capacity import free_capacity
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stages_progress
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -22,7 +22,7 @@ class Command(HunchCommand):
         parser.add_argument("slug", metavar="SLUG")
 
     def handle(self, *args: Any, slug: str, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         rows: list[list[str]] = []
         steps: list[JobStep] = []
         waiting: list[int] = []

@@ -9,7 +9,7 @@ from survey.models import Study
 from survey.panels.addresses import public_root
 from survey.services.sittings import previews
 from survey.services.stages import test_stages
-from survey.services.studies import finding, test_copies
+from survey.services.studies import lookup, test_copies
 
 
 class Command(HunchCommand):
@@ -24,7 +24,7 @@ class Command(HunchCommand):
         for name, text in (
             ("show", "its stages, and whether it has the study's present file"),
             ("make", "make it, or renew it if the study's file has changed"),
-            ("renew", "make it anew; what happened in it is deleted"),
+            ("renew", "make it again; what happened in it is deleted"),
             ("delete", "delete it with all that happened in it"),
         ):
             what.add_parser(name, help=text)
@@ -40,7 +40,7 @@ class Command(HunchCommand):
         preview.add_argument("--root", metavar="URL", help="scheme and host under which people reach this server")
 
     def handle(self, *args: Any, slug: str, what: str, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if what == "preview":
             self._preview(study, options)
         elif what == "delete":

@@ -18,8 +18,8 @@ HEADER = ("order", "states", "train perplexity", "test perplexity", "train / tes
 
 class Command(HunchCommand):
     help = (
-        "Train an n-gram model from texts and store it as ngram:NAME. Prints states and perplexity a token, the end of "
-        "each text counted, on training and test texts for every order up to N. With --counts from a table of how "
+        "Train an n-gram model from texts and store it as ngram:NAME. Prints states and perplexity per token, the end "
+        "of each text counted, on training and test texts for every order up to N. With --counts from a table of how "
         "frequent words are."
     )
 

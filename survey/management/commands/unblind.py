@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.services.answers import blinding
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -16,5 +16,5 @@ class Command(HunchCommand):
         parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in a sentence")
 
     def handle(self, *args: Any, slug: str, reason: str, **options: Any) -> None:
-        study = blinding.unblind(finding.find_study(slug), reason=reason)
+        study = blinding.unblind(lookup.find_study(slug), reason=reason)
         self.stdout.write(f"{study.slug}: everybody who sees the study sees its conditions from now on")

@@ -25,7 +25,7 @@ class Command(HunchCommand):
     def handle(self, *args: Any, head: str, **options: Any) -> None:
         chain_check = audit_checks.check(expected=head.strip().lower(), via="command")
         if not chain_check.seen:
-            chain_check.add(f"no seal has the hash {head}: the chain was cut, or made anew from its beginning")
+            chain_check.add(f"no seal has the hash {head}: the chain was cut, or made again from its beginning")
         if chain_check.sealed_at:
             self.stdout.write(
                 f"head: seal {chain_check.number}, {chain_check.sha256}, of "

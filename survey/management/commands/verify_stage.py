@@ -4,9 +4,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.services.results import looking
+from survey.services.results import interim
 from survey.services.stages import verifying
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 
 class Command(HunchCommand):
@@ -17,9 +17,9 @@ class Command(HunchCommand):
         parser.add_argument("index", metavar="INDEX", type=int)
 
     def handle(self, *args: Any, slug: str, index: int, **options: Any) -> None:
-        stage = finding.find_stage(finding.find_study(slug), index)
+        stage = lookup.find_stage(lookup.find_study(slug), index)
         verification = verifying.verify_stage(stage)
-        verification.differences += looking.verify_looks(stage)
+        verification.differences += interim.verify_looks(stage)
         if not verification.agrees:
             for difference in verification.differences:
                 self.stderr.write(difference)

@@ -6,7 +6,7 @@ an address, and are empty where the study file names no such parameter. The line
 follows the last one. The slug is in it, so that an address of one study is worth nothing at another one. No id can hold
 a line feed, so that no two addresses have the same text.
 
-An address is good for some minutes. Whoever was let in stays in by a cookie and needs no signature to go on.
+An address is good for some minutes. Anyone who was let in stays in by a cookie and needs no signature to go on.
 
 What is signed of a closing address, and how, stands in the study file (`completion_signature`), since each panel wants
 something else there.

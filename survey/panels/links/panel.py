@@ -60,6 +60,6 @@ class Links(Panel):
     def simulated_queries(self, study: Study, *, count: int, root: str) -> Sequence[Mapping[str, str]]:
         made: list[links.NewLink] = []
         while len(made) < count:
-            some = min(count - len(made), links.MOST_AT_ONCE)
+            some = min(count - len(made), links.MAX_AT_ONCE)
             made += links.make_links(study, count=some, root=root, via="simulate")
         return [dict(parse_qsl(urlsplit(link.address).query)) for link in made]

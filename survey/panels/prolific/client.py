@@ -132,7 +132,7 @@ class ProlificClient:
         return self._call("GET", path, "read the balance", repeat=True)
 
     def reward_recommendations(self, workspace: str, currency: str) -> list[dict[str, Any]]:
-        """The newest first, in cents an hour."""
+        """The newest first, in cents per hour."""
         query = {"workspace_id": workspace, "currency": currency}
         what, path = "read the recommended reward", "/api/v1/reward-recommendations/"
         response = self._send("GET", path, what, params=query, repeat=True)

@@ -573,7 +573,7 @@ class FakeProlific:
         }
 
     def _available(self) -> int:
-        """What is in the wallet beside what published studies may still cost."""
+        """What is in the wallet in addition to what published studies may still cost."""
         held = 0
         for study in self.studies.values():
             if study["status"] == "UNPUBLISHED" or study.get("is_test"):

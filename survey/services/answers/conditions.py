@@ -35,7 +35,7 @@ def draw_for_sitting(sitting: Sitting, stage: Stage) -> None:
     """Draw a sitting's levels. Needs the stage's lock: its arrivals give the sitting's position in the blocks.
 
     In a later wave a person keeps the levels of the wave before, with the chances and seeds of their draw, unless the
-    study file has the wave's levels drawn anew.
+    study file has the wave's levels drawn again.
     """
     drawn = []
     conditions = _of(sitting.config, "sitting")
@@ -114,7 +114,7 @@ def draw_for_items(slots: Sequence[GivenSlot], sitting: Sitting, *, booklet: int
 
 
 def _chosen(sitting: Sitting, conditions: Sequence[ConditionConfig]) -> Mapping[str, str]:
-    """The levels that whoever walks through a test copy has chosen; nothing elsewhere."""
+    """The levels that the person who walks through a test copy has chosen; nothing elsewhere."""
     if not conditions or not sitting.stage.study.is_test:
         return {}
     chosen_levels = ChosenLevels.objects.filter(sitting=sitting).values_list("levels", flat=True).first() or {}

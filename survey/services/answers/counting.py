@@ -20,7 +20,7 @@ from survey.services.answers.joining import joined
 
 BATCH = 2000
 # Answers whose relations are read together. SQLite takes no more than some hundred keys of questions in one statement.
-AT_ONCE = 500
+BATCH_SIZE = 500
 
 TRAINED = (Slot.Role.SAMPLED,)  # The roles that predictors learn from.
 ESTIMATED = (Slot.Role.SAMPLED, Slot.Role.HOLDOUT)  # The roles that estimates use: "answers that count".
@@ -85,7 +85,7 @@ def counted_answers(
     if slots is not None:
         rows = rows.filter(slot__in=slots)
     answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study)).order_by("slot__number")
-    return [answer for answer in answers.iterator(AT_ONCE) if has_levels(answer, levels or {})]
+    return [answer for answer in answers.iterator(BATCH_SIZE) if has_levels(answer, levels or {})]
 
 
 def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
@@ -136,7 +136,7 @@ def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -
 
 def frozen_answers(stage: Stage, *, roles: Sequence[str] = TRAINED) -> list[Assignment]:
     """`frozen` of one stage, in the order of its plan, with what labels and estimates read."""
-    return list(with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number").iterator(AT_ONCE))
+    return list(with_labels(frozen([stage], roles=roles), stage.study).order_by("slot__number").iterator(BATCH_SIZE))
 
 
 def design_weights(answers: Sequence[Assignment]) -> np.ndarray:

@@ -14,7 +14,7 @@ from survey.contracts import instruments
 from survey.models import AttentionAnswer, FormAnswer, Response, Sitting, Study
 from survey.study_file import FLAGS, FlagName, FlagsConfig
 
-AT_ONCE = 5000  # sittings: databases limit the number of values in one statement
+BATCH_SIZE = 5000  # sittings: databases limit the number of values in one statement
 
 
 Flags = tuple[FlagName, ...]
@@ -24,8 +24,8 @@ def flags_of(sittings: Iterable[int]) -> dict[int, Flags]:
     """The flags of each of these sittings (by primary key), of any studies; an empty tuple if it has none."""
     wanted = list(dict.fromkeys(sittings))
     flags: dict[int, Flags] = {}
-    for start in range(0, len(wanted), AT_ONCE):
-        part = wanted[start : start + AT_ONCE]
+    for start in range(0, len(wanted), BATCH_SIZE):
+        part = wanted[start : start + BATCH_SIZE]
         of_study: dict[int, list[int]] = defaultdict(list)
         for sitting, its_study in Sitting.objects.filter(pk__in=part).order_by("pk").values_list("pk", "stage__study"):
             of_study[its_study].append(sitting)

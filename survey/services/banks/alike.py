@@ -14,11 +14,11 @@ from predictors.markup import plain_text
 from .importing import QuestionRow
 
 RAREST = 4  # words of a question that it is looked up by
-MOST_WITH_A_WORD = 60  # questions; a word that more of them have says little
-MOST_COMPARED = 200_000  # pairs of texts
+MAX_WITH_A_WORD = 60  # questions; a word that more of them have says little
+MAX_COMPARED = 200_000  # pairs of texts
 LONGEST_COMPARED = 2000  # characters of each text
 NEAR = 90.0  # percent
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 # Options that a text lists, in its lines or within one.
 LISTED = (re.compile(r"\(([A-Z])\)\s*"), re.compile(r"^\s*([A-Z])[.):]\s+", re.MULTILINE))
 WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
@@ -57,7 +57,7 @@ def alike(rows: Sequence[QuestionRow]) -> Alike:
     from rapidfuzz import fuzz  # Only banks need it.
 
     for first, second in _candidates(words, places):
-        if compared >= MOST_COMPARED:
+        if compared >= MAX_COMPARED:
             is_whole = False
             break
         compared += 1
@@ -68,13 +68,13 @@ def alike(rows: Sequence[QuestionRow]) -> Alike:
         if percent:
             near.append(_pair(rows[first], rows[second], min(99, round(percent))))
     near.sort(key=lambda pair: (-pair.percent, pair.first.line))
-    return Alike(same[:MOST_SHOWN], near[:MOST_SHOWN], len(same), len(near), is_whole)
+    return Alike(same[:MAX_SHOWN], near[:MAX_SHOWN], len(same), len(near), is_whole)
 
 
 def same_questions(rows: Sequence[QuestionRow]) -> Alike:
-    """The pairs of rows whose texts are the same alone: of a published benchmark, which nobody mends."""
+    """The pairs of rows whose texts are the same alone: of a published benchmark, which nobody corrects."""
     same, _places = _same(rows, [_words(row) for row in rows])
-    return Alike(same[:MOST_SHOWN], [], len(same), 0)
+    return Alike(same[:MAX_SHOWN], [], len(same), 0)
 
 
 def _words(row: QuestionRow) -> list[str]:
@@ -105,9 +105,7 @@ def equal_options(rows: Sequence[QuestionRow]) -> list[str]:
                 f"{row.file}:{row.line}: {row.text_column}: the options {' and '.join(letters)} of {row.id[:60]} have "
                 f"the same words, {words[:40]!r}, and one of them is the key"
             )
-    return (
-        said if len(said) <= MOST_SHOWN else [*said[:MOST_SHOWN], f"and {len(said) - MOST_SHOWN:,} more such options"]
-    )
+    return said if len(said) <= MAX_SHOWN else [*said[:MAX_SHOWN], f"and {len(said) - MAX_SHOWN:,} more such options"]
 
 
 def options_of(text: str) -> dict[str, str]:
@@ -137,7 +135,7 @@ def _candidates(words: Sequence[Sequence[str]], places: Sequence[int]) -> Iterat
             with_word[word].append(place)
     seen: set[tuple[int, int]] = set()
     for word in sorted(with_word, key=lambda word: (len(with_word[word]), word)):
-        held = with_word[word][:MOST_WITH_A_WORD]
+        held = with_word[word][:MAX_WITH_A_WORD]
         for index, second in enumerate(held):
             for first in held[:index]:
                 lengths = sorted((len(words[first]), len(words[second])))

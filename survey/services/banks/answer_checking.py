@@ -419,7 +419,7 @@ def _alone(text: str) -> ReplyReading | None:
     """Capital letters that stand alone; "A" and "I" are words too and count only before a mark or the end."""
     letters = re.findall(r"(?<![\w'&.$+-])([B-HJ-R])(?![\w'&+#-]|\.\w)|(?<![\w'&.$])([AI])(?=\s*(?:[.,;:)!]|$))", text)
     named = [first or second for first, second in letters]
-    if named:  # Beside another letter they are letters too: "A or B".
+    if named:  # Next to another letter they are letters too: "A or B".
         named = sorted({*named, *re.findall(rf"(?<![\w'])([AI])(?={OR}[(\[]?{_L}(?!\w))", text)})
     if not named:
         return None
@@ -596,7 +596,7 @@ def _behind_equals(text: str) -> _Stated | None:
 
 
 def _known_unit(quantity: Quantity) -> Quantity:
-    """Beside a number in a sentence stands any word: "42 is". Only one that is known to be a unit is one."""
+    """Next to a number in a sentence stands any word: "42 is". Only one that is known to be a unit is one."""
     is_known = quantity.percent or quantity.unit in UNITS or not quantity.unit.isalpha()
     return quantity if is_known else Quantity(quantity.value)
 
@@ -963,7 +963,7 @@ def _has_another_short_part(said: str, key: str) -> bool:
 
 
 def _is_in_a_list(said: str, key: str) -> bool:
-    """Whether short names stand beside each other: "apple, banana". A town may have its country behind it."""
+    """Whether short names stand next to each other: "apple, banana". A town may have its country behind it."""
     if "," in key:
         return False
     parts = [part.strip(" .!") for part in said.split(",")]

@@ -44,7 +44,7 @@ CURRENCIES = {
     "inr": "\u20b9",
     "rupee": "\u20b9",
 }
-# Unit to what it measures and how many of that measure's first unit it is. Units are told apart by case: mW, MW.
+# Unit to what it measures and how many of that measure's first unit it is. Units are distinguished by case: mW, MW.
 MEASURES: dict[str, dict[str, str]] = {
     "length": {"m": "1", "meter": "1", "metre": "1", "km": "1000", "kilometer": "1000", "kilometre": "1000",
                "cm": "0.01", "centimeter": "0.01", "centimetre": "0.01", "mm": "0.001", "millimeter": "0.001",

@@ -13,7 +13,7 @@ from survey.input_tables.decoding import json_of
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import read_text_file
 
-from .importing import QuestionRow
+from .importing import QuestionRow, benchmark_files
 from .markup import lines_to_breaks, multiple_choice
 
 TASKS = (
@@ -63,14 +63,8 @@ def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
 
     `folder` holds the JSON files, or a folder `bbh` with them, as in the published repository.
     """
-    for inner in (folder, folder / "bbh"):
-        files = sorted(inner.glob("*.json"))
-        if files:
-            break
-    else:
-        problems.add(str(folder), 1, "folder", "holds no TASK.json: name the folder of BIG-Bench Hard's tasks")
-        return
-    for path in files:
+    needed = "holds no TASK.json: name the folder of BIG-Bench Hard's tasks"
+    for path in benchmark_files(folder, "*.json", problems, inside=("bbh",), needed=needed):
         yield from _task(path, problems)
 
 
@@ -88,10 +82,10 @@ def _task(path: Path, problems: Problems) -> Iterator[QuestionRow]:
         examples = json_of(text)["examples"]
         pairs = [(example["input"], example["target"]) for example in examples]
     except json.JSONDecodeError as exc:
-        problems.add(str(path), exc.lineno, "file", f"not JSON ({exc.msg}): mend it")
+        problems.add(str(path), exc.lineno, "file", f"not JSON ({exc.msg}): correct it")
         return
     except ValueError as exc:
-        problems.add(str(path), 1, "file", f"not JSON that can be read ({exc}): mend it")
+        problems.add(str(path), 1, "file", f"not JSON that can be read ({exc}): correct it")
         return
     except (KeyError, TypeError):
         problems.add(str(path), 1, "examples", 'is not a list of {"input", "target"}: name a file of the benchmark')

@@ -35,7 +35,7 @@ LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop is notic
 # If this many questions in a row are refused, the questions are not the cause.
 REFUSALS_IN_A_ROW = 5
 LOCAL = "local:"
-MOST_MONEY = 100_000
+MAX_MONEY = 100_000
 
 PROMPT_VERSION = "1"
 INSTRUCTIONS = {
@@ -112,8 +112,8 @@ def create_collection(
     _check(model=model, name=name, limit=limit, max_tokens=max_tokens, replies=replies, concurrency=concurrency)
     _check_chance(model=model, replies=replies, temperature=temperature)
     prices = (price_in, price_out, cost_cap)
-    if any(value is not None and (not value.is_finite() or not 0 <= value <= MOST_MONEY) for value in prices):
-        raise HunchError(f"price and cost cap: give amounts between 0 and {MOST_MONEY:,}")
+    if any(value is not None and (not value.is_finite() or not 0 <= value <= MAX_MONEY) for value in prices):
+        raise HunchError(f"price and cost cap: give amounts between 0 and {MAX_MONEY:,}")
     if cost_cap is not None and (price_in is None or price_out is None):
         raise HunchError("cost cap: needs the prices of a million tokens sent and of a million tokens returned")
     with transaction.atomic():

@@ -186,14 +186,34 @@ def find_bank(wanted: str) -> Bank:
 
 def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:
     """The bank that comes with Hunch; imported only if no version of it holds the same questions."""
-    path = Path(__file__).with_name("starter.csv")
+    return load_bank(Path(__file__).with_name("starter.csv"), read_csv, name=STARTER_BANK, by=by, via=via)
+
+
+def load_bank(
+    path: Path,
+    read: Callable[[Path, Problems], Iterable[QuestionRow]],
+    *,
+    name: str,
+    by: Any = None,
+    via: str = "command",
+) -> Bank:
+    """A bank that comes with Hunch or an instrument; imported only if no version of it holds the same questions."""
     problems = Problems()
-    rows = list(read_csv(path, problems))
+    rows = list(read(path, problems))
     problems.raise_if_any()
-    known = Bank.objects.filter(name=STARTER_BANK, sha256=digest([row.content for row in rows])).first()
-    if known is not None:
-        return known
-    return import_rows(rows, problems, bank_name=STARTER_BANK, source_file=path.name, by=by, via=via)
+    known = Bank.objects.filter(name=name, sha256=digest([row.content for row in rows])).first()
+    return known or import_rows(rows, problems, bank_name=name, source_file=path.name, by=by, via=via)
+
+
+def benchmark_files(
+    folder: Path, pattern: str, problems: Problems, *, inside: Sequence[str], needed: str
+) -> Sequence[Path]:
+    """The files of a published benchmark in a folder, or in the first of its folders `inside` that holds some."""
+    for place in (folder, *(folder / name for name in inside)):
+        if files := sorted(place.glob(pattern)):
+            return files
+    problems.add(str(folder), 1, "folder", needed)
+    return ()
 
 
 def read_csv(path: Path | str, problems: Problems) -> Iterator[QuestionRow]:

@@ -140,7 +140,7 @@ def judge_again(bank: Bank, *, write: bool, seen: str = "", by: Any = None, via:
 
 
 def waiting_answers(bank: Bank) -> "QuerySet[ModelAnswer]":
-    """The answers that older rules judged, and not whoever imported them."""
+    """The answers that older rules judged, not those that were imported with a verdict."""
     return ModelAnswer.objects.filter(question__bank=bank).exclude(rules_version__in=("", RULES_VERSION))
 
 

@@ -12,12 +12,12 @@ from survey.input_tables import reader
 from survey.input_tables.problems import Problems
 from survey.input_tables.reader import TableReading
 
-from .importing import QuestionRow
+from .importing import QuestionRow, benchmark_files
 from .markup import multiple_choice
 
 LETTERS = ("A", "B", "C", "D")
 COLUMNS = ("question", *LETTERS, "letter")
-NEEDED = "is not question, four options and a letter from A to D: mend it"
+NEEDED = "is not question, four options and a letter from A to D: correct it"
 
 # The four groups in which the benchmark's authors report results.
 DOMAINS = {
@@ -50,14 +50,8 @@ def read(folder: Path, problems: Problems) -> Iterator[QuestionRow]:
 
     `folder` holds the files `SUBJECT_test.csv`, or a folder `test` with them, or `data/test` as in the archive.
     """
-    for inner in (folder, folder / "test", folder / "data" / "test"):
-        files = sorted(inner.glob("*_test.csv"))
-        if files:
-            break
-    else:
-        problems.add(str(folder), 1, "folder", "holds no SUBJECT_test.csv: name the folder of MMLU's test split")
-        return
-    for path in files:
+    needed = "holds no SUBJECT_test.csv: name the folder of MMLU's test split"
+    for path in benchmark_files(folder, "*_test.csv", problems, inside=("test", "data/test"), needed=needed):
         yield from _subject(path, path.name.removesuffix("_test.csv"), problems)
 
 

@@ -107,7 +107,7 @@ def _of_questions(rows: RowFile[Row], bank: Bank) -> Iterator[tuple[int, Row]]:
 
 
 class _ModelNames:
-    """The names of a file's language models, beside those that are stored: a model is told by its name alone."""
+    """The names of a file's language models, next to those that are stored: a model is known by its name alone."""
 
     def __init__(self) -> None:
         self._stored: dict[str, set[str]] = {}

@@ -49,10 +49,10 @@ NAMELESS = (ENDPOINT, FILE)
 """Schemes of models that name no tokens by their ids, so that they cannot be asked about the tokens of a passage."""
 SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
 PART = 100
-ASKED_AT_ONCE = 500
+HASHES_PER_QUERY = 500
 # Passages that are cut, and that an n-gram model reads, while a study is created, in a few seconds. More of them, and
 # models on disk, need the command.
-CUT_AT_ONCE, READ_AT_ONCE = 300, 100
+MAX_CUT_AT_ONCE, MAX_READ_AT_ONCE = 300, 100
 LISTED = 30  # tokens that a list of those with a beginning has at most
 PROBLEMS_SHOWN = 20
 
@@ -314,7 +314,7 @@ def without_ids(source: Source, tokenizer: str) -> str:
     unit = "--unit character" if tokenizer == CHARACTERS else f"--unit token --tokenizer {tokenizer}"
     return (
         f"{who} does not name the tokens of {tokenizer}, by which people and models are compared, so that it cannot "
-        "stand beside people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
+        "stand next to people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
         f'"local:FOLDER"), or an n-gram model of these tokens (train_ngram FILE {unit}); '
         "or leave it out of [[models]]"
     )
@@ -401,12 +401,12 @@ def unread_by(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> l
 
 def is_cut_quickly(tokenizer: str, count: int) -> bool:
     """Whether so many passages are cut in a few seconds by the tokenizer with this source."""
-    return count <= CUT_AT_ONCE and (tokenizer == CHARACTERS or tokenizer.partition(":")[0] in (PAIRS, NGRAM))
+    return count <= MAX_CUT_AT_ONCE and (tokenizer == CHARACTERS or tokenizer.partition(":")[0] in (PAIRS, NGRAM))
 
 
 def is_read_quickly(model: str, count: int) -> bool:
     """Whether so many passages are read in a few seconds by the model with this source."""
-    return count <= READ_AT_ONCE and model.partition(":")[0] == NGRAM
+    return count <= MAX_READ_AT_ONCE and model.partition(":")[0] == NGRAM
 
 
 def expectations_of(source: Source, row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, np.ndarray]:
@@ -427,8 +427,8 @@ def _newest_of(source: Source, row: TokenizerRecord) -> Any:
 
 def _of_texts(rows: Any, wanted: Sequence[Text]) -> Iterator[Any]:
     hashes = list({text_hash(text.text) for text in wanted})
-    for start in range(0, len(hashes), ASKED_AT_ONCE):
-        yield from rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE])
+    for start in range(0, len(hashes), HASHES_PER_QUERY):
+        yield from rows.filter(text_sha256__in=hashes[start : start + HASHES_PER_QUERY])
 
 
 def _bytes(values: np.ndarray) -> bytes:

@@ -23,7 +23,7 @@ from . import ngrams, text_files
 
 # Readings are written in parts, so that a model that stops in the middle loses little.
 PART, PART_SECONDS = 200, 5.0
-ASKED_AT_ONCE = 500
+HASHES_PER_QUERY = 500
 BATCH = 2000
 
 Progress = Callable[[int, int], None]
@@ -100,8 +100,8 @@ def read(
         source_sha256=reader.source, code_version=READING_VERSION
     )
     unused = sum(
-        others.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]).count()
-        for start in range(0, len(hashes), ASKED_AT_ONCE)
+        others.filter(text_sha256__in=hashes[start : start + HASHES_PER_QUERY]).count()
+        for start in range(0, len(hashes), HASHES_PER_QUERY)
     )
     unknown = reader.unknown_tokens(texts)
     return Readings(source, [readings[sha256] for sha256 in hashes], before, unused, reader.vocabulary_size, unknown)
@@ -167,8 +167,8 @@ class _FileReader:
 def _stored(name: str, source: str, hashes: Sequence[str]) -> dict[str, TextReading]:
     readings: dict[str, TextReading] = {}
     rows = Reading.objects.filter(language_model__name=name, source_sha256=source, code_version=READING_VERSION)
-    for start in range(0, len(hashes), ASKED_AT_ONCE):
-        for row in rows.filter(text_sha256__in=hashes[start : start + ASKED_AT_ONCE]):
+    for start in range(0, len(hashes), HASHES_PER_QUERY):
+        for row in rows.filter(text_sha256__in=hashes[start : start + HASHES_PER_QUERY]):
             readings[row.text_sha256] = TextReading(row.token_array, row.tokenizer_sha256, row.reads_end)
     return readings
 

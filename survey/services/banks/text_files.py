@@ -1,19 +1,22 @@
 """Texts to be read: a plain file as one text or by lines, a CSV file with id and text, or a bank."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from predictors.readings import Text, TextReading
-from predictors.readings.reading import make_tokens, without_gaps
+from predictors.readings.text_reading import make_tokens, without_gaps
 from survey.input_tables import cells
 from survey.input_tables.decoding import LINE_END
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, column, declared, read_rows, read_text_file
-from survey.models import Bank
+from survey.models import Bank, NgramModel
+
+from . import ngrams
+from .importing import load_starter_bank
 
 LONGEST = 20_000_000  # characters of a file's texts
 LogProbability = Annotated[
@@ -78,9 +81,7 @@ def read_texts(paths: Sequence[Path | str], *, by_lines: bool = False) -> list[T
             if not text.text.strip():
                 problems.add(str(path), line, "text", "is empty: leave it out, or give the text")
             elif (first := first_at.setdefault(text.id, place)) != place:
-                problems.add(
-                    str(path), line, "id", f"{text.id[:60]!r} is the name of a text in {first} too: name it anew"
-                )
+                problems.add(str(path), line, "id", f"{text.id[:60]!r} is the name of a text in {first} too: rename it")
             texts.append(text)
     if not texts and not problems:
         problems.add(str(paths[0]) if paths else "", 1, "file", "holds no text: give at least one")
@@ -160,3 +161,12 @@ def _reading(text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str) 
 def tasks_of_bank(bank: Bank) -> list[str]:
     """The task of each text of `texts_of_bank`."""
     return list(bank.questions.filter(flag="").order_by("position").values_list("task__name", flat=True))
+
+
+def train_on_starter_bank(orders: Iterable[tuple[str, int]]) -> None:
+    """Train those n-gram models, by name and order, that are not stored, on the texts of the bank that comes with
+    Hunch."""
+    missing = [(name, order) for name, order in orders if not NgramModel.objects.filter(name=name).exists()]
+    starter_texts = texts_of_bank(load_starter_bank()) if missing else []
+    for name, order in missing:
+        ngrams.train(starter_texts, name=name, order=order, unit="word", smoothing="kneser_ney")

@@ -26,7 +26,7 @@ from .importing import BANK_NAME, QuestionRow, checked_rows, import_rows
 from .markup import in_markup
 
 KEPT = timedelta(hours=1)
-MOST_KEPT = 3  # files of one person; the oldest go
+MAX_KEPT = 3  # files of one person; the oldest go
 NO_SUCH_FILE = "This file is not here any more: it is kept for an hour, and for who sent it. Send it again."
 
 
@@ -46,7 +46,7 @@ def keep(*, user: Any, name: str, content: bytes, now: datetime) -> Upload:
         name=file_name,
         defaults={"content": content, "created_at": now, "expires_at": now + KEPT},
     )
-    newest = Upload.objects.filter(user=user).order_by("-created_at", "-pk").values_list("pk", flat=True)[:MOST_KEPT]
+    newest = Upload.objects.filter(user=user).order_by("-created_at", "-pk").values_list("pk", flat=True)[:MAX_KEPT]
     Upload.objects.filter(user=user).exclude(pk__in=list(newest)).delete()
     return upload
 

@@ -6,8 +6,8 @@ task seals them every few seconds, in the order of their ids. `docs/audit.md` sa
 
 Why no entry is left behind: PostgreSQL gives an id when a row is written, and the row is seen when its transaction
 ends. So an entry may appear below one that is sealed already, and sealing must wait for it. An id that is not there yet
-shows as a gap, and whoever has taken it holds PostgreSQL's lock of writers on the table until the end of the
-transaction. The lock is taken before the id. Therefore:
+shows as a gap, and the transaction that has taken it holds PostgreSQL's lock of writers on the table until the end of
+the transaction. The lock is taken before the id. Therefore:
 
 - without a gap below an entry, it can be sealed;
 - a gap is final once everybody who wrote when it was seen has ended: the id belongs to a transaction that failed;
@@ -39,7 +39,7 @@ START = "0" * 64  # What the first seal hashes in place of the seal before it.
 PATIENCE = 1.0
 POLL = 0.02
 SEALING = 0x48756E6368  # The key of PostgreSQL's advisory lock: one process seals at a time.
-NAMED = 10
+MAX_FAULTS = 10
 TABLE = AuditEntry._meta.db_table
 
 
@@ -209,7 +209,7 @@ class ChainCheck:
 
     def add(self, fault: str) -> None:
         self.fault_count += 1
-        if len(self.faults) < NAMED:
+        if len(self.faults) < MAX_FAULTS:
             self.faults.append(fault)
 
 
@@ -218,7 +218,7 @@ def verify(expected: str = "", *, after: AuditSeal | None = None) -> ChainCheck:
 
     Args:
         expected: the hash of a seal that was noted earlier, for instance the head of an export. `seen` says whether the
-            chain has it: one that was made anew from its beginning has not.
+            chain has it: one that was made again from its beginning has not.
         after: only what was sealed after this seal.
     """
     chain_check = ChainCheck(seen=not expected or expected == START)
@@ -239,7 +239,7 @@ def verify(expected: str = "", *, after: AuditSeal | None = None) -> ChainCheck:
         chain_check.unsealed += 1
         chain_check.tail = (chain_check.tail[0] or entry.pk, entry.pk)
         tail = [*tail[1 - BATCH :], entry]
-    last_id = _last_given()  # After the entries: whoever writes meanwhile has an id by now.
+    last_id = _last_given()  # After the entries: a process that writes meanwhile has an id by now.
     for stranger in [entry for entry in tail if last_id is not None and entry.pk > last_id]:
         chain_check.add(f"entry {stranger.pk} was inserted: the database has given no such id yet ({stranger})")
     return chain_check

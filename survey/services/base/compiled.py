@@ -1,6 +1,6 @@
 """Statements that are compiled once instead of at each use. Imports Django alone.
 
-Django builds and compiles a queryset, or the saving of a row, anew each time. For the few statements that every page of
+Django builds and compiles a queryset, or the saving of a row, each time. For the few statements that every page of
 a respondent needs, that takes longer than the database takes to answer them.
 """
 
@@ -116,7 +116,7 @@ class _Statement:
         )
 
     def cursor(self) -> Any:
-        """Where statements are prepared, one that sends values beside the statement: PostgreSQL then plans it once for
+        """Where statements are prepared, one that sends values next to the statement: PostgreSQL then plans it once for
         a connection, and planning is most of what such a statement costs it. Django's own cursor writes values into the
         statement, which makes each a new one."""
         if self.cursor_class is None:

@@ -12,7 +12,7 @@ from survey.exceptions import ComputeAway, ComputeRefused
 
 
 def check() -> None:
-    """Look whether the cluster answers and has workers with our code, where HUNCH_COMPUTE names one.
+    """Check whether the cluster answers and has workers with our code, where HUNCH_COMPUTE names one.
 
     Raises:
         ComputeAway, ComputeRefused: it does not.
@@ -27,8 +27,8 @@ def check() -> None:
 def workers() -> Iterator[dict[str, Any]]:
     """The arguments `threads` and `executor` of the functions of bandit that go through all scores.
 
-    The results are the same whoever works. Inside, the linear algebra library takes one thread for each product, since
-    more would wait for each other.
+    The results are the same no matter which process works. Inside, the linear algebra library takes one thread for each
+    product, since more would wait for each other.
 
     Raises:
         ComputeAway: the cluster cannot be reached or was lost. The same work succeeds later.

@@ -100,7 +100,7 @@ def _reading(sha256: str) -> Iterator[Any]:
 
 
 def check_storage() -> None:
-    """Look whether the bucket answers, without a change there. A folder is looked at when Hunch starts.
+    """Check whether the bucket answers, without a change there. A folder is looked at when Hunch starts.
 
     Raises:
         StorageAway, StorageRefused: it does not.

@@ -18,7 +18,7 @@ LINK_HOLDS = timedelta(hours=24)
 # The demo's own researcher, whose password the demo prints. It administers nothing, so it is not the first account.
 DEMO_EMAIL = "researcher@demo.invalid"
 GONE = (
-    "This address was used, is over, or an account exists already. Log in, or ask whoever runs this server: "
+    "This address was used, is over, or an account exists already. Log in, or ask the person who runs this server: "
     "while there is no account, `hunch first_account` makes a new address."
 )
 

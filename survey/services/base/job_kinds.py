@@ -14,7 +14,7 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 from survey import queues
-from survey.contracts.reports import Argument, ArgumentErrors, Given, check_arguments
+from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments, check_arguments
 from survey.exceptions import NotFound
 from survey.models import Study
 
@@ -39,7 +39,7 @@ class Work:
     """What a kind's `make` gets. Every file that it writes into `folder` (no folders inside) becomes a result file."""
 
     study: Study
-    given: Given
+    arguments: ReportArguments
     folder: Path
     progress: Progress
     asked_by: Any
@@ -70,11 +70,11 @@ class JobKind:
     make: Callable[[Work], Mapping[str, Any]]
     arguments: Sequence[Argument] = ()
     suits: Callable[[Study], bool] = lambda study: True
-    check: Callable[[Study, Given], None] = lambda study, arguments: None
+    check: Callable[[Study, ReportArguments], None] = lambda study, arguments: None
     keeps: timedelta = timedelta(days=7)
     queue: str = queues.DEFAULT
 
-    def checked(self, study: Study, arguments: Mapping[str, Sequence[str]]) -> Given:
+    def checked(self, study: Study, arguments: Mapping[str, Sequence[str]]) -> ReportArguments:
         """Every argument, given or by default.
 
         Raises:

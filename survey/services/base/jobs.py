@@ -20,7 +20,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from predictors.errors import Stopped
-from survey.contracts.reports import Given
+from survey.contracts.reports import ReportArguments
 from survey.database import forget_broken_connection
 from survey.exceptions import HunchError, NotFound, StateRefused, StorageAway, StorageRefused
 from survey.models import Job, Study
@@ -33,7 +33,7 @@ from .rights import Right
 
 logger = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 10  # jobs of one person that are not over
+MAX_AT_ONCE = 10  # jobs of one person that are not over
 LONGEST = timedelta(hours=6)  # No job takes so long: its task ends before.
 FORGET_AFTER = timedelta(days=90)  # Then the row of a job goes too; the audit keeps that there was one.
 MEGABYTE = 1024 * 1024
@@ -93,8 +93,8 @@ def ask(
     waiting = Job.objects.filter(asked_by=by).waiting()
     if (same := waiting.filter(study=study, asked_sha256=asked).first()) is not None:
         return same, False
-    if by is not None and waiting.count() >= MOST_AT_ONCE:
-        raise StateRefused(f"{MOST_AT_ONCE} of your jobs are not over yet: wait for one, or cancel one")
+    if by is not None and waiting.count() >= MAX_AT_ONCE:
+        raise StateRefused(f"{MAX_AT_ONCE} of your jobs are not over yet: wait for one, or cancel one")
     try:
         with transaction.atomic():
             job = Job.objects.create(study=study, kind=kind, arguments=arguments, asked_by=by, asked_sha256=asked)
@@ -217,7 +217,7 @@ def _make(hold: JobHold, folder: Path) -> None:
     kind = find_kind(job.kind)
     if job.asked_by is not None and not rights.may(job.asked_by, kind.right, job.study_id):
         raise NotAllowed(_lacks(kind))
-    arguments = Given({name: tuple(texts) for name, texts in job.arguments.items()})
+    arguments = ReportArguments({name: tuple(texts) for name, texts in job.arguments.items()})
     result = kind.make(Work(job.study, arguments, folder, hold.progress, job.asked_by))
     made = []
     paths = sorted(path for path in folder.iterdir() if path.is_file())
@@ -232,7 +232,7 @@ def _make(hold: JobHold, folder: Path) -> None:
 
 
 def _end_with(hold: JobHold, exc: Exception) -> None:
-    """Queue the job again where time may mend what went wrong; otherwise it fails, and says why."""
+    """Queue the job again where time may repair what went wrong; otherwise it fails, and says why."""
     job = hold.row
     if is_outage(exc) and job.tries_left:
         logger.warning("job %s (%s): the database or the disk cannot be used: %s", job.pk, job, exc)

@@ -106,7 +106,8 @@ def _what_to_do(name: str) -> str:
         )
     return (
         f"{SECRET} is not the key that this database was used with: nobody could go on with a sitting. Set the old key "
-        "again, or put it into SECRET_KEY_FALLBACKS beside the new one. If it is lost: `hunch keys --accept-secret-key`"
+        "again, or put it into SECRET_KEY_FALLBACKS next to the new one. If it is lost: `hunch keys "
+        "--accept-secret-key`"
     )
 
 

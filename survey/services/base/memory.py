@@ -1,7 +1,7 @@
-"""A short memory beside the database, in Django's cache. Imports Django alone.
+"""A short memory next to the database, in Django's cache. Imports Django alone.
 
 Nothing depends on it: a cache that is empty, or that cannot be reached, remembers nothing, and the caller finds out
-anew. What must be counted exactly is a row (see `budgets`).
+again. What must be counted exactly is a row (see `rate_limits`).
 """
 
 import logging

@@ -61,7 +61,7 @@ def question_set_digest(study: Study) -> str:
         study.config.questions.model_dump(mode="json"),
         list(flagged.values_list("position", flat=True)),
     ]
-    own = instruments.of_study(study).drawn_by()
+    own = instruments.of_study(study).universe_fingerprint()
     return digest(facts if own is None else [*facts, own])
 
 
@@ -224,7 +224,7 @@ class Everything:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnSlots:
     """n sampled slots in the order of the draw: rows without scores, and one entry a slot in every array.
 
     `score` is NaN if the predictor gave none. `replicates` is how many slots each drawn item has.
@@ -271,7 +271,7 @@ def draw_slots(
     questions: Sequence[Question],
     responses_per_item: int = 1,
     progress: instruments.BlockProgress | None = None,
-) -> Drawn:
+) -> DrawnSlots:
     """Draw a stage's sampled slots. The same source, design and seed give the same slots on every machine.
 
     Args:
@@ -306,7 +306,7 @@ def plain_rows(rows: np.ndarray) -> np.ndarray:
     return recfunctions.drop_fields(rows, said, usemask=False)
 
 
-def drawn_by(rows: np.ndarray) -> NDArray[np.float64] | None:
+def drawing_scores(rows: np.ndarray) -> NDArray[np.float64] | None:
     """The scores by which a design draws from a pool (M,): the instrument's priority if any, else the chances."""
     priority = column_of(rows, PRIORITY)
     return column_of(rows, SCORE) if priority is None else priority
@@ -317,18 +317,20 @@ def column_of(rows: np.ndarray, name: str) -> NDArray[np.float64] | None:
     return rows[name].astype(np.float64) if name in (rows.dtype.names or ()) else None
 
 
-def _from_pool(source: ListedPool, design: Design, n: int, rng: np.random.Generator, responses_per_item: int) -> Drawn:
+def _from_pool(
+    source: ListedPool, design: Design, n: int, rng: np.random.Generator, responses_per_item: int
+) -> DrawnSlots:
     scores = column_of(source.rows, SCORE)
     drawn = bandit.draw(
         design=design,
         n=n,
-        scores=drawn_by(source.rows),
+        scores=drawing_scores(source.rows),
         n_candidates=len(source.rows),
         rng=rng,
         disagreement=column_of(source.rows, DISAGREEMENT),
         responses_per_item=responses_per_item,
     )
-    return Drawn(
+    return DrawnSlots(
         rows=plain_rows(source.rows[drawn.selected]),
         stratum=drawn.stratum,
         inclusion_probability=drawn.inclusion_probability,
@@ -348,7 +350,7 @@ def _uniformly(
     instrument: instruments.Instrument,
     questions: Sequence[Question],
     responses_per_item: int,
-) -> Drawn:
+) -> DrawnSlots:
     """Draw from all items, each with the same chance: no score is needed."""
     available = source.universe_size - source.excluded
     items = items_in(n, responses_per_item)
@@ -356,7 +358,7 @@ def _uniformly(
     drawn = instrument.draw_candidates(questions=questions, size=items, rng=rng, exclude=source.exclude)
     order = rng.permutation(n)
     rows = np.repeat(drawn.rows, responses_per_item)[order]
-    return Drawn(
+    return DrawnSlots(
         rows=rows,
         stratum=np.zeros(n, dtype=np.int8),
         inclusion_probability=np.full(n, items / available),
@@ -378,7 +380,7 @@ def _from_everything(
     questions: Sequence[Question],
     responses_per_item: int,
     progress: instruments.BlockProgress | None,
-) -> Drawn:
+) -> DrawnSlots:
     best = source.shortlist
     drawn = instruments.pairing_of(instrument).draw(
         scores,
@@ -391,7 +393,7 @@ def _from_everything(
         responses_per_item=responses_per_item,
         progress=progress,
     )
-    return Drawn(
+    return DrawnSlots(
         rows=drawn.rows,
         stratum=drawn.stratum,
         inclusion_probability=drawn.inclusion_probability,

@@ -24,7 +24,7 @@ from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
 from survey.study_file import DesignConfig, RolesConfig, StudyConfig
 
-from .candidates import Drawn, Everything, ListedPool, draw_slots
+from .candidates import DrawnSlots, Everything, ListedPool, draw_slots
 
 Role = Slot.Role
 HOLDOUT = "holdout"
@@ -348,7 +348,7 @@ def try_holdout(recipe: Recipe, *, instrument: instruments.Instrument, questions
 
 
 def _sampled_part(
-    drawn: Drawn,
+    drawn: DrawnSlots,
     part: RolePart,
     instrument: instruments.Instrument,
     questions: Sequence[Question],
@@ -374,12 +374,14 @@ def _sampled_part(
         slots=slots,
         keys=[_keys(instrument, row, slot["key"]) for row, slot in zip(drawn.rows, slots, strict=True)],
         groups=[
-            (Role.SAMPLED.value, int(stratum), *instrument.spread_over(row, questions))
+            (Role.SAMPLED.value, int(stratum), *instrument.balance_keys(row, questions))
             for row, stratum in zip(drawn.rows, drawn.stratum, strict=True)
         ],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
-        lists=[item_list for row in drawn.rows if (item_list := instrument.list_of(row, questions)) is not None],
+        lists=[
+            item_list for row in drawn.rows if (item_list := instrument.latin_square_list(row, questions)) is not None
+        ],
     )
 
 
@@ -408,7 +410,7 @@ def holdout_part(
             raise DesignError(f"holdout: needs {part.items} items and there are {drawn.universe_size}; lower it")
         names = [instrument.item_key(row, questions) for row in drawn.rows]
         keys = [_keys(instrument, row, name) for row, name in zip(drawn.rows, names, strict=True)]
-        if not instrument.keys_are_alike or (
+        if not instrument.keys_are_exchangeable or (
             max(Counter(key for own in keys for key in own).values()) <= part.booklets
         ):
             break
@@ -433,7 +435,7 @@ def holdout_part(
         name=HOLDOUT,
         slots=slots,
         keys=keys,
-        groups=[(Role.HOLDOUT.value, *instrument.spread_over(row, questions)) for row in drawn.rows],
+        groups=[(Role.HOLDOUT.value, *instrument.balance_keys(row, questions)) for row in drawn.rows],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
     )

@@ -106,7 +106,7 @@ class WholeItemsConfig(SharedItemsConfig):
 
 
 class BudgetFileConfig(Strict):
-    """What the budget file of every instrument says, beside its bank and its policies."""
+    """What the budget file of every instrument says, next to its bank and its policies."""
 
     title: str = Field(min_length=1, max_length=200)
     seed: int = Field(default=1, ge=0, lt=SEED_LIMIT)

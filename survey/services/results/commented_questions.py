@@ -9,7 +9,7 @@ from django.db.models import Count, F, QuerySet
 from survey.contracts import instruments
 from survey.models import Item, Question, Study
 
-MOST = 30
+MAX_QUESTIONS = 30
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,4 @@ def reports_by_question(studies: QuerySet[Study]) -> list[ReportedQuestion]:
                 questions_by_key[question.pk] = question
                 counts[question.pk] += item.reports
     order = sorted(counts, key=lambda key: (-counts[key], questions_by_key[key].external_id))
-    return [ReportedQuestion(questions_by_key[key], counts[key]) for key in order[:MOST]]
+    return [ReportedQuestion(questions_by_key[key], counts[key]) for key in order[:MAX_QUESTIONS]]

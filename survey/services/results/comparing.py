@@ -33,7 +33,7 @@ from survey.services.plans.candidates import (
     DISAGREEMENT,
     candidate_questions,
     column_of,
-    drawn_by,
+    drawing_scores,
     plain_rows,
 )
 from survey.study_file import DESIGNS, DesignConfig
@@ -91,7 +91,7 @@ class _Logged:
     @property
     def scores(self) -> np.ndarray | None:
         """What the stage was drawn by."""
-        return drawn_by(self.rows)
+        return drawing_scores(self.rows)
 
     @property
     def disagreement(self) -> np.ndarray | None:
@@ -263,7 +263,7 @@ def _read(stage: Stage, answers: Sequence[Assignment], values: np.ndarray, instr
     return _Logged(
         rows=rows,
         questions=questions,
-        chance=_chances(stage, config, len(rows), drawn_by(rows), column_of(rows, DISAGREEMENT)),
+        chance=_chances(stage, config, len(rows), drawing_scores(rows), column_of(rows, DISAGREEMENT)),
         planned=tuple(planned.values()),
         selected=np.array([place[answer.slot.item.key] for answer in answers], dtype=np.int64),
         stratum=np.array([place_of[answer.slot.stratum_id] for answer in answers], dtype=np.int64),

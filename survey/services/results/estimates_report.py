@@ -5,14 +5,14 @@ threshold, with all their digits as files.
 """
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.models import Study
+from survey.services.results.reports import CONDITION
 
-from . import estimate_tables, stored_estimates
-from .estimate_tables import tables_of
-from .estimating import StudyEstimates, own_divisions
-from .reports import CONDITION
+from .estimates import estimate_tables, stored_estimates
+from .estimates.estimate_tables import tables_of
+from .estimates.study_estimates import StudyEstimates, own_divisions
 
 
 class EstimatesReport(Report):
@@ -39,7 +39,7 @@ class EstimatesReport(Report):
             return f"{study.slug}: its instrument names nothing to estimate"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         known = own_divisions(study)
         for name in arguments["by"]:
             if name not in known:
@@ -49,10 +49,10 @@ class EstimatesReport(Report):
                     code="invalid",
                 )
         report = stored_estimates.current_estimates(study, by=arguments["by"], condition=arguments["condition"])
-        return findings(report)
+        return report_result(report)
 
 
-def findings(report: StudyEstimates) -> Findings:
+def report_result(report: StudyEstimates) -> ReportResult:
     """The estimates as a report; for the command, which takes thresholds and groups of people too."""
     lines = [
         f"Over {report.estimand}: what this study's respondents would answer on average.",
@@ -60,7 +60,7 @@ def findings(report: StudyEstimates) -> Findings:
     ]
     if report.provisional:
         lines.append("Provisional: a stage that counts here is not frozen yet.")
-    return Findings(
+    return ReportResult(
         title=f"Figures: {report.title}",
         lines=lines,
         tables=tables_of(report),

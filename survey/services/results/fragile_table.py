@@ -1,4 +1,4 @@
-"""The table beside a ranking: a few rows whose loss would change the first place, and each two neighbours."""
+"""The table next to a ranking: a few rows whose loss would change the first place, and each two neighbours."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ UPPER_BOUND = (
     "How few rows carry the ranking: without these, the one behind would be ahead. Each set was found by influence and "
     "confirmed by computing the ranking again without it. It is an upper bound: a smaller set may exist."
 )
-MOST_SENTENCES = 4
+MAX_SENTENCES = 4
 """Rankings up to which each has a sentence; of more the first has one, and the table has all."""
 
 
@@ -52,7 +52,7 @@ def fragile_table(
             rows.append(_row(title, place, fragile, names, label_of))
     sentences = [
         f"{title}: {sentence}" if title else sentence
-        for title, fragility in (fragilities if len(fragilities) <= MOST_SENTENCES else fragilities[:1])
+        for title, fragility in (fragilities if len(fragilities) <= MAX_SENTENCES else fragilities[:1])
         for sentence in in_words(fragility, names, unit=unit)
     ]
     return Table(

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Count
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Picture, Report, ReportFile
+from survey.contracts.reports import Picture, Report, ReportArguments, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView, rendering
 from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow
@@ -21,11 +21,12 @@ from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, 
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import rules_in_words
-from survey.services.results import estimating
 from survey.services.results.comparing import design_words
-from survey.services.results.estimating import StudyEstimates
-from survey.services.results.estimators import StudyFigure
 from survey.study_file import QuotaConfig
+
+from .estimates import study_estimates
+from .estimates.study_estimates import StudyEstimates
+from .estimates.study_figures import StudyFigure
 
 SAMPLING = (
     Column("stage", "number", "The stage, from 1.", whole=True),
@@ -79,7 +80,7 @@ BESIDE = (
     Column("figure", "text", "Its name."),
     Column("unit", "text", "share, or the unit."),
     FigureColumn(
-        "such_questions",
+        "superpopulation",
         "number",
         "",
         prefix="such_",
@@ -133,9 +134,9 @@ class StudyMethods:
 class Methods(Report):
     """Sampling, people and estimates in tables, words, LaTeX and figures; a preregistration; a page for the board."""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         methods = methods_of(study)
-        return Findings(
+        return ReportResult(
             title=f"Methods of {study.slug}",
             lines=[line for part in paragraphs(methods) for line in part],
             tables=[table for table in methods.tables.values() if table.rows],
@@ -167,7 +168,7 @@ def methods_of(study: Study) -> StudyMethods:
     for stage in stages:
         stage.study = study
     try:
-        estimates, why = estimating.estimate(study), ""
+        estimates, why = study_estimates.estimate(study), ""
     except HunchError as exc:
         estimates, why = None, exc.message
     figures = [figure for figure in (estimates.figures if estimates else ()) if figure.combined is not None]
@@ -198,7 +199,7 @@ def methods_of(study: Study) -> StudyMethods:
 
 
 def _other_assumptions(figure: StudyFigure) -> list[Any]:
-    bounds, such = figure.bounds, figure.such_questions
+    bounds, such = figure.bounds, figure.superpopulation
     return [
         *(figure.name, figure.unit),
         Figure.between(None, such.interval if such else None, figure.unit),
@@ -269,10 +270,10 @@ def _conditions(study: Study) -> list[list[Any]]:
 
 def paragraphs(methods: StudyMethods) -> list[list[str]]:
     """Sampling, people, estimates: sentences made of the tables alone."""
-    return [[*_about_sampling(methods)], [*_about_people(methods)], [*_about_estimates(methods)]]
+    return [[*_sampling_sentences(methods)], [*_people_sentences(methods)], [*_estimates_sentences(methods)]]
 
 
-def _about_sampling(methods: StudyMethods) -> Iterator[str]:
+def _sampling_sentences(methods: StudyMethods) -> Iterator[str]:
     for row in methods.records("sampling"):
         kind = "pilot" if row["pilot"] else "stage"
         if not row["sampled"]:
@@ -283,9 +284,9 @@ def _about_sampling(methods: StudyMethods) -> Iterator[str]:
             pool = f" from {integer(row['candidates'])} candidates of {integer(row['items_in_all'])} items"
         by = f", by the scores of {row['predictor']}" if row["predictor"] else ""
         others = [f"{row[role]} {role}" for role in ("holdout", "control", "repeat") if row[role]]
-        beside_them = f", beside {', '.join(others)} slots" if others else ""
+        other_slots = f", in addition to {', '.join(others)} slots" if others else ""
         yield (
-            f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{beside_them}, dealt to "
+            f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{other_slots}, dealt to "
             f"{_people(row['people_planned'])}; it is {row['state']}."
         )
     for row in methods.records("stops"):
@@ -294,7 +295,7 @@ def _about_sampling(methods: StudyMethods) -> Iterator[str]:
         yield f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}."
 
 
-def _about_people(methods: StudyMethods) -> Iterator[str]:
+def _people_sentences(methods: StudyMethods) -> Iterator[str]:
     if not methods.people("arrived"):
         yield "Nobody has taken part yet."
         return
@@ -329,7 +330,7 @@ def _quota_words(quota: QuotaConfig) -> str:
     )
 
 
-def _about_estimates(methods: StudyMethods) -> Iterator[str]:
+def _estimates_sentences(methods: StudyMethods) -> Iterator[str]:
     if methods.estimates is None:
         yield f"There are no estimates yet: {methods.why}."
         return
@@ -338,15 +339,15 @@ def _about_estimates(methods: StudyMethods) -> Iterator[str]:
         figure = row["value"]
         people = _people(figure.people)
         yield f"{row['title'].capitalize()}: {_value(figure)}, from {figure.answers} answers of {people}."
-        if known := "; ".join(_beside(others)):
-            yield f"Beside it: {known}."
+        if known := "; ".join(_interval_sentences(others)):
+            yield f"Next to it: {known}."
     yield from methods.estimates.assumptions
 
 
-def _beside(row: dict[str, Any]) -> Iterator[str]:
+def _interval_sentences(row: dict[str, Any]) -> Iterator[str]:
     """The same figure under other assumptions, as far as there are any."""
-    if row["such_questions"].interval:
-        yield f"{row['such_questions']} for a population of such questions"
+    if row["superpopulation"].interval:
+        yield f"{row['superpopulation']} for a population of such questions"
     if row["weighted"].value is not None:
         yield f"{row['weighted']} weighted for people who left"
     if row["bounds"].interval:
@@ -423,7 +424,7 @@ def preregistration(study: Study) -> str:
     if config.predictor is not None:
         lines.append(f"- Predictor: {config.predictor.name}, trained on earlier stages alone.")
     lines += [
-        f"- Slots beside the sampled ones: {percent(config.roles.holdout, 0)} holdout, "
+        f"- Slots in addition to the sampled ones: {percent(config.roles.holdout, 0)} holdout, "
         f"{percent(config.roles.controls, 0)} controls.",
         "",
         "## Exclusions",
@@ -434,7 +435,7 @@ def preregistration(study: Study) -> str:
     lines += ["", "## Analysis", ""]
     if instrument.estimates is not None:
         estimands = instruments.estimates_of(instrument)
-        lines += [f"- {text}" for text in estimating.ASSUMPTIONS]
+        lines += [f"- {text}" for text in study_estimates.ASSUMPTIONS]
         thresholds = ", ".join(map(str, estimands.default_thresholds()))
         if thresholds:
             lines.append(f"- Changes up to a threshold count as none; thresholds: {thresholds}.")
@@ -474,7 +475,7 @@ def ethics_page(study: Study) -> str:
         "",
         "## What else is asked",
         "",
-        *(asked or ["- Nothing beside the items."]),
+        *(asked or ["- Nothing but the items."]),
         "",
         "## Data",
         "",

@@ -14,7 +14,7 @@ from bandit import Components, DesignError
 from bandit.components import PAIRS, PEOPLE, QUESTIONS, REST
 from survey.contracts import instruments
 from survey.contracts.measures import SHARE, Measure
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
@@ -26,14 +26,14 @@ from survey.services.answers.counting import ESTIMATED
 from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
 
-from .estimating import subjects_of
+from .estimates.stage_rows import read_stage
+from .estimates.study_estimates import subjects_of
+from .estimates.weights import answer_weights
 from .reports import CONDITION
-from .stage_rows import read_stage
-from .weights import answer_weights
 
-LEAST_DRAWN = 30  # people; with fewer the outer percentiles are single people
+MIN_DRAWN = 30  # people; with fewer the outer percentiles are single people
 PERCENTILES = tuple(range(10, 91, 5))
-MOST_RESAMPLES = 2000
+MAX_RESAMPLES = 2000
 IN_WORDS = {
     PEOPLE: "between people",
     PAIRS: "between items (pairs), beyond their questions",
@@ -95,8 +95,8 @@ class People(Report):
             return f"{study.slug}: its instrument names nothing to estimate"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
-        resamples = arguments.whole("resamples", lowest=20, highest=MOST_RESAMPLES)
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
+        resamples = arguments.whole("resamples", lowest=20, highest=MAX_RESAMPLES)
         levels = read_condition(study, arguments["condition"])
         with collector_paused():
             rows = _read(study, arguments.one("figure"), levels)
@@ -112,7 +112,7 @@ class People(Report):
             )
         except DesignError as exc:
             raise StateRefused(f"{study.slug}: the variance cannot be shared out: {exc}") from exc
-        return Findings(
+        return ReportResult(
             title=f"People, pairs and questions: {study.title}",
             lines=list(_lines(rows, components, levels)),
             tables=list(_tables(rows, components)),
@@ -194,8 +194,8 @@ def _single_values(measure: Measure, answers: int) -> tuple[np.ndarray, np.ndarr
 
 
 def _percentiles(components: Components) -> list[tuple[int, float]]:
-    """By percentile: people's effects; none with fewer people than `LEAST_DRAWN`, or where they do not differ."""
-    if components.people < LEAST_DRAWN or not np.ptp(components.effects) > 0:
+    """By percentile: people's effects; none with fewer people than `MIN_DRAWN`, or where they do not differ."""
+    if components.people < MIN_DRAWN or not np.ptp(components.effects) > 0:
         return []
     return [(place, float(np.percentile(components.effects, place))) for place in PERCENTILES]
 
@@ -314,6 +314,6 @@ def _notes(study: Study, rows: _Answers, components: Components, levels: Mapping
             f"Levels of {', '.join(others)} are drawn for people, so that what they do counts as a difference between "
             "people here; choose a level to leave it out."
         )
-    if components.people < LEAST_DRAWN:
-        yield f"People's effects are not shown: {components.people} people, and their distribution needs {LEAST_DRAWN}."
+    if components.people < MIN_DRAWN:
+        yield f"People's effects are not shown: {components.people} people, and their distribution needs {MIN_DRAWN}."
     yield "Shrunken effects lie closer together than people do. No single person's effect is shown or stored."

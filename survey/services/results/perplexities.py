@@ -21,8 +21,8 @@ from predictors.evaluation.scoring import (
     text_intervals,
 )
 from predictors.readings import Text
-from predictors.readings.reading import common_begin
-from survey.contracts.reports import Findings, Picture, ReportFile
+from predictors.readings.text_reading import common_begin
+from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
@@ -90,7 +90,7 @@ MODELS = (
     Column(
         "normalised_perplexity",
         "number",
-        "Perplexity a token / vocabulary: 1 is a model that knows nothing.",
+        "Perplexity per token / vocabulary: 1 is a model that knows nothing.",
         heading="perplexity / vocabulary",
     ),
     Column("unknown", "number", "Tokens read as one class of everything unknown; empty where that is not known."),
@@ -101,12 +101,12 @@ MODELS = (
     Column("bound", "text", "≥ where the model has not paid for all that it read.", heading="bound", in_file=False),
 )
 DIFFERENCES = (
-    Column("model", "text", "The model with the fewest bits a character of its ranking."),
+    Column("model", "text", "The model with the fewest bits per character of its ranking."),
     Column("other", "text", "Another model of this ranking, on the same characters."),
     FigureColumn(
         "difference",
         "number",
-        "Bits a character of the one less those of the other.",
+        "Bits per character of the one less those of the other.",
         heading="bits / char, less",
         digits=3,
         prefix="",
@@ -161,12 +161,12 @@ class ModelFigures:
         return None if self.unknown is None or not self.total.tokens else self.unknown / self.total.tokens
 
     def normalised(self, score: TextScore) -> float | None:
-        """Perplexity a token as a share of the vocabulary; None where the vocabulary is not known."""
+        """Perplexity per token as a share of the vocabulary; None where the vocabulary is not known."""
         size = self.readings.vocabulary
         return None if size is None else score.normalised(size)
 
 
-def findings(
+def report_result(
     *,
     texts: Sequence[Text],
     readings: Sequence[Readings],
@@ -174,13 +174,13 @@ def findings(
     train: Sequence[Text] = (),
     train_readings: Sequence[Readings] = (),
     normalised: bool = False,
-) -> Findings:
+) -> ReportResult:
     """The table, the tokens and the picture of one or more models on the same texts.
 
     Args:
         groups: the group of each text, such as its task; figures are printed for each as well.
         train, train_readings: the texts that the models learnt from, and the same models' readings of these.
-        normalised: people see perplexity a token as a share of the vocabulary too; files always have it.
+        normalised: people see perplexity per token as a share of the vocabulary too; files always have it.
 
     Raises:
         HunchError: two models have the same name.
@@ -208,7 +208,7 @@ def findings(
         raise HunchError(str(exc)) from exc
     notes = _notes(figures, texts, train)
     detailed = any(reading.distributions is not None for figure in figures for reading in figure.readings.of_texts)
-    return Findings(
+    return ReportResult(
         title="How well language models predict the texts",
         lines=_lines(texts, begins, models=len(readings)),
         tables=[
@@ -220,8 +220,8 @@ def findings(
         pictures=[
             Picture.of(
                 "perplexity",
-                "Bits a character",
-                "The bits a character of each model with 95 % intervals by resampling texts; lower is better.",
+                "Bits per character",
+                "The bits per character of each model with 95 % intervals by resampling texts; lower is better.",
                 _chart(figures, intervals),
             )
         ],
@@ -337,9 +337,9 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
     notes: list[str] = []
     if len({tokenizer for figure in figures for tokenizer in figure.readings.tokenizers}) > 1:
         how = (
-            "within each ranking by bits a character"
+            "within each ranking by bits per character"
             if any(figure.unpaid for figure in figures)
-            else "by bits a character"
+            else "by bits per character"
         )
         notes.append(
             f"{INCOMPARABLE}: the models cut texts into different tokens; compare them {how}, by which the table is "
@@ -355,7 +355,7 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
             )
         if figure.own != figure.total:
             notes.append(
-                f"{figure.name}: on all that it read: {in_words(figure.own.bits_per_character, 3)} bits a character, "
+                f"{figure.name}: on all that it read: {in_words(figure.own.bits_per_character, 3)} bits per character, "
                 f"{integer(figure.own.characters)} characters"
             )
         if figure.unpaid:
@@ -406,7 +406,7 @@ def _differences(rankings: Sequence[Sequence[ModelFigures]], intervals: ModelInt
 
 
 def _fragile(rankings: Sequence[Sequence[ModelFigures]], texts: Sequence[Text]) -> list[Table]:
-    """Which few texts carry the ranking by bits a character, of the models that have a finite one. `texts`: those of
+    """Which few texts carry the ranking by bits per character, of the models that have a finite one. `texts`: those of
     which all read something."""
     ranked = [
         [model_figures for model_figures in ranking if finite(model_figures.total.bits_per_character) is not None]
@@ -536,7 +536,7 @@ def _expected(listed: Any, place: int) -> list[Any]:
 
 
 def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> ForestChart:
-    """Bits a character, a row a model. A model that does not pay for all it read has a mark of its own."""
+    """Bits per character, one row per model. A model that does not pay for all it read has a mark of its own."""
 
     def row(model: ModelFigures) -> ForestRow:
         bits = model.total.bits_per_character

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.models import Study
@@ -12,7 +12,7 @@ from survey.models import Study
 from . import comparing
 from .comparing import PolicyLine, StageComparison
 
-MOST = 12  # policies or predictors at once: each predictor is trained anew for each stage
+MAX_POLICIES = 12  # policies or predictors at once: each predictor is trained again for each stage
 LOW, HIGH = "The lower end of its 95 % interval.", "The upper end."
 POLICIES = (
     Column("stage", "number", "The stage, from 1.", whole=True),
@@ -66,10 +66,10 @@ class PoliciesReport(Report):
         ),
     )
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         for name in ("epsilon", "top_fraction", "design", "predictor"):
-            if len(arguments[name]) > MOST:
-                raise HunchError(f"{name}: give at most {MOST}, not {len(arguments[name])}", code="invalid")
+            if len(arguments[name]) > MAX_POLICIES:
+                raise HunchError(f"{name}: give at most {MAX_POLICIES}, not {len(arguments[name])}", code="invalid")
         quick = _quick_predictors(study)
         for name in arguments["predictor"]:
             if name not in quick:
@@ -85,10 +85,10 @@ class PoliciesReport(Report):
             designs=[_design(text) for text in arguments["design"]],
             predictors=arguments["predictor"],
         )
-        return findings(study, stages)
+        return report_result(study, stages)
 
 
-def findings(study: Study, stages: Sequence[StageComparison]) -> Findings:
+def report_result(study: Study, stages: Sequence[StageComparison]) -> ReportResult:
     """The comparisons as a report; for the command, which trains any predictor too."""
     table = Table(
         "policies",
@@ -101,7 +101,7 @@ def findings(study: Study, stages: Sequence[StageComparison]) -> Findings:
             if not stage.reason
         ],
     )
-    return Findings(
+    return ReportResult(
         title=f"Other policies: {study.title}",
         lines=[*INTRODUCTION, *(stage_in_words(stage) for stage in stages)],
         tables=[table],
@@ -129,7 +129,7 @@ INTRODUCTION = (
 )
 
 
-def _inside(arguments: Given, name: str) -> list[float]:
+def _inside(arguments: ReportArguments, name: str) -> list[float]:
     numbers = arguments.numbers(name, lowest=0, highest=1)
     if any(value in (0, 1) for value in numbers):
         raise HunchError(f"{name}: must lie strictly between 0 and 1, not {', '.join(arguments[name])}", code="invalid")

@@ -20,13 +20,13 @@ from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.reports import (
     Argument,
     ArgumentErrors,
-    Findings,
-    Given,
+    ReceivedFile,
     Report,
+    ReportArguments,
     ReportEntry,
     ReportFile,
+    ReportResult,
     Table,
-    TakenFile,
     check_arguments,
 )
 from survey.contracts.tables import ExtraFile
@@ -89,7 +89,7 @@ CORE = (
             name=PILOT,
             title="Pilot",
             summary="What the pilot found: minutes and losses by screen, failed checks, remarks, the pay by the hour.",
-            path="survey.services.results.pilot.Pilot",
+            path="survey.services.results.pilot_report.Pilot",
         ),
         applies=lambda study: study.config.pilots > 0,
     ),
@@ -138,7 +138,7 @@ CORE = (
             (
                 AGREEMENT,
                 "Agreement",
-                "How far people and models agree on the same items, beside the ceiling that people’s noise sets.",
+                "How far people and models agree on the same items, next to the ceiling that people’s noise sets.",
                 "agreement_report.AgreementReport",
             ),
             (
@@ -301,7 +301,7 @@ def _fault(entry: ReportEntry, exc: Exception, what: str = "fails") -> ReportBro
 # Making one
 
 
-def make(study: Study, name: str, arguments: Mapping[str, Sequence[str]] | None = None) -> Findings:
+def make(study: Study, name: str, arguments: Mapping[str, Sequence[str]] | None = None) -> ReportResult:
     """Make the report.
 
     Args:
@@ -325,7 +325,7 @@ def make(study: Study, name: str, arguments: Mapping[str, Sequence[str]] | None 
         raise _fault(entry, exc) from exc
 
 
-def make_for_web(study: Study, name: str, arguments: Mapping[str, Sequence[str]], *, reader: Any) -> Findings:
+def make_for_web(study: Study, name: str, arguments: Mapping[str, Sequence[str]], *, reader: Any) -> ReportResult:
     """`make` for pages, their files and the API, within the limits that arguments have there. Cached by the arguments
     for a few minutes, until an answer, a reply of a language model, a withdrawal, or what the audit records, changes.
 
@@ -339,7 +339,7 @@ def make_for_web(study: Study, name: str, arguments: Mapping[str, Sequence[str]]
     _check_studies(study, entry, report, asked, reader)
     facts = [study.pk, name, sorted(asked.items()), study.source_sha256, _newest(study)]
     key = f"survey.report:{digest(facts)}"
-    findings: Findings | None = cache.get(key)
+    findings: ReportResult | None = cache.get(key)
     if findings is None:
         findings = make(study, name, asked)
         try:
@@ -398,7 +398,7 @@ def _newest(study: Study) -> list[Any]:
     return list(study.stages.order_by("index").values_list("state", "plan_sha256", *newest.values()))
 
 
-def _drawn(findings: Findings) -> Findings:
+def _drawn(findings: ReportResult) -> ReportResult:
     """The same with every picture drawn and every file made, which can be stored. A heavy picture is not drawn: web
     processes must not load what it draws with."""
     return replace(
@@ -428,7 +428,7 @@ def _not_drawn(path: Path) -> None:
 
 def checked_arguments(
     study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]]
-) -> Given:
+) -> ReportArguments:
     """Every argument of the report, given or by default.
 
     Raises:
@@ -459,7 +459,7 @@ def pages_arguments(
     return {name: texts for name, texts in filled.items() if texts}
 
 
-def take(study: Study, name: str, files: Sequence[TakenFile], *, by: Any = None, via: str = "command") -> str:
+def take(study: Study, name: str, files: Sequence[ReceivedFile], *, by: Any = None, via: str = "command") -> str:
     """Have a report take files back, all of them or none, and record it in the audit. Returns what was stored, in a
     sentence.
 
@@ -543,7 +543,7 @@ def _line_as_json(study: Study, line: ReportLine, reader: Any, listed: dict[Any,
     }
 
 
-def as_json(study: Study, name: str, findings: Findings) -> dict[str, Any]:
+def as_json(study: Study, name: str, findings: ReportResult) -> dict[str, Any]:
     """The whole report, except that pictures and files are only named."""
     return {
         "study": study.slug,
@@ -563,12 +563,12 @@ def as_json(study: Study, name: str, findings: Findings) -> dict[str, Any]:
 # Files
 
 
-def file_of(findings: Findings, name: str) -> Callable[[Path], None] | None:
+def file_of(findings: ReportResult, name: str) -> Callable[[Path], None] | None:
     """The function that writes the file with that name; None if there is none. Tables are .csv, pictures .svg."""
     return dict(writers_of(findings)).get(name)
 
 
-def writers_of(findings: Findings, *, png: bool = False) -> list[tuple[str, Callable[[Path], None]]]:
+def writers_of(findings: ReportResult, *, png: bool = False) -> list[tuple[str, Callable[[Path], None]]]:
     """Every file of a report by name, with the function that writes it. png: each picture as PNG too.
 
     Raises:
@@ -594,7 +594,7 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="")
 
 
-def write(study: Study, name: str, findings: Findings, folder: Path, *, png: bool = False) -> list[Path]:
+def write(study: Study, name: str, findings: ReportResult, folder: Path, *, png: bool = False) -> list[Path]:
     """Write tables, pictures, further files and NAME.json into a folder, which is made if it is missing. Each file
     appears whole or not at all; an older one is replaced. png: each picture as PNG too.
 
@@ -641,7 +641,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
             report = _loaded(entry)
         except ReportBroken:
             continue
-        made = _Made(study, entry, levels)
+        made = _ExportedReport(study, entry, levels)
         for table, columns in report.exported.items():
             name = f"{table}.csv"
             if name in used or not NAME.fullmatch(table):
@@ -657,7 +657,7 @@ def export_files(study: Study, levels: Mapping[str, str], taken: Collection[str]
 
 
 @dataclass(frozen=True)
-class _Made:
+class _ExportedReport:
     """A report for an export: made once, when the rows of its first table are iterated."""
 
     study: Study
@@ -688,7 +688,7 @@ class _Made:
 class _Rows:
     """The rows of one exported table."""
 
-    made: _Made
+    made: _ExportedReport
     table: str
 
     def __iter__(self) -> Iterator[Sequence[Any]]:

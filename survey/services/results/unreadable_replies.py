@@ -1,4 +1,4 @@
-"""What reports say of replies that could not be read, beside how often a model is right."""
+"""What reports say of replies that could not be read, next to how often a model is right."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple

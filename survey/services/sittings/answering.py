@@ -39,7 +39,7 @@ from .attention import due_check
 from .enrolment import claim_booklet
 from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, step_among_items
 from .forms import is_screened_out, read_form, refuse_lists
-from .reading import Standing, locked_sitting, sitting_for
+from .queries import Standing, locked_sitting, sitting_for
 from .timing import client_facts, milliseconds_since, record_step
 
 # By a later statement than the sitting's lock, which all attempts need.

@@ -13,7 +13,7 @@ from survey.models import AttentionAnswer, Sitting
 from survey.services.base.seeds import derive
 from survey.study_file import AttentionCheckConfig, Note, StudyConfig
 
-from .reading import Standing
+from .queries import Standing
 
 FAILED_TO_REJECT = 2  # What panels require before a rejection in studies that are not very short.
 # Studies of this length or more should have at least that many checks, or nobody can fail enough of them.

@@ -87,8 +87,8 @@ def sittings_inside(stage: Stage) -> QuerySet[Sitting]:
 def slots_without_holder(stage: Stage) -> QuerySet[Slot]:
     """Slots of claimed booklets that nobody holds and nobody has answered in time, and slots in no booklet.
 
-    Whoever claims a booklet is given all its slots. So only those that were given back are looked at, by an index, and
-    not a million slots twice a minute.
+    Anyone who claims a booklet is given all its slots. So only those that were given back are looked at, by an index,
+    and not a million slots twice a minute.
     """
     held = Assignment.objects.filter(slot=OuterRef("pk"), state__in=Assignment.HOLDING)
     in_none = Slot.objects.filter(stage=stage, booklet__isnull=True).order_by().values("pk")

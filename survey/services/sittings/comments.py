@@ -17,10 +17,10 @@ from survey.models import Assignment, QuestionReport, Sitting
 from survey.models.checks import LONGEST_REPORT
 
 from .flow import Step, current_step
-from .reading import locked_sitting
+from .queries import locked_sitting
 
 FIELD = "report"  # The name of the text field in forms and the API.
-MOST_REPORTS = 30  # for one sitting
+MAX_REPORTS = 30  # for one sitting
 
 
 @transaction.atomic
@@ -90,6 +90,6 @@ def _store(sitting: Sitting, assignment: Assignment, screen: str, words: str, no
     for report in earlier:
         if (report.assignment_id, report.screen, report.text) == (assignment.pk, screen, words):
             return report
-    if len(earlier) >= MOST_REPORTS:
+    if len(earlier) >= MAX_REPORTS:
         return None
     return QuestionReport.objects.create(sitting=sitting, assignment=assignment, screen=screen, text=words, at=now)

@@ -71,7 +71,7 @@ def take_choice(sitting: Sitting, data: Mapping[str, Any], now: datetime) -> boo
     If they may not, everything is deleted and the sitting is over: the caller must read its row again.
 
     Raises:
-        FieldErrors: nothing was chosen, the withdrawal was not confirmed, or it may not be done for whoever is here.
+        FieldErrors: nothing was chosen, the withdrawal was not confirmed, or it may not be done for the person here.
     """
     chosen = str(data.get(FIELD) or "")
     if chosen not in (USE, WITHDRAW):

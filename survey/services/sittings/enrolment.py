@@ -30,10 +30,10 @@ from survey.models import (
 from survey.models.study import FILE_FIELDS
 from survey.services.answers.conditions import GivenSlot, draw_for_items, draw_for_sitting
 from survey.services.base.auditing import record
-from survey.services.base.budgets import Budget, spend
 from survey.services.base.compiled import CompiledQuery, Expression, insert, insert_where, run, update
 from survey.services.base.hashing import digest
 from survey.services.base.locks import count_arrival
+from survey.services.base.rate_limits import Budget, spend
 
 from . import waves
 from .capacity import admitting_stage, free_booklets, free_place, has_free_place
@@ -97,7 +97,7 @@ def _begun(study: int, person: str) -> QuerySet[Sitting]:
     return of_person.select_related(identity).order_by("-wave")[:1]
 
 
-NAMED = CompiledQuery(_named, slug=str)
+STUDY_BY_SLUG = CompiledQuery(_named, slug=str)
 BEGUN_BY = CompiledQuery(_begun, study=int, person=str)
 
 
@@ -107,7 +107,7 @@ def study_of(slug: str) -> Study:
     Raises:
         NotFound: there is no such study.
     """
-    study = None if "\x00" in slug else NAMED.first(slug=slug)  # PostgreSQL cannot search for NUL
+    study = None if "\x00" in slug else STUDY_BY_SLUG.first(slug=slug)  # PostgreSQL cannot search for NUL
     if study is None:
         raise unknown_study()
     return study
@@ -418,7 +418,7 @@ def _may_begin(stage: Stage, study: Study, ids: PanelIds) -> Expression:
 
 
 def _refuse_crowds(study: Study, address: str, now: datetime) -> None:
-    """Where people can be made up, one address begins a limited number of sittings an hour.
+    """Where people can be made up, one address begins a limited number of sittings per hour.
 
     Raises:
         EntryRefused: it has begun as many.

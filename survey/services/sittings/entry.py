@@ -159,7 +159,7 @@ def give_back(study: Study, sitting: Sitting, visitor: Visitor) -> Sitting:
 def _signed(
     study: Study, ids: PanelIds, came_as: PanelIds, parameters: Mapping[str, str], *, host: str, address: str
 ) -> Visitor:
-    """Whoever comes by a signed link. While no link can be checked, new people are looked up instead.
+    """Anyone who comes by a signed link. While no link can be checked, new people are looked up instead.
 
     A look-up does not show that the ids were not taken from somebody: it gives no sitting back.
     """

@@ -16,7 +16,7 @@ from . import practice
 from .attention import due_check, options_shown
 from .endings import outcome_of, text_at_the_end
 from .progress import NOWHERE, Progress, among_items, in_block
-from .reading import Standing, standing_of
+from .queries import Standing, standing_of
 
 MAXIMUM_CHECK_ATTEMPTS = 2
 

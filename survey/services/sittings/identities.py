@@ -21,7 +21,7 @@ class Visitor:
 
     signed: they came with an address whose signature was valid when they came.
     confirmed: the panel, or a link that we made, says that this person exists. Others may be made up.
-    browser: a secret of this browser. Whoever shows it later is at the same browser. Empty for a program.
+    browser: a secret of this browser. Anyone who shows it later is at the same browser. Empty for a program.
     """
 
     ids: PanelIds

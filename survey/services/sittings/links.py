@@ -25,7 +25,7 @@ KIND = "links"
 PARAMETER = "link"
 TOKEN_BYTES = 16  # 128 bits at random
 TOKEN = re.compile(r"^[0-9A-Za-z_-]{22}$")
-MOST_AT_ONCE = 5000
+MAX_AT_ONCE = 5000
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ def make_links(study: Study, *, count: int, root: str, by: Any = None, via: str 
     kind = study.config.panel.kind
     if kind != KIND:
         raise StateRefused(f'panel.kind: {study.slug} is "{kind}"; only a study of the kind "{KIND}" has links')
-    if not 1 <= count <= MOST_AT_ONCE:
-        raise HunchError(f"count: 1 to {MOST_AT_ONCE} links at once, not {count}", code="invalid")
+    if not 1 <= count <= MAX_AT_ONCE:
+        raise HunchError(f"count: 1 to {MAX_AT_ONCE} links at once, not {count}", code="invalid")
     entrance = _entrance(study, root)
     tokens = [secrets.token_urlsafe(TOKEN_BYTES) for _number in range(count)]
     with transaction.atomic():

@@ -4,7 +4,7 @@ Anybody can make up ids, and every look-up costs a call at the panel and a threa
 
 - What the panel said about a person is remembered for some minutes.
 - Each address has a budget of look-ups that found nobody, and all addresses together have a budget of look-ups. All
-  processes share them (`survey.services.base.budgets`).
+  processes share them (`survey.services.base.rate_limits`).
 - In each process few look-ups run at the same time, so that a slow panel leaves threads for everybody else.
 - After several failures, or when the panel asks for a pause, nobody is asked for a while.
 
@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from survey.contracts.panels import LookedUp, Panel, PanelError, PanelIds, Verdict
 from survey.models import Study
-from survey.services.base.budgets import Budget, close, closed_for, give_back, spend
 from survey.services.base.hashing import keyed_digest
 from survey.services.base.memory import recall, remember
+from survey.services.base.rate_limits import Budget, close, closed_for, give_back, spend
 
 from .refusals import not_checked, too_many_from_here
 
@@ -31,13 +31,13 @@ FAILURES = Budget("look_up_failed", most=4, seconds=60)
 PAUSE = "look_up_paused"
 PAUSE_SECONDS = 60
 LONGEST_PAUSE = 600  # seconds that a panel's Retry-After may ask for
-AT_ONCE = 2  # in each process
+MAX_LOOKUPS_AT_ONCE = 2  # in each process
 LONGEST_WAIT = 1.0  # seconds, for one of these
 SOON = 5  # seconds
 # Seconds that an answer is remembered. A submission may have been made a moment ago, so "nobody" is forgotten sooner.
 KEPT = {Verdict.SENT: 300, Verdict.NOT_SENT: 60}
 
-_running = BoundedSemaphore(AT_ONCE)
+_running = BoundedSemaphore(MAX_LOOKUPS_AT_ONCE)
 
 
 def look_up(panel: Panel, study: Study, ids: PanelIds, *, address: str) -> LookedUp:

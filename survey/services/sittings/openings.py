@@ -8,7 +8,7 @@ from django.utils import timezone
 from survey.contracts import instruments
 
 from .flow import current_step
-from .reading import locked_sitting
+from .queries import locked_sitting
 
 NONCE = re.compile(r"[0-9a-f]{16,64}", re.ASCII)
 

@@ -13,13 +13,13 @@ from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
 from survey.contracts.screens import Screen
 from survey.models import PracticeAnswer, Sitting, Study
-from survey.study_file import Place
+from survey.study_file import FieldPath
 
 # Stands for the page that closes an example, where another example follows. No screen of an instrument has this name.
 SUMMARY = "(summary)"
 
 
-def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]]:
+def problems(study: Study, instrument: Instrument) -> Iterator[tuple[FieldPath, str]]:
     """Problems with the practice block of a study that is to be created."""
     for index, block in enumerate(study.config.blocks):
         if block.kind != "practice":
@@ -28,7 +28,7 @@ def problems(study: Study, instrument: Instrument) -> Iterator[tuple[Place, str]
             yield ("blocks", index, "kind"), f"{instrument.name} has no practice item: remove the block"
             continue
         for number, example in enumerate(block.all_examples):
-            place: Place = ("blocks", index, "examples", number) if block.examples else ("blocks", index, "example")
+            place: FieldPath = ("blocks", index, "examples", number) if block.examples else ("blocks", index, "example")
             for name, message in instrument.practice.problems(example):
                 yield (*place, name), message
 

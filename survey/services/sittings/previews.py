@@ -23,7 +23,7 @@ HOLDS = timedelta(days=14)
 
 @dataclass(frozen=True)
 class Preview:
-    """One way through a test copy. `walk` is new for every address: whoever opens another one begins anew."""
+    """One way through a test copy. `walk` is new for every address: anyone who opens another one begins again."""
 
     walk: str = field(repr=False)
     language: str = ""

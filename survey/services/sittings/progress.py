@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from survey.study_file import BlockConfig, StudyConfig
 
-from .reading import Standing
+from .queries import Standing
 
 
 @dataclass(frozen=True)

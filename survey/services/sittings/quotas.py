@@ -1,9 +1,9 @@
 """Quotas: who belongs where by the answers before the items, and whether there is a place. Imports models and base.
 
 People are placed one at a time under the stage's lock, so that no cell ever takes one person too many. A place counts
-as taken while its sitting is live or complete: whoever expires, fails the checks or withdraws gives it back. Somebody
-who comes back after expiry gets it again if it is still free. Whoever left after the last item has given all answers,
-and keeps the place.
+as taken while its sitting is live or complete: anyone who expires, fails the checks or withdraws gives it back.
+Somebody who comes back after expiry gets it again if it is still free. Anyone who left after the last item has given
+all answers, and keeps the place.
 """
 
 from collections.abc import Mapping, Sequence

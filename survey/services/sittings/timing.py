@@ -12,7 +12,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from survey.models import ScreenTiming, Sitting, UnfinishedScreen
-from survey.models.screen_timing import MOST_UNFINISHED
+from survey.models.screen_timing import MAX_UNFINISHED
 from survey.services.base.compiled import insert
 
 from .flow import Step, current_step
@@ -79,7 +79,7 @@ def record_unfinished(*, sitting: Sitting, step: str, data: Mapping[str, Any]) -
     current = current_step(sitting)
     left = UnfinishedScreen.objects.filter(sitting=sitting, step=sitting.step)
     number = (left.aggregate(last=Max("number"))["last"] or 0) + 1
-    if number > MOST_UNFINISHED:
+    if number > MAX_UNFINISHED:
         return False
     # Two reports at once take the same number, and the second one is dropped: it is not worth a wait.
     UnfinishedScreen.objects.bulk_create(

@@ -97,7 +97,7 @@ def run_step(step_id: int) -> bool:
 
 
 def _end_with(held: Claim, exc: Exception) -> None:
-    """Queue the step again where time may mend what went wrong; otherwise it fails, so that a person looks."""
+    """Queue the step again where time may repair what went wrong; otherwise it fails, so that a person looks."""
     step = held.step
     if is_outage(exc):
         logger.warning("step %s (%s): the database or the disk cannot be used: %s", step.pk, step, exc)

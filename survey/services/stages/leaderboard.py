@@ -24,14 +24,14 @@ MAJORITIES_NOTE = (
     "the scores, so that these figures are none of all items."
 )
 COLUMNS_NOTE = (
-    "These read how hard the target is beside the texts: people's priors, from training answers alone, or language "
-    "models' answers. That is another task than the paper's, which is text alone, so that they are not ranked with the "
-    "predictors of texts."
+    "These read how hard the target is in addition to the texts: people's priors, from training answers alone, or "
+    "language models' answers. That is another task than the paper's, which is text alone, so that they are not ranked "
+    "with the predictors of texts."
 )
 LEVELS = "levels"  # In `Evaluation.metrics`: the same under each FACTOR=LEVEL.
 # In a difference: so few answers decide which of the two predictors has the better log score.
 LOST = "lost"
-# In the result of a training and in `Evaluation.metrics`: what columns beside the texts were made of.
+# In the result of a training and in `Evaluation.metrics`: what columns next to the texts were made of.
 SOURCES = "sources"
 # What `Evaluation.metrics` calls it -> whose answers, how they count.
 WEIGHTINGS = {
@@ -56,7 +56,7 @@ class LeaderboardLine:
 
     `difference` is the run's figures minus those of the main predictor, on the same answers. `lost`: without so few of
     the answers the other one of the two would have the better log score, an upper bound of the fewest; None where no
-    such set was found, or where it was not looked for. `sources`: what its columns beside the texts were made of, as
+    such set was found, or where it was not looked for. `sources`: what its columns next to the texts were made of, as
     `Evaluation` holds it.
     """
 
@@ -82,7 +82,7 @@ class LeaderboardLine:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it reads beside the texts; empty for a predictor of texts alone, as the paper's task is."""
+        """What it reads in addition to the texts; empty for a predictor of texts alone, as the paper's task is."""
         try:
             return predictor_training.columns_of(self.run.name, self.run.params)
         except PredictorError:  # A run of an earlier version, whose settings are no longer known.
@@ -128,7 +128,7 @@ def read_by(lines: Sequence[LeaderboardLine]) -> list[str]:
 
 
 def boards_of(lines: Sequence[LeaderboardLine]) -> tuple[list[LeaderboardLine], list[LeaderboardLine]]:
-    """The lines as two leaderboards: of predictors of texts alone, and of those with columns beside the texts."""
+    """The lines as two leaderboards: of predictors of texts alone, and of those with columns next to the texts."""
     return [line for line in lines if not line.columns], [line for line in lines if line.columns]
 
 
@@ -330,8 +330,8 @@ def columns_of(learning: Learning) -> tuple[Column, ...]:
         Column(
             "columns",
             "text",
-            "What it reads beside the texts, with + between: people (priors of training answers) or models (their "
-            "answers). Empty: texts alone, as the paper's task is. The two are leaderboards of their own.",
+            "What it reads in addition to the texts, with + between: people (priors of training answers) or models "
+            "(their answers). Empty: texts alone, as the paper's task is. The two are leaderboards of their own.",
         ),
     )
 

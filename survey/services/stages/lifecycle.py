@@ -29,7 +29,7 @@ from survey.models import (
 )
 from survey.models.predictor import TRIES
 from survey.models.study import UNIFORM_BY_CHOICE
-from survey.services.answers.counting import AT_ONCE, TRAINED, in_time, with_answers, with_labels
+from survey.services.answers.counting import BATCH_SIZE, TRAINED, in_time, with_answers, with_labels
 from survey.services.answers.exclusions import decide_exclusions, exclusion_digests, exclusion_facts, snapshot_digest
 from survey.services.answers.majorities import facts_of, has_majorities, majorities_among
 from survey.services.base.auditing import record
@@ -217,7 +217,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
     instrument = instruments.of_study(stage.study)
     answers = with_answers(in_time([stage]), stage.study).order_by("slot__number")
     rows, sittings = [], []
-    for number, answer in enumerate(answers.iterator(AT_ONCE), start=1):
+    for number, answer in enumerate(answers.iterator(BATCH_SIZE), start=1):
         digested = answer_digest(answer, instrument)
         rows.append(SnapshotAnswer(stage=stage, number=number, assignment_id=answer.pk, digest=digested))
         sittings.append(answer.sitting_id)
@@ -230,7 +230,7 @@ def freeze(stage: Stage) -> dict[str, Any]:
     stage.record(snapshot={"answers": len(rows), "sha256": stage.snapshot_sha256, **facts})
     if has_majorities(stage):
         sampled = with_labels(in_time([stage], roles=TRAINED), stage.study).order_by("slot__number")
-        unflagged = [answer for answer in sampled.iterator(AT_ONCE) if answer.sitting_id not in flagged]
+        unflagged = [answer for answer in sampled.iterator(BATCH_SIZE) if answer.sitting_id not in flagged]
         stage.record(majorities=facts_of(majorities_among(unflagged, stage), stage))
     _move(
         stage,

@@ -36,7 +36,7 @@ from .training import folders_of
 logger = logging.getLogger(__name__)
 
 PART = 2048  # candidates: some 30 s of a large network on two cores
-LOOK_AGAIN = 1.0  # seconds between two looks whether others have finished
+LOOK_AGAIN = 1.0  # seconds between two checks whether others have finished
 
 Progress = Callable[[int, int, str], bool]
 

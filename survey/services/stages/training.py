@@ -122,7 +122,7 @@ def train_member(held: Claim) -> None:
 def _columns(
     run: PredictorRun, answers: Sequence[Assignment], *, predicted: bool = False
 ) -> tuple[Mapping[str, Any] | None, dict[str, dict[str, Any]]]:
-    """What a predictor reads beside the texts of these answers, for most nothing, and what that was made of. It
+    """What a predictor reads in addition to the texts of these answers, for most nothing, and what that was made of. It
     does not read what people stated in answers that it predicts."""
     names = predictor_training.columns_of(run.name, run.params)
     if not names:

@@ -30,7 +30,7 @@ from survey.services.plans.drafting import Draft, Recipe, draft
 
 from .lifecycle import answer_digest
 
-NAMED = 5
+MAX_IDS_IN_MESSAGE = 5
 
 
 @dataclass
@@ -184,7 +184,7 @@ def _plan_differences(stage: Stage, rebuilt: Draft) -> Iterator[str]:
             if in_table(slot) != in_plan(planned)
         ]
         if other:
-            yield f"slots: {name} differs in {len(other)}, first in {', '.join(map(str, other[:NAMED]))}"
+            yield f"slots: {name} differs in {len(other)}, first in {', '.join(map(str, other[:MAX_IDS_IN_MESSAGE]))}"
 
 
 def _verify_exclusions(stage: Stage, excluded: set[int], verification: Verification) -> None:
@@ -195,7 +195,7 @@ def _verify_exclusions(stage: Stage, excluded: set[int], verification: Verificat
         other = sorted(numbers ^ excluded)
         verification.differences.append(
             f"exclusions: {len(other)} answers are left out by the table and not by the manifest, or the other way "
-            f"round, first number {', '.join(map(str, other[:NAMED]))}"
+            f"round, first number {', '.join(map(str, other[:MAX_IDS_IN_MESSAGE]))}"
         )
 
 
@@ -233,5 +233,5 @@ def _verify_snapshot(stage: Stage, verification: Verification) -> None:
     if changed:
         verification.differences.append(
             f"snapshot: {len(changed)} answers were changed since, first number "
-            f"{', '.join(map(str, sorted(changed)[:NAMED]))} (or the identity key is another one)"
+            f"{', '.join(map(str, sorted(changed)[:MAX_IDS_IN_MESSAGE]))} (or the identity key is another one)"
         )

@@ -105,7 +105,7 @@ class FileChanged(StateRefused):
 
 
 class FileLocked(StateRefused):
-    """The file was locked meanwhile, and whoever changes it may not amend."""
+    """The file was locked meanwhile, and anyone who changes it may not amend."""
 
 
 def amend(
@@ -361,7 +361,7 @@ FILE = "amendments.csv"
 COLUMNS: tuple[Column, ...] = (
     Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key.", whole=True),
     Column("at", "time, UTC", "When it was made. Sittings that had begun by then went on with the old file."),
-    Column("by", "text", "The user name of whoever made it in the admin; empty where a command did."),
+    Column("by", "text", "The user name of the person who made it in the admin; empty where a command did."),
     Column("reason", "text", "Why, in their words."),
     Column("was_locked", "0 or 1", "1: the first main stage had been opened by then."),
     Column("old_sha256", "text", "Of the file before, as in study_sha256 of answers.csv."),

@@ -34,7 +34,7 @@ PLATFORM_FEE = 1 / 3  # A share of the reward, as panels commonly take; `--fee` 
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckMessage:
     """`problem`: the study would be refused or could not run. `remark`: somebody should look at it."""
 
     level: Literal["problem", "remark"]
@@ -113,7 +113,7 @@ class StudyCheck:
     """Everything that was found."""
 
     source: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[CheckMessage] = field(default_factory=list)
     slug: str = ""
     bank: str = ""
     languages: list[str] = field(default_factory=list)
@@ -165,7 +165,7 @@ def check_study(
         except FileErrors as all_of_them:
             problems = [*all_of_them.problems]
         study_check.findings = [
-            Finding("problem", problem.field, problem.message, problem.line) for problem in problems
+            CheckMessage("problem", problem.field, problem.message, problem.line) for problem in problems
         ]
         return study_check
     study_check.slug, study_check.languages = config.slug, list(config.languages)
@@ -175,13 +175,13 @@ def check_study(
     study_check.codes = {outcome: getattr(config.panel.codes, outcome) for outcome in _outcomes(config)}
     study_check.pay, study_check.cost = _pay(config), _cost(config, fee)
     existing = instead_of or _stored(config.slug, reader)
-    study_check.findings += _of_the_file(study_check, text, source_name, config, existing, reader)
-    study_check.findings += _of_the_stages(study_check, config)
-    study_check.findings += _of_the_waves(config)
-    study_check.findings += _of_the_data(config)
-    study_check.findings += _of_the_money(study_check, config)
-    study_check.findings += _of_ethics(config)
-    study_check.findings += [Finding("remark", note.field, note.message) for note in attention.remarks(config)]
+    study_check.findings += _check_file(study_check, text, source_name, config, existing, reader)
+    study_check.findings += _check_stages(study_check, config)
+    study_check.findings += _check_waves(config)
+    study_check.findings += _check_data(config)
+    study_check.findings += _check_pay(study_check, config)
+    study_check.findings += _check_ethics(config)
+    study_check.findings += [CheckMessage("remark", note.field, note.message) for note in attention.remarks(config)]
     if (pools or sizes) and not study_check.has_problems and study_check.bank:
         made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
         questions = filtered_questions(made)
@@ -198,28 +198,28 @@ def _stored(slug: str, reader: Any) -> Study | None:
     return Study.objects.filter(slug=slug).first() if reader is None else None
 
 
-def _of_the_file(
+def _check_file(
     check: StudyCheck, text: str, source_name: str, config: StudyConfig, existing: Study | None, reader: Any
-) -> Iterator[Finding]:
+) -> Iterator[CheckMessage]:
     """What creating the study would refuse. A missing bank stops the study, but the file is still checked."""
     try:
         check.bank = str(find_bank(config.bank))
     except NotFound as exc:
         if reader is None:
-            yield Finding("remark", "bank", f"{exc.message}; what needs its questions was not checked")
+            yield CheckMessage("remark", "bank", f"{exc.message}; what needs its questions was not checked")
         else:
             check.bank = config.bank
     if existing is not None and reader is None:
-        yield Finding("remark", "slug", "a study of this name is there: checked as its next file (amend_study)")
+        yield CheckMessage("remark", "slug", "a study of this name is there: checked as its next file (amend_study)")
     try:
         checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
     except FileErrors as exc:
         for problem in exc.problems:
             if problem.field != "bank" or check.bank:
-                yield Finding("problem", problem.field, problem.message, problem.line)
+                yield CheckMessage("problem", problem.field, problem.message, problem.line)
 
 
-def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+def _check_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
     # Options that are refused say nothing about controls, and without its instrument a study has none.
     is_known = not any(
         finding.level == "problem" and finding.field.startswith("instrument") for finding in check.findings
@@ -233,7 +233,7 @@ def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
         try:
             plan = slots_by_role(recipe_of(config, index=index, seed=0))
         except (DesignError, LookupError) as exc:
-            yield Finding("problem", f"stages.{index}", str(exc))
+            yield CheckMessage("problem", f"stages.{index}", str(exc))
         else:
             slots = {
                 "sampled": plan.sampled.items,
@@ -241,7 +241,7 @@ def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
                 "controls": sum(count for _kind, count in (*plan.sampled.controls, *plan.holdout.controls)),
             }
         if stage.design.kind == "test_set" and slots.get("sampled", 0) > stage.sittings:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 f"stages.{index}",
                 "a test stage takes the highest and the lowest predictions, which may be about few questions. One that "
@@ -265,29 +265,31 @@ def _of_the_stages(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
             )
         )
         for quota in config.quotas:
-            yield from _of_the_quota(quota, index, stage)
-        yield from _of_the_pool(index, check.stages[-1].test, config)
+            yield from _check_quota(quota, index, stage)
+        yield from _check_pool(index, check.stages[-1].test, config)
     for quota in config.quotas:
         if quota.otherwise != "admit" and (rest := unplaced_values(quota, config.blocks)):
             answers = "; ".join(f"{name}: {', '.join(values)}" for name, values in rest.items())
-            yield Finding("remark", f"quotas.{quota.name}", f"in no cell, and so {quota.otherwise}: {answers}")
+            yield CheckMessage("remark", f"quotas.{quota.name}", f"in no cell, and so {quota.otherwise}: {answers}")
     if not config.pilots and not panels.find(config.panel.kind).is_open:
-        yield Finding("remark", "stages", "no pilot: nobody has tried the minutes and the instructions (pilot = true)")
+        yield CheckMessage(
+            "remark", "stages", "no pilot: nobody has tried the minutes and the instructions (pilot = true)"
+        )
 
 
-def _of_the_quota(quota: QuotaConfig, index: int, stage: StageConfig) -> Iterator[Finding]:
+def _check_quota(quota: QuotaConfig, index: int, stage: StageConfig) -> Iterator[CheckMessage]:
     """Places that add up to fewer people than the stage needs, or cells that nobody could enter."""
     places = quota.places(stage.sittings)
     total = sum(places.values())
     if total < stage.sittings and quota.otherwise != "admit":
-        yield Finding(
+        yield CheckMessage(
             "problem",
             f"quotas.{quota.name}",
             f"its places add up to {total}, and stage {index} needs {stage.sittings} people, so it can never be full: "
             'give more places, or set otherwise = "admit"',
         )
     if empty := [name for name, number in places.items() if not number]:
-        yield Finding(
+        yield CheckMessage(
             "remark",
             f"quotas.{quota.name}",
             f"stage {index} with {stage.sittings} sittings has no place for: {', '.join(empty)}",
@@ -311,11 +313,11 @@ def _test_facts(stage: StageConfig) -> TestFacts | None:
     )
 
 
-def _of_the_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Iterator[Finding]:
+def _check_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Iterator[CheckMessage]:
     """A bank may have fewer items than a pool asks for; that is found where the bank is known."""
     pool = config.candidates
     if test is not None and pool.kind == "pool" and pool.size < test.candidates:
-        yield Finding(
+        yield CheckMessage(
             "problem",
             "candidates.size",
             f"{pool.size:,}: stage {index} draws {test.from_top} items from the top {test.top_fraction:.3g} and "
@@ -324,14 +326,14 @@ def _of_the_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Ite
         )
 
 
-def _of_the_waves(config: StudyConfig) -> Iterator[Finding]:
+def _check_waves(config: StudyConfig) -> Iterator[CheckMessage]:
     """Whether everybody who finishes can come back in time, and whether there are places for them."""
     if not config.waves:
         return
     until = config.data.retention_until
     last = timezone.now().date() + timedelta(days=config.wave_days)
     if until is not None and until < last:
-        yield Finding(
+        yield CheckMessage(
             "problem",
             "data.retention_until",
             f"{until}, and the last wave ends {config.wave_days} days after somebody finished the first, {last} at the "
@@ -342,18 +344,18 @@ def _of_the_waves(config: StudyConfig) -> Iterator[Finding]:
         before, here = _main_places(config, number - 1), _main_places(config, number)
         if here < before:
             words = f"{before} people may finish wave {number - 1}, and wave {number} has {here} places"
-            yield Finding("remark", place, f"{words}: who comes last finds it full")
+            yield CheckMessage("remark", place, f"{words}: who comes last finds it full")
         if wave.open_days < SHORT_WAVE:
-            yield Finding("remark", place, f"open for {wave.open_days} day: many will miss it")
+            yield CheckMessage("remark", place, f"open for {wave.open_days} day: many will miss it")
         first = next(index for index, stage in enumerate(config.stages, start=1) if stage.wave == number)
         if config.stages[first - 1].opens == "automatically" and wave.after_days:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 f"stages.{first}.opens",
-                "it opens when the stage before is closed: who comes earlier than they may is told the day",
+                "it opens when the stage before is closed: people who come earlier than they may see the day",
             )
     if panels.find(config.panel.kind).client is not None and config.panel.filter_set:
-        yield Finding(
+        yield CheckMessage(
             "problem",
             "panel.filter_set",
             "the set alone says whom the panel sends, so that a later wave would be shown to everybody: use filters",
@@ -364,45 +366,49 @@ def _main_places(config: StudyConfig, wave: int) -> int:
     return sum(stage.sittings for stage in config.stages if stage.wave == wave and not stage.pilot)
 
 
-def _of_the_data(config: StudyConfig) -> Iterator[Finding]:
+def _check_data(config: StudyConfig) -> Iterator[CheckMessage]:
     if problem := retention_problem(config.data.retention_until, today=timezone.now().date()):
-        yield Finding("problem", problem.field, problem.message)
+        yield CheckMessage("problem", problem.field, problem.message)
 
 
-def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
+def _check_pay(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
     panel, kind = config.panel, panels.find(config.panel.kind)
     if missing := kind.missing_setting(config):
         key = "signed_entry" if panel.signed_entry else "completion_signature"
-        yield Finding("remark", f"panel.{key}", f"{missing} (this process has no such setting)")
+        yield CheckMessage("remark", f"panel.{key}", f"{missing} (this process has no such setting)")
     if any("YOUR-" in address for address in panel.completion_addresses):
-        yield Finding("remark", "panel.completion_urls", "one still says YOUR-...: put in what the panel gives you")
+        yield CheckMessage(
+            "remark", "panel.completion_urls", "one still says YOUR-...: put in what the panel gives you"
+        )
     if kind.is_open or kind.problem:
         return
     if check.pay is None or check.cost is None:
-        yield Finding("remark", "panel.reward", "none is named: people at a panel are paid")
+        yield CheckMessage("remark", "panel.reward", "none is named: people at a panel are paid")
         return
     pay, cost = check.pay, check.cost
     if pay.minimum is not None and pay.an_hour < pay.minimum:
         needed = -(-pay.minimum * pay.minutes // 60)
-        yield Finding(
+        yield CheckMessage(
             "problem",
             "panel.reward",
             f"{money(pay.an_hour, pay.currency)} an hour by the expected {pay.minutes} minutes; the panel's "
             f"minimum is {money(pay.minimum)}: make it {needed} or more, or the sitting shorter",
         )
-    yield from _of_screen_outs(config, kind)
+    yield from _check_screen_outs(config, kind)
     if kind.client is not None:
         if panel.spending_cap is None:
-            yield Finding("problem", "panel.spending_cap", "none is named, and without one nothing is posted or paid")
+            yield CheckMessage(
+                "problem", "panel.spending_cap", "none is named, and without one nothing is posted or paid"
+            )
         elif panel.spending_cap < cost.rewards + cost.screen_outs:
             what = "the rewards of all places" + (" and the screen-outs" if cost.screen_outs else "")
-            yield Finding(
+            yield CheckMessage(
                 "problem",
                 "panel.spending_cap",
                 f"{panel.spending_cap} does not cover {what}, {cost.rewards + cost.screen_outs}: raise it",
             )
         elif panel.spending_cap < cost.total and kind.highest_fees.fee:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 "panel.spending_cap",
                 f"{panel.spending_cap} does not cover the panel's fees, about {cost.total} in all: the last places "
@@ -410,7 +416,7 @@ def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
             )
         has_none = panel.participant_group is None and not kind.own_group(config)
         if "participant_group" in kind.keys and has_none and len(config.stages) > 1:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 "panel.participant_group",
                 "none is named, and no project: people who find a stage full are kept away from the later ones, "
@@ -418,33 +424,35 @@ def _of_the_money(check: StudyCheck, config: StudyConfig) -> Iterator[Finding]:
             )
         shortest = kind.shortest_maximum(config.expected_minutes)
         if panel.maximum_minutes is not None and panel.maximum_minutes < shortest:
-            yield Finding(
+            yield CheckMessage(
                 "problem",
                 "panel.maximum_minutes",
                 f"{panel.maximum_minutes}: for {config.expected_minutes} expected minutes the panel takes "
                 f"{shortest} or more",
             )
         if panel.filter_set and not panel.filters:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 "panel.filter_set",
                 "the set alone says whom the panel sends: put the filter previous_studies_blocklist into it, or "
                 "people of earlier stages are sent again and turned away here",
             )
         if "project" in kind.keys and panel.project is None:
-            yield Finding("remark", "panel.project", "none: drafts go to the account's first project; its wallet pays")
+            yield CheckMessage(
+                "remark", "panel.project", "none: drafts go to the account's first project; its wallet pays"
+            )
         if not panel.completion_url:
-            yield Finding("remark", "panel.completion_url", "none: people have to copy their code by hand")
+            yield CheckMessage("remark", "panel.completion_url", "none: people have to copy their code by hand")
     if panel.places is not None and panel.places < max(stage.sittings for stage in config.stages):
-        yield Finding("remark", "panel.places", f"{panel.places} a posting; some stages have more sittings")
+        yield CheckMessage("remark", "panel.places", f"{panel.places} a posting; some stages have more sittings")
 
 
-def _of_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[Finding]:
+def _check_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[CheckMessage]:
     panel = config.panel
     least = kind.minimum_screen_out.get(panel.currency)
     if panel.screen_out_pay is None:
         if config.screens_out and least is not None:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 "panel.screen_out_pay",
                 "people are screened out and not paid, which the panel requires: give screen_out_pay and "
@@ -452,34 +460,34 @@ def _of_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[Finding]:
             )
         return
     if not config.screens_out:
-        yield Finding("problem", "panel.screen_out_pay", "no answer and no quota screens anybody out")
+        yield CheckMessage("problem", "panel.screen_out_pay", "no answer and no quota screens anybody out")
     if least is not None and panel.screen_out_pay < least:
-        yield Finding("problem", "panel.screen_out_pay", f"{panel.screen_out_pay}: the panel's minimum is {least}")
+        yield CheckMessage("problem", "panel.screen_out_pay", f"{panel.screen_out_pay}: the panel's minimum is {least}")
 
 
-def _of_ethics(config: StudyConfig) -> Iterator[Finding]:
+def _check_ethics(config: StudyConfig) -> Iterator[CheckMessage]:
     """What ethics boards expect. They decide themselves, so nothing here stops a study."""
     kinds = {block.kind for block in config.blocks}
     if "debriefing" not in kinds:
-        yield Finding("remark", "blocks", "no debriefing: ethics boards expect people to read what it was about")
+        yield CheckMessage("remark", "blocks", "no debriefing: ethics boards expect people to read what it was about")
     if "instructions" not in kinds:
-        yield Finding("remark", "blocks", "no instructions before the items")
+        yield CheckMessage("remark", "blocks", "no instructions before the items")
     if "checks" not in kinds:
-        yield Finding("remark", "blocks", "no comprehension checks: nobody knows whether the task was understood")
+        yield CheckMessage("remark", "blocks", "no comprehension checks: nobody knows whether the task was understood")
     if not config.texts.contact:
-        yield Finding("remark", "texts.contact", "none: ethics boards expect somebody who can be asked")
+        yield CheckMessage("remark", "texts.contact", "none: ethics boards expect somebody who can be asked")
     for code in config.languages:
         consent = config.in_language(code).blocks[0]
         where = f" in {code}" if len(config.languages) > 1 else ""
         if not timing.is_named_in(consent.text, code):
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 "blocks.1.text",
                 f"the consent{where} does not seem to say that pages measure how long they are looked at, and when "
                 "somebody leaves, copies or pastes: docs/panels.md has a sentence for it",
             )
         if len(consent.text) < 200:
-            yield Finding(
+            yield CheckMessage(
                 "remark",
                 "blocks.1.text",
                 f"the consent{where} has {len(consent.text)} characters: it should say who asks, why, for how long, "

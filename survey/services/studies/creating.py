@@ -30,7 +30,7 @@ from survey.services.plans.candidates import drawable_questions
 from survey.services.plans.drafting import instrument_of_file
 from survey.services.plans.planning import design_problems, drawing_problem, try_stage
 from survey.services.sittings import attention, practice
-from survey.study_file import Note, Place, PredictorChoice, StudyConfig, StudyFileError, WrongKey
+from survey.study_file import FieldPath, Note, PredictorChoice, StudyConfig, StudyFileError, WrongKey
 
 from . import sizing
 
@@ -39,7 +39,7 @@ CODE_LENGTH = 10
 TAKE_ANOTHER_SEED = "or take another seed"
 TRIED = 20  # candidates that predictors are tried on when a study is created
 
-Reporter = Callable[[Place, str], None]
+Reporter = Callable[[FieldPath, str], None]
 
 
 def create_study(*, text: str, source_name: str, by: Any = None, via: str = "command", reader: Any = None) -> Study:
@@ -77,15 +77,15 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
     problems: list[Problem] = []
     text = decoding.without_mac_ends(text.removeprefix(decoding.MARK))
 
-    def report(place: Place, message: str) -> None:
+    def report(place: FieldPath, message: str) -> None:
         problems.append(study_file.problem_at(text, place, message, file=source_name))
 
     try:
         config = study_file.parse(text)
     except StudyFileError as exc:
         problems += exc.in_file(source_name).problems
-        if exc.mended is not None:
-            _check_the_rest(exc.mended, text, report, instead_of, reader)
+        if exc.repaired is not None:
+            _check_the_rest(exc.repaired, text, report, instead_of, reader)
         raise FileErrors(study_file.by_line(problems)) from exc
     _check_names(config, report, instead_of, reader)
     study = None if problems and reader is not None else _checked(config, text, report, instead_of)
@@ -95,17 +95,19 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
 
 
 def _check_the_rest(
-    mended: study_file.Mended, text: str, report: Reporter, instead_of: Study | None, reader: Any
+    repaired: study_file.RepairedConfig, text: str, report: Reporter, instead_of: Study | None, reader: Any
 ) -> None:
     """What else is wrong with a file whose schema is broken somewhere: all of it is reported at once."""
-    known: list[tuple[Place, str]] = []
-    _check_names(mended.config, lambda place, message: known.append((place, message)), instead_of, reader)
+    known: list[tuple[FieldPath, str]] = []
+    _check_names(repaired.config, lambda place, message: known.append((place, message)), instead_of, reader)
     if not (known and reader is not None):
-        sizes = not mended.touches("stages", "sitting", "roles", "candidates", "questions", "instrument", "conditions")
+        sizes = not repaired.touches(
+            "stages", "sitting", "roles", "candidates", "questions", "instrument", "conditions"
+        )
         collect = lambda place, message: known.append((place, message))  # noqa: E731
-        _checked(mended.config, text, collect, instead_of, sizes=sizes)
+        _checked(repaired.config, text, collect, instead_of, sizes=sizes)
     for place, message in known:
-        if not any(place[: len(left_out)] == left_out or left_out[:1] == place[:1] for left_out in mended.left_out):
+        if not any(place[: len(left_out)] == left_out or left_out[:1] == place[:1] for left_out in repaired.left_out):
             report(place, message)
 
 
@@ -267,7 +269,7 @@ def _options_are_sound(
                     str(place[-1]), model.model_fields, what="option", where=f"{name} has:"
                 )
             else:
-                message = study_file.in_our_words(error) or error["msg"].removeprefix("Value error, ")
+                message = study_file.message_of(error) or error["msg"].removeprefix("Value error, ")
             cause = error.get("ctx", {}).get("error")
             if isinstance(cause, WrongKey):  # If two options must agree, the message names the one to change.
                 place, message = (*place, *cause.place), cause.message
@@ -337,7 +339,7 @@ def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report:
 
 
 def _check_choice(
-    wanted: PredictorChoice, place: Place, instrument: instruments.Instrument | None, report: Reporter
+    wanted: PredictorChoice, place: FieldPath, instrument: instruments.Instrument | None, report: Reporter
 ) -> None:
     if wanted.name not in predictor_names():
         listed = study_file.with_hint(wanted.name, predictor_names(), f"there are: {', '.join(predictor_names())}")
@@ -366,7 +368,7 @@ def _check_choice(
 
 
 def _check_columns(
-    columns: Sequence[str], place: Place, learning: instruments.Learning | None, report: Reporter
+    columns: Sequence[str], place: FieldPath, learning: instruments.Learning | None, report: Reporter
 ) -> None:
     if place == ("predictor",):
         report(
@@ -447,7 +449,7 @@ def _check_numbers(study: Study, questions: list[Question], report: Reporter) ->
     except PredictorError as exc:
         report(("instrument", "kind"), str(exc))
         return
-    chosen: list[tuple[Place, PredictorChoice]] = [(("predictor",), predictor)]
+    chosen: list[tuple[FieldPath, PredictorChoice]] = [(("predictor",), predictor)]
     chosen += [(("predictor", "compared", index), other) for index, other in enumerate(predictor.compared)]
     for place, choice in chosen:
         try:

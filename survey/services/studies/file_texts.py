@@ -14,7 +14,7 @@ from typing import Any
 from survey import study_file
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Study
-from survey.places import STUDIES_DIR
+from survey.paths import STUDIES_DIR
 from survey.study_file import SEED_LIMIT
 
 from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
@@ -68,7 +68,7 @@ STARTING_FILES = (
     ),
     StartingFile(
         "aid",
-        "An aid beside the question",
+        "An aid next to the question",
         "Half of the items show how the model did on similar questions. Needs a language model's answers to the bank.",
         "example-aid.toml",
     ),

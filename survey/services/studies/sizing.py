@@ -15,10 +15,10 @@ from survey.models import Question, Stage, Study
 from survey.services.plans.planning import design_problems, try_stage
 from survey.study_file import StudyConfig
 
-MOST_ITEMS = 200  # of a sitting, by the study file
-MOST_SLOTS = 20_000  # of a stage that is tried
-MOST_CANDIDATES = 50_000
-MOST_SITTINGS = 2000
+MAX_ITEMS = 200  # of a sitting, by the study file
+MAX_SLOTS = 20_000  # of a stage that is tried
+MAX_CANDIDATES = 50_000
+MAX_SITTINGS = 2000
 TRIED = 20  # candidates that are looked at
 
 
@@ -26,25 +26,25 @@ def limits_of(study: Study, questions: Sequence[Question], index: int) -> str:
     """The largest sizes that fit, for stage `index` (from 1; 0: all of them cannot be drawn); empty where there is no
     limit near, or finding it would take long."""
     config = study.config
-    if index < 1 or (config.candidates.kind == "pool" and config.candidates.size > MOST_CANDIDATES):
+    if index < 1 or (config.candidates.kind == "pool" and config.candidates.size > MAX_CANDIDATES):
         return ""
     stage = config.stages[index - 1]
-    if stage.sittings * config.sitting.items * stage.slots_per_item > MOST_SLOTS:
+    if stage.sittings * config.sitting.items * stage.slots_per_item > MAX_SLOTS:
         return ""
 
     def fits(items: int, sittings: int) -> bool:
         return _fits(study, questions, index, items=items, sittings=sittings)
 
     parts = []
-    if (whole := _without_repeats(study, questions)) and whole < MOST_ITEMS:
+    if (whole := _without_repeats(study, questions)) and whole < MAX_ITEMS:
         parts.append(f"at most {whole} item{_s(whole)} a sitting, since no question comes twice in it")
     own = config.sitting.items
-    items = _largest(lambda wanted: fits(wanted, stage.sittings), whole or MOST_ITEMS, near=own)
-    if 0 < items < (whole or MOST_ITEMS):
+    items = _largest(lambda wanted: fits(wanted, stage.sittings), whole or MAX_ITEMS, near=own)
+    if 0 < items < (whole or MAX_ITEMS):
         parts.append(f"with {stage.sittings} sitting{_s(stage.sittings)} at most {items} item{_s(items)}")
     if whole and own > whole:
         own = whole
-    bound = min(MOST_SITTINGS, MOST_SLOTS // own, _pool(study, questions) * stage.responses_per_item // own + 1)
+    bound = min(MAX_SITTINGS, MAX_SLOTS // own, _pool(study, questions) * stage.responses_per_item // own + 1)
     sittings = _largest(lambda wanted: fits(own, wanted), bound, near=stage.sittings)
     if 0 < sittings < bound:
         parts.append(f"with {own} item{_s(own)} at most {sittings} sitting{_s(sittings)}")

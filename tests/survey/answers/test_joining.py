@@ -1,4 +1,4 @@
-"""Relations of one row are joined, those of many rows are read beside."""
+"""Relations of one row are joined, those of many rows are read next to it."""
 
 import pytest
 from django.db.models import prefetch_related_objects

@@ -13,7 +13,7 @@ from django.utils import timezone
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Evaluation, Stage
 from survey.services.answers.majorities import majorities_among, majorities_of
-from survey.services.results import estimating
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export.files import write_export
 from survey.services.sittings import withdrawal
 from survey.services.stages import jobs, lifecycle
@@ -102,7 +102,7 @@ def test_a_stage_without_answers_has_none_and_is_frozen() -> None:
     second = cast.stage_of(first.study, 2)
     assert (majorities_of(second), second.manifest["majorities"]["items"]) == ([], 0)
     assert not Evaluation.objects.filter(stage=second).exists()
-    assert estimating.estimate(second.study).majorities == ()
+    assert study_estimates.estimate(second.study).majorities == ()
 
 
 def test_predictors_are_judged_by_the_majorities_each_item_once() -> None:
@@ -142,7 +142,7 @@ def test_estimates_say_the_share_of_majority_labels_by_stratum_and_that_it_is_no
     tmp_path: Path,
 ) -> None:
     stage = frozen_test_stage(ties="left_out")
-    report = estimating.estimate(stage.study)
+    report = study_estimates.estimate(stage.study)
     (whole,) = [line for line in report.majorities if not line.stratum]
     assert (whole.items, whole.label_1, whole.label_0, whole.tied, whole.left_out) == (6, 2, 2, 2, 2)
     assert (whole.fewest_answers, whole.most_answers, whole.share) == (4, 4, 0.5)
@@ -163,12 +163,12 @@ def test_estimates_say_the_share_of_majority_labels_by_stratum_and_that_it_is_no
 
 def test_a_stratum_with_one_labelled_item_has_no_share() -> None:
     stage = frozen_test_stage(ties="left_out")
-    lines = {line.stratum: line for line in estimating.estimate(stage.study).majorities}
+    lines = {line.stratum: line for line in study_estimates.estimate(stage.study).majorities}
     labelled = {name: line.items - line.left_out for name, line in lines.items()}
     assert all((line.share is None) == (labelled[name] < 2) for name, line in lines.items())
     few = stage.slots.order_by("number").first()
     withdraw_all_but(stage, few.item_id)
-    (line,) = estimating.estimate(stage.study).majorities
+    (line,) = study_estimates.estimate(stage.study).majorities
     assert (line.items, line.share) == (1, None)
     assert "fewer than 2 labelled items: no share" in line.notes
 
@@ -186,8 +186,8 @@ def test_the_estimates_of_a_level_have_no_majorities() -> None:
     cast.fill(second)
     jobs.run_inline(lifecycle.close_stage(second))
     study = cast.stage_of(first.study, 2).study
-    assert estimating.estimate(study).majorities
-    assert estimating.estimate(study, condition=["mode=field"]).majorities == ()
+    assert study_estimates.estimate(study).majorities
+    assert study_estimates.estimate(study, condition=["mode=field"]).majorities == ()
     assert "majority" not in str(Evaluation.objects.filter(stage=second).first().metrics["levels"])
 
 

@@ -11,8 +11,8 @@ from survey.models import AttentionAnswer, Exclusion, FormAnswer, Response, Sitt
 from survey.services.answers.counting import counted_answers, frozen_answers, study_answers, training_examples
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import flags_of, rules_in_words
-from survey.services.results import estimating, stored_estimates
-from survey.services.results.export import columns, contents, reading
+from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.export import answers_file, columns, contents
 from survey.services.sittings.withdrawal import runs_that_learnt_from
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
@@ -211,14 +211,14 @@ def test_what_is_left_out_is_in_no_training_estimate_or_calibration() -> None:
     frozen(stage)
     for answers in (
         counted_answers(stage), frozen_answers(stage), training_examples(stage),
-        study_answers(stage.study), list(reading.CountedAnswers(stage.study)),
+        study_answers(stage.study), list(answers_file.CountedAnswers(stage.study)),
     ):  # fmt: skip
         assert len(answers) == 9 and out not in {answer.sitting_id for answer in answers}
 
 
 def test_estimates_list_the_slots_of_those_who_are_left_out_as_unanswered() -> None:
     stage = frozen(varied(full_stage(**LEAVE_OUT)))
-    report = estimating.estimate(stage.study)
+    report = study_estimates.estimate(stage.study)
     (stratum,) = report.parts[0].strata
     assert (stratum.planned, stratum.answered, stratum.excluded, stratum.lost) == (12, 9, 3, 0)
     assert sum(line.excluded for line in report.slots["position"]) == 3
@@ -289,7 +289,7 @@ def test_a_tampered_exclusion_is_found_when_the_stage_is_verified() -> None:
 def test_the_export_keeps_the_rows_with_the_flags_and_the_reason() -> None:
     stage = frozen(varied(full_stage(**LEAVE_OUT)))
     names = [column.name for column in columns.columns_of(stage.study)]
-    rows = [dict(zip(names, row, strict=True)) for row in reading.answer_rows(stage.study)]
+    rows = [dict(zip(names, row, strict=True)) for row in answers_file.answer_rows(stage.study)]
     first = sittings_of(stage)[0].respondent.pseudonym
     assert len(rows) == 12
     for row in rows:

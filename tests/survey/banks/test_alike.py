@@ -31,13 +31,13 @@ def test_nearly_the_same_questions_are_found_and_those_that_differ_in_a_number_a
 
 
 def test_the_work_is_bounded_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "MOST_COMPARED", 10)
+    monkeypatch.setattr(subject, "MAX_COMPARED", 10)
     many = rows(*(f"{LONG} {'very ' * (n % 7)}{chr(97 + n % 26)}{chr(97 + n // 26)}?" for n in range(60)))
     report = alike(many)
     assert not report.is_whole and report.near_count <= 10
 
 
 def test_only_the_first_pairs_are_kept_and_all_are_counted(monkeypatch: Any) -> None:
-    monkeypatch.setattr(subject, "MOST_SHOWN", 3)
+    monkeypatch.setattr(subject, "MAX_SHOWN", 3)
     report = alike(rows(*["Same?"] * 10))
     assert (len(report.same), report.same_count) == (3, 9)

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from predictors.readings import Text, TextReading, parse_source
-from predictors.readings.reading import common_begin, make_tokens
+from predictors.readings.text_reading import common_begin, make_tokens
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
 from survey.services.banks import ngrams, readings, text_files
@@ -318,7 +318,7 @@ def test_models_are_compared_on_what_all_of_them_have_read(tmp_path, capsys):
     assert "figures are of the 13 characters that all models read; 1 of the texts had nothing that all models read" in (
         said.out
     )
-    assert f"whole: on all that it read: {12 / np.log(2) / 15:.3f} bits a character" in said.err
+    assert f"whole: on all that it read: {12 / np.log(2) / 15:.3f} bits per character" in said.err
     with (tmp_path / "out" / "differences.csv").open(newline="", encoding="utf-8") as file:
         (apart,) = csv.DictReader(file)
     assert float(apart["difference"]) == 0
@@ -406,7 +406,7 @@ def test_infinite_figures_are_said_with_a_sign_and_null(tmp_path, capsys):
     call_command("perplexity", path, model=["ngram:raw"])
     said = capsys.readouterr()
     assert "∞" in said.out and "gives probability 0 to 3 of 3 tokens" in said.err
-    findings = perplexities.findings(
+    findings = perplexities.report_result(
         texts=[Text("t", "never seen words")], readings=[read("ngram:raw", [Text("t", "x")])]
     )
     assert json.loads(json.dumps(findings.data, allow_nan=False))["models"][0]["bits_per_character"] is None
@@ -432,7 +432,7 @@ def test_training_texts_are_scored_by_what_all_models_have_read(tmp_path):
         return read(f"{name}=file:{tested}", texts), read(f"{name}=file:{path}", train)
 
     pairs = [of("all", [f"0,7,{-70 * log}", f"7,13,{-12 * log}"]), of("later", ["0,7,", f"7,13,{-6 * log}"])]
-    findings = perplexities.findings(
+    findings = perplexities.report_result(
         texts=texts, readings=[pair[0] for pair in pairs], train=train, train_readings=[pair[1] for pair in pairs]
     )
     learnt = {line["model"]: line["train"]["train"] for line in findings.data["models"]}
@@ -482,7 +482,7 @@ def test_natural_stories_have_the_published_perplexity(tmp_path, human_data):
             rows.append(f"{row['story']},{start},{len(texts[row['story']])},{row['logprob']}")
     path = written(tmp_path / "gpt3.csv", "\n".join(rows) + "\n")
     stories = [Text(name, text) for name, text in texts.items()]
-    findings = perplexities.findings(texts=stories, readings=[read(f"GPT-3=file:{path}", stories)])
+    findings = perplexities.report_result(texts=stories, readings=[read(f"GPT-3=file:{path}", stories)])
     (figures,) = findings.data["models"]
     assert (figures["tokens"], figures["words"], figures["characters"]) == (12_363, 10_248, 57_208)
     assert figures["nats"] == pytest.approx(25_080.86, abs=0.005)

@@ -144,13 +144,13 @@ def test_a_spreadsheet_that_unpacks_to_too_much_is_refused_before_it_is_unpacked
 
 
 def test_too_many_rows_cells_or_bytes_are_refused(monkeypatch: Any) -> None:
-    monkeypatch.setattr(reader, "MOST_ROWS", 3)
+    monkeypatch.setattr(reader, "MAX_ROWS", 3)
     assert "more than 3 rows" in refusal(b"id,question\n" + b"1,a\n" * 4)
     assert reader.read(b"id,question\n" + b"1,a\n" * 3, "b").rows
     assert "more than 3 rows" in refusal(workbook([("id", "question"), *[(1, "a")] * 4]))
     gap = workbook([("id", "question"), (1, "a"), *[()] * 20, (2, "b")])
     assert [line for line, _values in reader.read(gap, "b").rows] == [2, 23]
-    monkeypatch.setattr(reader, "MOST_CELLS", 5)
+    monkeypatch.setattr(reader, "MAX_CELLS", 5)
     assert "more than 5 cells" in refusal(b"id,question\n1,a\n1,a\n")
     monkeypatch.setattr(reader, "LARGEST_FILE", 10)
     assert "at most 10: leave out columns and rows" in refusal(b"id,question\n")

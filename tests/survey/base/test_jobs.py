@@ -127,7 +127,7 @@ def test_who_lacks_the_right_cannot_ask(study: Study) -> None:
 
 
 def test_a_person_has_a_few_at_once(study: Study, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(jobs, "MAX_AT_ONCE", 1)
     asked(study, user)
     with pytest.raises(StateRefused, match="not over yet"):
         asked(study, user, "right")

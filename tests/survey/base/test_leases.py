@@ -132,7 +132,7 @@ def test_a_worker_that_lost_its_claim_writes_nothing(row: Leased) -> None:
     lapse(row)
     held = claimed(row)
     assert held is not None
-    lost.row.refresh_from_db()  # Reading the row anew does not make the other's claim ours.
+    lost.row.refresh_from_db()  # Reading the row again does not make the other's claim ours.
     for write in (
         lambda: lost.renew(**said(row, "x")),
         lambda: lost.end("failed", **said(row, "x")),

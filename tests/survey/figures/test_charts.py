@@ -203,7 +203,7 @@ def test_colours_are_seen_on_light_and_dark_pages(colour: str) -> None:
 
 
 def ticks(chart: LineChart) -> list[str]:
-    """The numbers beside the vertical axis."""
+    """The numbers next to the vertical axis."""
     placed = [
         (float(text.get("y", 0)), text.text or "")
         for text in parsed(chart).iter(f"{SVG}text")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bandit
-from survey.figures import Column, Figure, FigureColumn, Linked, PartColumn, Table, TableView, rendering, words
+from survey.figures import Column, Figure, FigureColumn, LinkedCell, PartColumn, Table, TableView, rendering, words
 from survey.figures.tables import Columns
 
 GAP = FigureColumn("gap", "share", "The gap.", signed=True)
@@ -114,7 +114,7 @@ def test_parts_may_stand_apart_from_their_figure_and_what_people_alone_see_is_in
         *(PartColumn(figure.name, part, column) for figure in figures for part, column in figure.ends.items()),
         Column("about", "text", "A link.", in_file=False),
     )
-    rows = [{"a": Figure(1, 0, 2), "b": Figure(3, 2, 4), "about": Linked("fox", None)}]
+    rows = [{"a": Figure(1, 0, 2), "b": Figure(3, 2, 4), "about": LinkedCell("fox", None)}]
     assert rendering.csv(Table("t", "T", apart, rows)) == "a,b,a_low,a_high,b_low,b_high\n1,3,0,2,2,4\n"
 
 

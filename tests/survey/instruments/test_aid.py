@@ -1,4 +1,4 @@
-"""An aid beside the target: what it counts, who sees it, what is exported, and what arms change."""
+"""An aid next to the target: what it counts, who sees it, what is exported, and what arms change."""
 
 import csv
 import html
@@ -24,7 +24,7 @@ from survey.models import Assignment, AssignmentCondition, ModelAnswer, Question
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.plans import planning
 from survey.services.results import reports
-from survey.services.results.export import files, reading
+from survey.services.results.export import answers_file, files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from survey.services.stages import lifecycle
@@ -262,7 +262,7 @@ def test_only_people_in_the_arm_see_it_and_the_export_has_what_they_saw(tmp_path
             assert f"aid=similar_questions {aid.right}/{K}" in row["variant"]
         else:
             assert own == ("", "", "") and "aid" not in row["variant"]
-    quick = [*reading.answer_rows(study)]
+    quick = [*answers_file.answer_rows(study)]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(type(instruments.of_study(study)), "quick_export", None)
         assert [*files.answers_table(study).rows] == quick
@@ -298,7 +298,7 @@ def test_a_blind_study_shows_nothing_of_it() -> None:
     study = plan(blind=True)
     names = [column.name for column in files.answers_table(study).columns]
     cast.walk(cast.begin(lifecycle.open_stage(cast.stage_of(study)).study))
-    for row in reading.answer_rows(study):
+    for row in answers_file.answer_rows(study):
         own = dict(zip(names, row, strict=True))
         assert [own[name] for name in ("aid_asked", "aid_right", "aid_questions", "aid_similarity")] == [None] * 4
     with pytest.raises(StateRefused, match="blind"):
@@ -422,7 +422,7 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
         if arm["level"] == "aided"
     }
     assert told["posterior", "accuracy", None] == pytest.approx(0.9)
-    # Whoever is told the truth deploys the model just where it is right.
+    # Anyone who is told the truth deploys the model just where it is right.
     right = told[None, "correct", None]
     assert told["posterior", "performance", "threshold"] == told["posterior", "deployed", "threshold"] == right
     assert any("alignment, alpha 1 is higher under aided than under alone" in line for line in made.lines)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from survey.contracts.reports import Given
+from survey.contracts.reports import ReportArguments
 from survey.exceptions import StateRefused
 from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.alignment.report import AlignmentReport
@@ -14,7 +14,7 @@ from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, 
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.results import reports
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.stages import scoring
 from survey.services.stages.needed_files import needed_files
 from tests import cast
@@ -141,7 +141,7 @@ def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:
         assert pair.margin_after is not None
         assert pair.margin_after < 0
     nothing = dict.fromkeys(("alpha", "condition", "llm", "task"), ())
-    asked = Given(threshold=("0.5",), samples=("200",), failures=("10",), **nothing)
+    asked = ReportArguments(threshold=("0.5",), samples=("200",), failures=("10",), **nothing)
     report = AlignmentReport().make(study, asked)
     table = next(table for table in report.tables if table.name == "fragility")
     assert {row[1] for row in table.rows} == {"first", "neighbours"}

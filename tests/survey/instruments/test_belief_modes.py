@@ -14,7 +14,7 @@ from survey.instruments.belief_update.models import Belief, Explanation, TargetA
 from survey.instruments.belief_update.options import BeliefUpdateOptions
 from survey.models import Assignment, Response, Sitting, Study
 from survey.services.base.hashing import digest
-from survey.services.results.export import columns, reading
+from survey.services.results.export import answers_file, columns
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.studies.amending import amend
@@ -70,7 +70,7 @@ def form_of(mode: str, *, earlier: int = 60, order: tuple[str, ...] = forms.DIRE
 
 def rows_of(study: Study) -> list[dict[str, Any]]:
     names = [column.name for column in columns.columns_of(study)]
-    return [dict(zip(names, row, strict=True)) for row in reading.answer_rows(study)]
+    return [dict(zip(names, row, strict=True)) for row in answers_file.answer_rows(study)]
 
 
 # What is accepted

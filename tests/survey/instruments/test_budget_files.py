@@ -118,7 +118,7 @@ def test_wrong_values_are_refused_with_their_field(tmp_path: Path, name: str, ol
 def test_a_design_that_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
     path = changed("preference", tmp_path, ("prompts = 100", "prompts = 5"))
     with pytest.raises(FileErrors, match=r"policies\.by information"):
-        budget_of(path, studies=2).findings(jobs=1, progress=lambda: None)
+        budget_of(path, studies=2).report_result(jobs=1, progress=lambda: None)
 
 
 def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
@@ -165,7 +165,7 @@ def test_more_passages_make_the_slope_of_reading_times_more_precise(tmp_path: Pa
     path = changed(
         "reading", tmp_path, ("words = 30 ", "words = 12 "), ("passages_differ = 2.0", "passages_differ = 9")
     )
-    few, many = budget_of(path, studies=6).findings(jobs=1, progress=lambda: None).data["lines"]
+    few, many = budget_of(path, studies=6).report_result(jobs=1, progress=lambda: None).data["lines"]
     assert (few["readers"], many["readers"]) == (50, 10)
     for width in ("slope_width", "detectable", "total_width"):
         assert few[width] > 1.3 * many[width] > 0
@@ -187,8 +187,8 @@ def test_processes_of_their_own_find_the_same(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(budget_files, "ProcessPoolExecutor", started_once)
     for name in FILES:
         budget, seen = budget_of(changed(name, tmp_path, *SMALLER[name]), studies=2), []
-        alone = budget.findings(jobs=1, progress=lambda seen=seen: seen.append(1))
-        assert budget.findings(jobs=2, progress=lambda seen=seen: seen.append(1)).data == alone.data, name
+        alone = budget.report_result(jobs=1, progress=lambda seen=seen: seen.append(1))
+        assert budget.report_result(jobs=2, progress=lambda seen=seen: seen.append(1)).data == alone.data, name
         assert len(seen) == 2 * budget.simulated
     (pool,) = started
     pool.shutdown()

@@ -21,16 +21,16 @@ from survey.instruments.cloze import chances as chances_of_cloze
 from survey.instruments.cloze import labels, rescoring
 from survey.instruments.cloze.analysis.normalising import Match, letters, match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
+from survey.instruments.cloze.model_words import read_models, unknown_words, words_of_models
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
-from survey.instruments.cloze.reading import read_models, unknown_words, words_of_models
 from survey.models import Assignment, Slot, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams
 from survey.services.banks.readings import text_hash
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting, new_open_person
@@ -279,7 +279,7 @@ def test_a_test_stage_adds_no_chance_and_controls_add_none(sentences: None) -> N
 def test_what_a_study_of_sentences_knows_beside_its_answers(sentences: None) -> None:
     study = cast.study(**CLOZE)
     instrument = instruments.of_study(study)
-    assert instrument.drawn_by() == {"skip_first": True, "skip_last": True} and not instrument.remarks()
+    assert instrument.universe_fingerprint() == {"skip_first": True, "skip_last": True} and not instrument.remarks()
     question = study.bank.questions.get(external_id="s0")
     assert instrument.positions_of(question) == [1, 2, 3, 4, 5, 6]
     for options, places in (({"skip_first": False}, range(7)), ({"skip_last": False}, range(1, 8))):

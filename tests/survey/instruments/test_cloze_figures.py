@@ -19,7 +19,7 @@ from bandit.correlation import moments
 from bandit.designs import EpsilonGreedy
 from predictors.errors import PredictorError
 from predictors.evaluation.reading_times import TimedWords, added_log_likelihood, prepared
-from predictors.readings.reading import Distributions, TextReading, make_tokens
+from predictors.readings.text_reading import Distributions, TextReading, make_tokens
 from predictors.readings.words import word_values
 from survey.instruments.cloze import labels, norms
 from survey.instruments.cloze.analysis import answers as counting
@@ -494,7 +494,7 @@ def test_halves_are_equally_large_and_one_answer_has_none() -> None:
 
 
 def test_the_smoothing_of_an_influence_weighs_as_it_does_at_the_answers_that_are_aimed_at() -> None:
-    """Four answers, one of them the word, of which two are aimed at: each counts twice beside the smoothing."""
+    """Four answers, one of them the word, of which two are aimed at: each counts twice next to the smoothing."""
     match = np.array([True, False, False, False])
     answers = WordAnswers(1, np.zeros(4, dtype=int), np.arange(4), match, np.arange(4))
     own = (np.log(0 + 2) - np.log(1 + 2)) * (1 - 0)

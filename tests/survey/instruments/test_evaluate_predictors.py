@@ -423,7 +423,7 @@ def test_a_failing_row_is_named_by_its_own_name(train, test_file, broken):
 
 @pytest.mark.torch
 def test_a_checkpoint_that_is_a_folder_needs_no_network(tmp_path, train, test_file, monkeypatch):
-    """The folder holds what a hub's repository does; whoever tries to connect is refused."""
+    """The folder holds what a hub's repository does; anyone who tries to connect is refused."""
     import socket
 
     import torch
@@ -548,7 +548,7 @@ def test_columns_beside_the_texts_make_a_table_of_their_own(tmp_path):
     files = ("--train", train, "--test", test)
     out = tmp_path / "out"
     printed = run(*files, "--predictors", CHEAP, "--columns", "people", "--out", out)
-    alone, beside = printed.split("With columns beside the texts")
+    alone, beside = printed.split("With columns next to the texts")
     assert "same_task_people" not in alone.split("in bits")[0]
     assert "same_task_people" in beside
     figures = json.loads((out / "metrics.json").read_text())

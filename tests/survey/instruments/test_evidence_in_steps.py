@@ -28,8 +28,8 @@ from survey.instruments.belief_update.variants import evidence_order
 from survey.models import ApiToken, Assignment, Question, Response, Study
 from survey.services.answers.counting import study_answers
 from survey.services.results import reports
-from survey.services.results.estimating import estimate
-from survey.services.results.export import contents, files, reading
+from survey.services.results.estimates.study_estimates import estimate
+from survey.services.results.export import answers_file, contents, files
 from survey.services.results.export.contents import file_named
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
@@ -256,7 +256,7 @@ def test_a_repeated_answer_and_a_later_return_lose_nothing_and_store_nothing_twi
     assert first.screen is not None
     assert again.screen is not None
     assert first.screen.name == again.screen.name == "posterior"
-    # Whoever comes back sees the same screen with the same evidence.
+    # Anyone who comes back sees the same screen with the same evidence.
     back = current_step(type(sitting).objects.get(pk=sitting.pk))
     assert back.screen is not None
     assert back.screen.content() == first.screen.content()
@@ -279,7 +279,7 @@ def test_who_leaves_between_two_steps_counts_in_nothing_and_the_item_is_dealt_ag
     with pytest.raises(StateRefused, match="no answer"):
         reports.make(made, "composition", {})
     names = [column.name for column in files.answers_table(made).columns]
-    (row,) = [dict(zip(names, row, strict=True)) for row in reading.answer_rows(made) if row[names.index("prior")]]
+    (row,) = [dict(zip(names, row, strict=True)) for row in answers_file.answer_rows(made) if row[names.index("prior")]]
     assert row["posterior"] is None and row["change"] is None
     # Somebody else gets the whole item, from its beginning.
     assert expiry.deal_make_up_booklets(cast.stage_of(made)) == 1

@@ -90,7 +90,7 @@ def test_the_error_is_unknown_with_a_single_cluster_of_every_kind() -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_the_standard_error_is_as_large_as_the_spread_of_the_estimate() -> None:
-    """People, questions and answerers drawn anew 150 times: what the errors say is what happens."""
+    """People, questions and answerers drawn again 150 times: what the errors say is what happens."""
     rng = np.random.default_rng(4)
     estimates, errors = [], []
     for _study in range(150):

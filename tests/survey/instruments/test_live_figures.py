@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from survey.contracts.reports import Given
+from survey.contracts.reports import ReportArguments
 from survey.exceptions import HunchError
 from survey.figures import Figure
 from survey.instruments.belief_update.reports.live import tables as live_figures
@@ -165,9 +165,9 @@ def test_the_report_has_every_figure() -> None:
 def test_under_a_condition_there_are_only_its_answers() -> None:
     study = two_stages()
     with pytest.raises(HunchError, match="no answer under this condition"):
-        LiveReport().make(study, Given(condition=("framing=warm",)))  # The rows were written without levels.
+        LiveReport().make(study, ReportArguments(condition=("framing=warm",)))  # The rows were written without levels.
     with pytest.raises(HunchError, match="there are: framing=plain, framing=warm"):
-        LiveReport().make(study, Given(condition=("framing=cold",)))
+        LiveReport().make(study, ReportArguments(condition=("framing=cold",)))
 
 
 @pytest.mark.django_db

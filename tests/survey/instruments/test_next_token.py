@@ -30,7 +30,7 @@ from survey.services.banks import ngrams, passages
 from survey.services.banks.readings import text_hash
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting, new_open_person
@@ -134,7 +134,7 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
     assert stage.manifest["priority"] == {"name": "gap", "version": "1"}
     for booklet in stage.booklets.all():
         assert len({slot.item.token_run.question_id for slot in booklet.slots.all()}) == 2
-    # A row a guess, a point a right guess.
+    # One row per guess, a point a right guess.
     files.write_export(study, tmp_path)
     with (tmp_path / "guesses.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -159,7 +159,7 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
     for name in ("next_token", "next_token_live"):
         sent = reader.get(f"/api/v1/studies/guessing/reports/{name}/").json()
         assert (sent["data"]["guesses"], sent["data"]["right"]) == (len(rows), right)
-    # The same guesses beside the model's chances.
+    # The same guesses next to the model's chances.
     for name in ("agreement", "calibration", "gaps"):
         assert "trigram" in str(reports.make(study, name).data)
     # The core's estimate of the ratio.

@@ -21,7 +21,7 @@ from survey.instruments.own_answers.models import AskedQuestion, OwnAnswer
 from survey.models import Assignment, Bank, Question, Score, Slot, Study, Task
 from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle

@@ -22,7 +22,8 @@ from survey.instruments.belief_update.reports.paper import study as paper_study
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Sitting, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
-from survey.services.results import estimating, reports
+from survey.services.results import reports
+from survey.services.results.estimates import study_estimates
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 from tests.survey.instruments.test_paper import DRAWN
@@ -143,7 +144,7 @@ def test_one_person_alone(tmp_path: Path) -> None:
 def test_two_stages_of_nine_people(tmp_path: Path) -> None:
     stages = [{**stage, "sittings": 9} for stage in TWO_STAGES["stages"]]
     study = with_models(run_study(**{**TWO_STAGES, "stages": stages}))
-    first = estimating.estimate(study, by=["target_task"]).figures[0]
+    first = study_estimates.estimate(study, by=["target_task"]).figures[0]
     assert first.combined is not None and "18 respondents, fewer than 30" in first.combined.too_few
     assert first.agreement is None and "stages have an effective sample" in first.agreement_withheld
     there(whole(study, tmp_path), "table2", "table5", "figure4", "figure7", *DRAWN)
@@ -160,7 +161,7 @@ def test_a_thousand_answers_by_nine_people() -> None:
         "sitting": {"items": 15},
     }
     study = with_models(run_study(on=cast.small_bank(60), people=9, **many))
-    estimates = estimating.estimate(study, by=["outcome", "target_task"])
+    estimates = study_estimates.estimate(study, by=["outcome", "target_task"])
     clean(json.dumps(estimates.as_json(), allow_nan=False), "estimate")
     assert (estimates.answers, estimates.respondents) == (1200, 9)
     first = estimates.figures[0].combined

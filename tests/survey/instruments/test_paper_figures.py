@@ -148,7 +148,7 @@ def test_figure_4_from_files_goes_by_predictions(tmp_path: Path) -> None:
         ("pair", "", "1", "0.9"),
     ]
     page = (tmp_path / "out/index.html").read_text()
-    assert "predicted changes stand in the place of stated ones" in page
+    assert "predicted changes stand in place of stated ones" in page
     assert "Not here: it needs beliefs and answers of people, which no file has" in page
     assert (tmp_path / "out/figure6.csv").exists() and not (tmp_path / "out/figure7.csv").exists()
 

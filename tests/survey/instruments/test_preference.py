@@ -22,7 +22,7 @@ from survey.models import Assignment, AuditEntry, LanguageModel, ModelAnswer, Qu
 from survey.services.answers.counting import study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting, new_open_person
@@ -113,7 +113,7 @@ def test_items_are_pairs_of_replies_to_prompts_that_have_both(prompts: None) -> 
     questions = instrument.usable(list(study.bank.questions.order_by("position")))
     assert instrument.universe_size(questions) == 9 * 3 + 1
     # Another order of the models, or other replies, make other items.
-    models, replies = instrument.drawn_by()
+    models, replies = instrument.universe_fingerprint()
     assert models == list(MODELS) and replies[:2] == [[0, [0, 1, 2]], [1, [0, 1, 2]]] and len(replies) == 10
 
 
@@ -197,7 +197,7 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(
     with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
         reports.make(study, "preferences", {"question": ["nice"]})
 
-    # A judge beside the people
+    # A judge next to the people
     path = tmp_path / "verdicts.csv"
     items = {(row["prompt"], row["model_a"], row["model_b"]) for row in answers}
     lines = [f"{','.join(item)},j,{'a' if number % 3 else 'b'}" for number, item in enumerate(sorted(items))]

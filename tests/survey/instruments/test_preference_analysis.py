@@ -462,11 +462,11 @@ def test_every_printed_figure_is_in_the_json_and_none_is_infinite(tmp_path: Path
     analysis = analyse(
         Material(people=judged, judges={"j": judge}), AnalysisSettings(each_answer=True), rng=np.random.default_rng(0)
     )
-    from survey.instruments.preference.reports.tables import as_json, findings
+    from survey.instruments.preference.reports.tables import as_json, report_result
 
     json.dumps(as_json(analysis), allow_nan=False)
-    shown_findings = findings(analysis, title="t")
-    assert {table.name for table in shown_findings.tables} >= {
+    result = report_result(analysis, title="t")
+    assert {table.name for table in result.tables} >= {
         "ranking",
         "sides",
         "wins",
@@ -474,7 +474,7 @@ def test_every_printed_figure_is_in_the_json_and_none_is_infinite(tmp_path: Path
         "reliability",
         "assisted",
     }
-    for picture in shown_findings.pictures:
+    for picture in result.pictures:
         picture.draw(tmp_path / "one.svg")
         assert not re.search(r"\bnan\b", (tmp_path / "one.svg").read_text())
 

@@ -264,7 +264,7 @@ def test_a_demonstration_passes_only_where_no_interval_misses_the_truth(near: bo
 def test_the_demonstration_of_reading_says_which_intervals_miss(
     monkeypatch: pytest.MonkeyPatch, slopes: tuple[float, ...], word: str
 ) -> None:
-    """Simulated people read with 12, 6 and 0 ms a nat; each interval is 2 ms to both sides."""
+    """Simulated people read with 12, 6 and 0 ms per nat; each interval is 2 ms to both sides."""
     own = {
         "slopes": [{"value": value, "interval": [value - 2, value + 2]} for value in slopes],
         "delta_log_likelihood": 10.0,

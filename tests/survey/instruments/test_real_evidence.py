@@ -19,7 +19,7 @@ from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.plans import candidates
 from survey.services.results import comparing
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage

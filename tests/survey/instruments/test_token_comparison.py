@@ -29,7 +29,7 @@ from survey.panels.money import points_of
 from survey.services.banks import ngrams, passages
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting, new_open_person

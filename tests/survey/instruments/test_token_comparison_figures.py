@@ -19,8 +19,8 @@ from survey.exceptions import FileErrors, HunchError
 from survey.instruments.token_comparison import estimands
 from survey.instruments.token_comparison.analysis import rewards, rounding
 from survey.instruments.token_comparison.analysis.checking import CheckModel, check
-from survey.instruments.token_comparison.analysis.estimating import (
-    MOST_MISSING,
+from survey.instruments.token_comparison.analysis.loss import (
+    MAX_MISSING,
     ComparisonAnswers,
     Comparisons,
     by_draws,
@@ -40,7 +40,7 @@ from survey.instruments.token_comparison.estimands import ComparisonEstimates
 from survey.instruments.token_comparison.export import answer_rows
 from survey.instruments.token_comparison.instrument import TokenComparison
 from survey.instruments.token_comparison.reports import own_answers
-from survey.instruments.token_comparison.reports.findings import StudyComparisons, findings, work_out
+from survey.instruments.token_comparison.reports.comparison_results import StudyComparisons, report_result, work_out
 from survey.instruments.token_comparison.screens import true_is_left
 
 MODELS = ("2l", "12l", "24l")
@@ -229,7 +229,7 @@ def test_a_figure_that_more_draws_would_move_has_no_perplexity(draws: int, round
     sent = figures.as_json()
     own = sent["unrounded"] if rounded else sent["people"]
     assert (own["perplexity"] is not None) is shown and (own["resampled"] is not None) is shown
-    report = findings(material, figures, title="x")
+    report = report_result(material, figures, title="x")
     assert any(line.startswith("Perplexity of people") for line in report.lines) is shown
     assert any("too few draws" in note for note in report.notes) is not shown
     of_people = {row["answers"]: row for row in report.tables[0].records() if row["who"] == "people"}
@@ -563,7 +563,7 @@ def test_draws_without_an_answer_are_as_uncertain_as_those_with_one() -> None:
 
 
 def test_draws_of_one_token_share_the_noise_of_its_answers() -> None:
-    """Two people on the token that was drawn twice: beside the spread of draws, two of four draws share one mean."""
+    """Two people on the token that was drawn twice: next to the spread of draws, two of four draws share one mean."""
     c, _answers, (_one, other) = one_context()
     said = np.array([0.3 / 0.5 * 1.0, 0.3 / 0.5 * 3.0])
     answers = ComparisonAnswers(np.array([0, 0, 1]), np.array([0, 1, 0]), np.log([1.0, 3.0, 0.5]))
@@ -627,7 +627,7 @@ def test_an_interval_of_few_texts_is_wider_by_students_t_and_by_what_resampling_
 def test_more_draws_are_needed_where_the_second_half_moved_the_figure() -> None:
     assert rise([(1, 1.0), (2, 2.0), (3, 3.0), (4, 5.0)]) == 3 and rise([(1, 1.0), (2, 2.0), (3, 4.0)]) == 2.5
     assert math.isnan(rise([(1, 1.0)]))
-    assert has_enough_draws(-MOST_MISSING * 0.5, (1.0, 2.0)) and not has_enough_draws(MOST_MISSING * 0.51, (1.0, 2.0))
+    assert has_enough_draws(-MAX_MISSING * 0.5, (1.0, 2.0)) and not has_enough_draws(MAX_MISSING * 0.51, (1.0, 2.0))
 
 
 def test_a_comparison_without_an_answer_counts_as_the_others_of_its_context_in_the_line_of_draws() -> None:

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from toy_instrument.models import Guess
 
 from survey.contracts import instruments
-from survey.contracts.reports import Given
+from survey.contracts.reports import ReportArguments
 from survey.exceptions import FieldErrors, HunchError
 from survey.live.stage_sections import stage_outcomes
 from survey.models import Response, Score, SnapshotAnswer, Stage
@@ -152,7 +152,7 @@ def test_its_report_leaves_excluded_sittings_out_and_says_so_by_one_row() -> Non
         entry.load().obstacle(study)
     guesses = [query for query in captured if Guess._meta.db_table in query["sql"]]
     assert guesses and all("LIMIT 1" in query["sql"] for query in guesses)
-    assert entry.load().make(study, Given({"least": ("1",)})).data["guesses"] == 9
+    assert entry.load().make(study, ReportArguments({"least": ("1",)})).data["guesses"] == 9
 
 
 @pytest.mark.django_db
@@ -165,10 +165,10 @@ def test_its_report_counts_what_was_guessed(capsys: pytest.CaptureFixture[str]) 
         visitor.post(guess=guess)
     visitor.post()
     assert entry.load().obstacle(stage.study) == ""
-    findings = entry.load().make(stage.study, Given({"least": ("2",)}))
+    findings = entry.load().make(stage.study, ReportArguments({"least": ("2",)}))
     (table,) = findings.tables
     assert table.rows == [("the", 2)] and findings.data == {"guesses": 3, "words": {"the": 2}}
     with pytest.raises(HunchError, match="least: 'two'"):
-        entry.load().make(stage.study, Given({"least": ("two",)}))
+        entry.load().make(stage.study, ReportArguments({"least": ("two",)}))
     call_command("report", "toy", "guessed_words", "least=2")
     assert "4 different words in 3 guesses" in capsys.readouterr().out

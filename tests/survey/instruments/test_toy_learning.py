@@ -18,7 +18,7 @@ from toy_instrument.models import Guess
 from predictors.features import Features
 from survey.exceptions import FileErrors
 from survey.models import JobStep, PredictorRun, Question, Slot, Study
-from survey.services.results import estimating
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export import files
 from tests import cast
 from tests.kept import kept
@@ -156,7 +156,7 @@ def broken_learning(monkeypatch: pytest.MonkeyPatch, **methods: Callable[[Any], 
 
 @pytest.mark.thorough
 def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:
-    report = estimating.estimate(learned_study())
+    report = study_estimates.estimate(learned_study())
     assert report.assisted is not None and report.assisted.name == "found"
     assert report.parts[1].predictions.startswith("logistic")
 
@@ -198,5 +198,5 @@ def test_the_export_has_its_metric_and_the_codebook_says_what_it_is(tmp_path: Pa
     assert float(naive["brier_all"]) == pytest.approx(metrics["naive"]["brier"]["all"])
     codebook = (tmp_path / "codebook.md").read_text(encoding="utf-8")
     assert "| brier_long | number | Brier score on questions of more than 21 letters. |" in codebook
-    # Beside the limit that noise sets to any AUC, which every instrument with a label has.
+    # Next to the limit that noise sets to any AUC, which every instrument with a label has.
     assert "auc_" not in codebook.replace("auc_limit", "") and "belief" not in codebook

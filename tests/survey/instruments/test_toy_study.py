@@ -24,7 +24,7 @@ from survey.services.base import files as stored_files
 from survey.services.base import hashing
 from survey.services.plans import drafting, planning
 from survey.services.plans.candidates import PRIORITY, SCORE
-from survey.services.results import estimating
+from survey.services.results.estimates import study_estimates
 from survey.services.results.export import files
 from survey.services.stages.verifying import verify_stage
 from survey.services.studies.checking import check_study
@@ -103,7 +103,7 @@ def ratio_of(rows: list[dict[str, str]]) -> float:
 def test_the_ratio_is_what_a_plain_computation_from_the_export_gives(tmp_path: Path) -> None:
     study = drawn_by_letters()
     rows = exported(study, tmp_path)
-    report = estimating.estimate(study, by=["half"])
+    report = study_estimates.estimate(study, by=["half"])
     assert [figure.name for figure in report.figures] == ["found", "accuracy", "points"]
     figure = figure_of(report.figures, "accuracy")
     own = [ratio_of([row for row in rows if row["stage"] == stage]) for stage in ("1", "2")]
@@ -134,7 +134,7 @@ def test_all_that_labels_need_is_read_together(django_assert_num_queries: Any) -
 
 def test_the_ratio_stands_in_the_command_the_page_and_the_api(capsys: pytest.CaptureFixture[str]) -> None:
     study = drawn_by_letters()
-    value = figure_of(estimating.estimate(study).figures, "accuracy").combined.value
+    value = figure_of(study_estimates.estimate(study).figures, "accuracy").combined.value
     call_command("estimate", "toy")
     assert "right words per word guessed" in capsys.readouterr().out
     admin = Client()
@@ -165,7 +165,7 @@ def test_an_item_that_is_asked_again_is_compared_by_the_ratio_of_each_answer(tmp
     first = {(row["respondent"], row["slot"]): row for row in rows if row["role"] == "sampled"}
     pairs = [(first[row["respondent"], row["repeat_of"]], row) for row in rows if row["role"] == "repeat"]
     first_ratios, other = np.transpose([[float(row["points"]) / words_guessed(row) for row in pair] for pair in pairs])
-    retest = estimating.estimate(study).noise.retests["accuracy"]
+    retest = study_estimates.estimate(study).noise.retests["accuracy"]
     assert (retest.n, retest.n_clusters, retest.same) == (6, 6, pytest.approx(np.mean(first_ratios == other)))
     assert retest.correlation == pytest.approx(np.corrcoef(first_ratios, other)[0, 1])
     assert 0 < abs(retest.correlation) < 1
@@ -196,7 +196,7 @@ def test_each_item_is_answered_by_different_people_in_different_booklets(tmp_pat
 def test_estimates_of_such_a_study_are_plain_and_their_errors_are_between_people_and_items(tmp_path: Path) -> None:
     study = several_answers()
     rows = exported(study, tmp_path)
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     for name, plain in (("accuracy", ratio_of), ("points", mean_points), ("found", share_found)):
         stages = figure_of(report.figures, name).stages
         own = [plain([row for row in rows if row["stage"] == stage]) for stage in ("1", "2")]

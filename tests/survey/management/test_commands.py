@@ -79,7 +79,7 @@ def test_import_questions_adds_both_benchmarks_of_the_paper_and_says_how_many_it
     assert table["bbh_word_sorting"] == ["2", "2", "0", "0"]
     assert table["all"] == ["54", "10", "22", "22"]
     assert out[-2:] == [
-        "imported 22 questions into paper version 2, beside 57 of version 1: 79 questions in 79 tasks",
+        "imported 22 questions into paper version 2, in addition to 57 of version 1: 79 questions in 79 tasks",
         "79 questions pass the paper's filters; the paper prints 16,347",
     ]
 

@@ -45,7 +45,7 @@ def many_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], DaskCluster]]:
-    """A function that gives a cluster with two workers: the same one, mended where a test has broken it."""
+    """A function that gives a cluster with two workers: the same one, repaired where a test has broken it."""
     with ExitStack() as stack:
         running: list[DaskCluster] = []
 
@@ -237,7 +237,7 @@ def test_a_step_waits_for_the_scheduler_and_fails_only_where_it_is_lost_in_the_m
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # Bound and not listening: whoever comes is refused.
+        nobody.bind(("127.0.0.1", 0))  # Bound and not listening: anyone who comes is refused.
         address = f"dask://127.0.0.1:{nobody.getsockname()[1]}"
         monkeypatch.setattr(settings, "HUNCH_COMPUTE", address)
         monkeypatch.setattr(cluster_of_dask, "ANSWERS_WITHIN", 0.5)

@@ -81,7 +81,7 @@ def test_proportional_stores_exact_chances_that_both_checks_make_again(tmp_path:
     assert chances == sorted(chances) and len(set(chances)) == len(slots)
     assert min(chances) >= 0.3 * len(slots) / 200
     assert {slot.role for slot in stage.slots.all()} >= {"sampled", "holdout", "control"}
-    # The stored scores are those of the draw: a power of them beside an even share, none of them above 1 here.
+    # The stored scores are those of the draw: a power of them next to an even share, none of them above 1 here.
     pool = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)["score"].astype(float)
     expected = [len(slots) * (0.3 / 200 + 0.7 * slot.score**6 / (pool**6).sum()) for slot in slots]
     assert chances == pytest.approx(expected, abs=1e-11)

@@ -1,4 +1,5 @@
-"""Slots beside the sampled ones: a uniform holdout with sittings of its own, and controls inside every sitting."""
+"""Slots in addition to the sampled ones: a uniform holdout with sittings of its own, and controls inside every
+sitting."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from survey.services.base.seeds import generator
 from survey.services.plans import drafting, planning
 from survey.services.plans.candidates import drawable_questions
 from survey.services.plans.drafting import Draft, PlannedSlot, Recipe, recipe_of, slots_by_role
-from survey.services.results.export import columns, reading
+from survey.services.results.export import answers_file, columns
 from survey.services.sittings import expiry
 from survey.services.stages import lifecycle
 from survey.study_file import DesignConfig, StudyConfig
@@ -267,13 +268,13 @@ def test_controls_and_the_holdout_never_train_and_controls_never_count() -> None
         frozenset((answer.slot.item.pair.evidence_id, answer.slot.item.pair.target_id)) in held_out
         for answer in trained
     )
-    assert {answer.slot.role for answer in reading.CountedAnswers(stage.study)} == {"sampled", "holdout"}
+    assert {answer.slot.role for answer in answers_file.CountedAnswers(stage.study)} == {"sampled", "holdout"}
 
 
 def test_the_export_says_what_a_control_asks_and_what_a_repeat_repeats() -> None:
     stage = cast.planned_stage(**MIXED)
     names = [column.name for column in columns.columns_of(stage.study)]
-    rows = [dict(zip(names, row, strict=True)) for row in reading.answer_rows(stage.study)]
+    rows = [dict(zip(names, row, strict=True)) for row in answers_file.answer_rows(stage.study)]
     by_slot = {row["slot"]: row for row in rows}
     for row in rows:
         assert (row["control_kind"] is not None) == (row["role"] == "control")
@@ -405,7 +406,7 @@ def test_only_where_keys_are_alike_is_a_holdout_drawn_until_it_can_be_dealt(
     alike: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawing again would favour gaps of short sentences, of which the stored chance knows nothing."""
-    monkeypatch.setattr(Sentences, "keys_are_alike", alike)
+    monkeypatch.setattr(Sentences, "keys_are_exchangeable", alike)
     instrument, plan = Sentences(), RolePart(booklets=4, items=24, controls=())
     redrawn = 0
     for seed in range(60):

@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from survey.models import EntryLink
 from survey.printed_screens import copying, walking
-from survey.printed_screens.walking import MOST_COMBINATIONS, chosen_combinations, undone
+from survey.printed_screens.walking import MAX_COMBINATIONS, chosen_combinations, undone
 from survey.services.base import keys
 from survey.services.studies import test_copies
 from survey.study_file import StudyConfig
@@ -259,7 +259,7 @@ def test_very_many_combinations_are_shown_one_factor_at_a_time() -> None:
     factors = [{"factor": f"factor_{number}", "levels": ["one", "two", "three"]} for number in range(6)]
     config = StudyConfig.model_validate({**cast.BASE, "conditions": factors})
     chosen = chosen_combinations(config)
-    assert MOST_COMBINATIONS < 3**6 and len(chosen) == 1 + 6 * 2
+    assert MAX_COMBINATIONS < 3**6 and len(chosen) == 1 + 6 * 2
     assert len(chosen_combinations(config.model_copy(update={"conditions": config.conditions[:2]}))) == 9
 
 

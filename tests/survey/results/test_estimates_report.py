@@ -14,7 +14,8 @@ from rest_framework.test import APIClient
 from survey.exceptions import HunchError
 from survey.figures import plain_columns
 from survey.models import StoredEstimate, Study
-from survey.services.results import estimate_tables, estimating, reports, stored_estimates
+from survey.services.results import reports
+from survey.services.results.estimates import estimate_tables, stored_estimates, study_estimates
 from survey.services.results.export import codebook
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
@@ -64,7 +65,7 @@ def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_pat
 
 
 def test_bounds_have_their_ends_beside_the_interval(study: Study) -> None:
-    rows = estimate_tables.tables_of(estimating.estimate(study))[0].records()
+    rows = estimate_tables.tables_of(study_estimates.estimate(study))[0].records()
     for row in rows:
         assert (row["lowest"] is None) == (row["kind"] not in ("bounds", "worst case"))
         if row["lowest"] is not None:
@@ -94,7 +95,7 @@ def test_page_and_api_show_stages_and_parts(study: Study) -> None:
 @pytest.mark.thorough
 def test_stored_figures_are_taken_while_they_are_current(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     first = stored_estimates.shown_estimates(study).report
-    monkeypatch.setattr(estimating, "estimate", lambda *_args, **_options: pytest.fail("computed anew"))
+    monkeypatch.setattr(study_estimates, "estimate", lambda *_args, **_options: pytest.fail("computed anew"))
     assert stored_estimates.current_estimates(study) == first
     monkeypatch.undo()
     StoredEstimate.objects.update(basis_sha256="0" * 64)

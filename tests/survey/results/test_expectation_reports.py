@@ -15,8 +15,8 @@ from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import ApiToken, Assignment, LanguageModel, ModelAnswer, Question, Study
 from survey.services.results import reports
-from survey.services.results.expectations.reading import Asked, read
-from survey.services.results.weights import answer_weights
+from survey.services.results.estimates.weights import answer_weights
+from survey.services.results.expectations.load import Selection, read
 from survey.services.stages.leaderboard import leaderboard
 from tests import cast
 from tests.survey.filled import run_study
@@ -36,7 +36,7 @@ def study() -> Study:
 
 
 def test_a_belief_counts_for_the_models_that_show_what_the_person_saw(study: Study) -> None:
-    right, changed = read(study, Asked()).found
+    right, changed = read(study, Selection()).found
     weight_of = answer_weights(study, {})
     assert len(right.value) == len(changed.value) == len(weight_of)
     known = {
@@ -59,7 +59,7 @@ def test_a_belief_counts_for_the_models_that_show_what_the_person_saw(study: Stu
 
 
 def test_the_predictors_chances_are_those_of_the_plan(study: Study) -> None:
-    _right, changed = read(study, Asked()).found
+    _right, changed = read(study, Selection()).found
     (reader,) = changed.readers
     scores = dict(study.items.filter(slots__score__isnull=False).values_list("key", "slots__score"))
     for label, chance in zip(changed.items.labels, reader.chance, strict=True):
@@ -135,8 +135,8 @@ def test_a_study_without_answers_says_so() -> None:
 def test_only_the_model_that_people_were_shown_is_compared(study: Study, monkeypatch) -> None:
     expecting = instruments.of_study(study).expectations
     monkeypatch.setattr(expecting, "_only", "poor")
-    monkeypatch.setattr("survey.services.results.expectations.reading.expecting_of", lambda _study: expecting)
-    (right,) = read(study, Asked(event="right")).found
+    monkeypatch.setattr("survey.services.results.expectations.load.expecting_of", lambda _study: expecting)
+    (right,) = read(study, Selection(event="right")).found
     assert [reader.name for reader in right.readers] == ["poor"]
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from survey.models import Assignment, Job, Study
 from survey.services.base import files as storage
 from survey.services.base import jobs
-from survey.services.results.export import files, formats, reading
+from survey.services.results.export import answers_file, files, formats
 from survey.services.results.export import job as exporting
 from survey.services.stages import jobs as stage_jobs
 from survey.services.stages import lifecycle
@@ -54,8 +54,8 @@ def in_the_middle(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> N
                 act()
             yield rows
 
-    monkeypatch.setattr(files, "AT_ONCE", 2)
-    monkeypatch.setattr(reading, "CHUNK", 2)
+    monkeypatch.setattr(files, "BATCH_SIZE", 2)
+    monkeypatch.setattr(answers_file, "CHUNK", 2)
     monkeypatch.setattr(files, "write_table", written)
 
 

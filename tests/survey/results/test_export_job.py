@@ -20,7 +20,7 @@ from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.models import Job, Study
 from survey.services.base import jobs
-from survey.services.results.export import columns, files, formats, reading
+from survey.services.results.export import answers_file, columns, files, formats
 from tests import cast
 from tests.admin.conftest import study_in_its_second_stage, take_part
 from tests.admin.test_pages import recruit_at_a_panel
@@ -134,7 +134,7 @@ def test_a_wrong_moment_is_refused(study: Study, given: str) -> None:
 
 def test_rows_that_are_lost_are_noticed(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader skips a row: nothing is kept, and the job says so."""
-    whole = reading.answer_rows
+    whole = answers_file.answer_rows
     monkeypatch.setattr(files, "answer_rows", lambda *arguments, **named: list(whole(*arguments, **named))[1:])
     job, _is_new = jobs.ask(study, "export", {})
     assert not jobs.run(job.pk)

@@ -19,7 +19,7 @@ from survey.contracts.tables import Column, ExtraFile
 from survey.figures import csv_lines
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
-from survey.services.results.export import columns, contents, files, reading
+from survey.services.results.export import answers_file, columns, contents, files
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 from tests import cast
@@ -204,7 +204,7 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(monkeypatch
         return len(captured)
 
     assert queries("few", 2) == queries("many", 8)
-    monkeypatch.setattr(reading, "CHUNK", 6)
+    monkeypatch.setattr(answers_file, "CHUNK", 6)
     study = Study.objects.get(slug="many")
     with CaptureQueriesContext(connection) as captured:
         assert [int(row["slot"]) for row in rows_of(study)] == list(range(1, 25))
@@ -276,7 +276,7 @@ def test_an_export_that_breaks_leaves_the_old_file_whole(
     def broken(*_given: object) -> list[object]:
         raise RuntimeError("half way")
 
-    monkeypatch.setattr(reading._Reader, "_row", broken)
+    monkeypatch.setattr(answers_file._Reader, "_row", broken)
     with pytest.raises(RuntimeError):
         files.write_export(study, tmp_path)
     assert (tmp_path / "answers.csv").read_bytes() == before

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 import bandit
 from survey.models import Assignment, Slot, Study
-from survey.services.results import beside, estimating, stored_estimates
+from survey.services.results.estimates import sensitivity, stored_estimates, study_estimates
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.survey.filled import run_study
@@ -45,7 +45,7 @@ def test_the_plan_can_be_drawn_again(asked_twice: Study) -> None:
 
 
 def test_the_limit_is_that_of_two_peoples_answers(asked_twice: Study) -> None:
-    report = estimating.estimate(asked_twice)
+    report = study_estimates.estimate(asked_twice)
     figure = report.figures[0]
     assert figure.combined is not None
     by_part = []
@@ -83,16 +83,16 @@ def test_several_people_an_item_give_it_too() -> None:
         roles={"holdout": 0.0, "controls": 0.0},
         lose=0,
     )
-    limit = estimating.estimate(study).noise.auc_limit
+    limit = study_estimates.estimate(study).noise.auc_limit
     assert limit is not None and limit.items == Slot.objects.values("item").distinct().count()
 
 
 def test_command_files_page_and_api_show_it(asked_twice: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("estimate", "small", "--out", str(tmp_path), stdout=out)
-    noise = estimating.estimate(asked_twice).noise
+    noise = study_estimates.estimate(asked_twice).noise
     assert noise.auc_limit is not None
-    (sentence,) = beside.about_the_auc(noise)
+    (sentence,) = sensitivity.auc_sentences(noise)
     assert sentence in out.getvalue() and "no predictor can" not in out.getvalue().lower()
     with (tmp_path / "noise.csv").open(newline="") as file:
         rows = {row["kind"]: row for row in csv.DictReader(file)}

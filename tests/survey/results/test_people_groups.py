@@ -20,8 +20,8 @@ from rest_framework.test import APIClient
 from survey.exceptions import HunchError
 from survey.models import Assignment, FormAnswer, Sitting, Study
 from survey.services.base.groups import ensure_researchers_group
-from survey.services.results import estimating, stored_estimates
-from survey.services.results.people_groups import LEAST_PEOPLE, NO_ANSWER, groups_of, people_questions
+from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.estimates.people_groups import MIN_PEOPLE, NO_ANSWER, groups_of, people_questions
 from survey.study_file import FieldConfig
 from tests import cast
 from tests.kept import kept
@@ -79,7 +79,7 @@ def changed_by_person(study: Study) -> dict[int, list[bool]]:
 
 @pytest.mark.thorough
 def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_others(study: Study) -> None:
-    (division,) = estimating.estimate(study, by=["use"]).divisions
+    (division,) = study_estimates.estimate(study, by=["use"]).divisions
     assert division.labels == ("never", "weekly", "daily", NO_ANSWER)
     assert division.people == (20, 14, 9, 5)
     changed = changed_by_person(study)
@@ -99,7 +99,7 @@ def test_each_group_has_its_people_and_their_figures_and_a_difference_to_the_oth
 
 @pytest.mark.thorough
 def test_a_group_of_too_few_people_has_a_sentence_and_no_figures(study: Study) -> None:
-    (division,) = estimating.estimate(study, by=["use"]).divisions
+    (division,) = study_estimates.estimate(study, by=["use"]).divisions
     assert division.figures[2:] == ((), ()) and division.rest[2:] == ((), ())
     assert division.withheld[:2] == ("", "")
     assert division.withheld[2].startswith("9 people: figures need at least 10")
@@ -114,7 +114,7 @@ def test_ten_people_are_enough(study: Study) -> None:
         FormAnswer.objects.update_or_create(
             sitting=sitting, block="who", defaults={"answers": {"use": use}, "at": timezone.now()}
         )
-    (division,) = estimating.estimate(study, by=["use"]).divisions
+    (division,) = study_estimates.estimate(study, by=["use"]).divisions
     assert division.people == (38, 10) and division.withheld == ("", "")
     assert all(division.figures) and all(division.rest)
 
@@ -145,16 +145,16 @@ def test_the_others_must_be_enough_too(study: Study) -> None:
     FormAnswer.objects.filter(sitting__in=Sitting.objects.order_by("pk")[:39]).update(
         answers={"use": "never", "age": 40, "years": 1}
     )
-    (division,) = estimating.estimate(study, by=["use"]).divisions
+    (division,) = study_estimates.estimate(study, by=["use"]).divisions
     assert division.people == (39, 4, 5)
     assert division.labels == ("never", "daily", NO_ANSWER)
     assert division.note.endswith("Nobody whose answers count said: weekly.")
-    assert all(count < LEAST_PEOPLE for count in (48 - 39, 4, 5))
+    assert all(count < MIN_PEOPLE for count in (48 - 39, 4, 5))
     assert division.rest == () and division.figures[0] and division.figures[1:] == ((), ())
 
 
 def test_numbers_are_cut_by_the_bands_of_the_study_file_or_into_quartiles(study: Study) -> None:
-    age, years = estimating.estimate(study, by=["age", "years"]).divisions
+    age, years = study_estimates.estimate(study, by=["age", "years"]).divisions
     assert age.labels == ("under 30", "30 to 49", "50 or more", NO_ANSWER)
     assert age.people == (10, 20, 17, 1) and "bands of the study file" in age.note
     assert age.withheld[3].startswith("1 person: ")
@@ -176,7 +176,7 @@ def test_only_questions_with_one_answer_can_be_asked_for(study: Study) -> None:
     assert [*people_questions(study)] == ["use", "age", "years"]
     assert [*people_questions(study, ["age"])] == ["use", "who.age", "years"]
     with pytest.raises(HunchError, match=r"tools is not one of outcome.*use, age, years"):
-        estimating.estimate(study, by=["tools"])
+        study_estimates.estimate(study, by=["tools"])
 
 
 def test_bands_that_cut_nothing_are_refused() -> None:
@@ -190,7 +190,7 @@ def test_bands_that_cut_nothing_are_refused() -> None:
 def test_command_files_page_and_api_show_the_same(study: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("estimate", "small", "--by", "use", "--out", str(tmp_path), stdout=out)
-    report = estimating.estimate(study, by=["use"])
+    report = study_estimates.estimate(study, by=["use"])
     (division,) = report.divisions
     assert "Each group minus all the others together." in out.getvalue()
     assert f"daily: {division.withheld[2]}" in out.getvalue() and "No estimate: daily" not in out.getvalue()
@@ -244,5 +244,7 @@ def test_members_who_may_not_export_see_no_groups_of_people(study: Study) -> Non
 def test_a_blind_study_is_divided_by_answers_and_not_by_conditions(study: Study) -> None:
     Study.objects.filter(pk=study.pk).update(is_blind=True)
     study.refresh_from_db()
-    assert "use" in estimating.division_names(study)
-    assert set(estimating.division_names(study)).isdisjoint({condition.factor for condition in study.config.conditions})
+    assert "use" in study_estimates.division_names(study)
+    assert set(study_estimates.division_names(study)).isdisjoint(
+        {condition.factor for condition in study.config.conditions}
+    )

@@ -17,9 +17,10 @@ import bandit
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Study
 from survey.services.base.seeds import generator
-from survey.services.results import estimating, reports
+from survey.services.results import reports
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.weights import answer_weights
 from survey.services.results.people_report import PERCENTILES
-from survey.services.results.weights import answer_weights
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
@@ -96,9 +97,9 @@ def test_command_page_api_and_figure_show_it_and_nobody_in_it(study: Study, tmp_
 @pytest.mark.thorough
 def test_another_figure_is_chosen_by_its_name_and_an_unknown_one_refused(study: Study) -> None:
     findings = reports.make(study, "people", {"figure": ["posterior_correct"], "resamples": ["20"]})
-    named = {figure.name: figure for figure in estimating.estimate(study).figures}
+    named = {figure.name: figure for figure in study_estimates.estimate(study).figures}
     assert findings.data["figure"] == named["posterior_correct"].title
-    assert 0 < findings.data["answers"] < estimating.estimate(study).answers
+    assert 0 < findings.data["answers"] < study_estimates.estimate(study).answers
     with pytest.raises(HunchError, match="figure: weather is not one of changed_over_0"):
         reports.make(study, "people", {"figure": ["weather"]})
 

@@ -11,8 +11,9 @@ import bandit
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Assignment, ConditionLevel, Study
-from survey.services.results import comparing, estimating, people_report, reports
-from survey.services.results.stage_rows import StageRows
+from survey.services.results import comparing, people_report, reports
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.stage_rows import StageRows
 from tests import cast
 from tests.survey import readings
 from tests.survey.readings import length_of, read_of, right_of, tries_of
@@ -72,7 +73,7 @@ def ratio_of(arrays: dict[str, np.ndarray], inside: Any = slice(None)) -> float:
 @pytest.mark.thorough
 def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -> None:
     study = run(**TWO)
-    report = estimating.estimate(study, by=["length"])
+    report = study_estimates.estimate(study, by=["length"])
     figure = figure_of(report.figures, "accuracy")
     parts = [arrays_of(answers_of(study, index)) for index in (1, 2)]
     own = [ratio_of(part) for part in parts]
@@ -103,7 +104,7 @@ def test_a_ratio_is_estimated_by_stage_together_inside_divisions_and_naively() -
 @pytest.mark.thorough
 def test_a_ratio_under_the_levels_of_a_factor_takes_the_answers_under_each() -> None:
     study = run(**TWO)
-    (division,) = estimating.estimate(study, by=["mode"]).divisions
+    (division,) = study_estimates.estimate(study, by=["mode"]).divisions
     assert division.labels == ("one", "other")
     answers = answers_of(study, 1)
     level = {row.sitting_id: row.level for row in ConditionLevel.objects.filter(sitting__stage__study=study)}
@@ -121,7 +122,7 @@ def test_a_ratio_that_leads_is_left_out_of_what_needs_one_number_an_answer_in_wo
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     study = run(**TWO, options={"ratio": True})
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     assert report.figures[0].name == "accuracy" and report.assisted is None
     assert any("right tries is a ratio of two sums" in line for line in report.assumptions)
     top = next(line for line in report.parts[1].strata if line.name == "top")
@@ -152,12 +153,12 @@ def test_people_differ_in_the_ratios_of_their_answers() -> None:
 def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
     study = run(**TWO)
     rows = StageRows(cast.stage_of(study), slots=[], answers=[], divisions={})
-    assert estimating._read(rows, "sampled", instruments.of_study(study), ()) is None
-    from survey.services.results import estimators
+    assert study_estimates._read(rows, "sampled", instruments.of_study(study), ()) is None
+    from survey.services.results.estimates import study_figures
 
     answers = answers_of(study, 1)
     arrays = arrays_of(answers)
-    made = estimators.StagePart(
+    made = study_figures.StagePart(
         stage=1,
         role="sampled",
         names=("all",),
@@ -170,11 +171,11 @@ def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
         planned_probability=np.full(len(answers), 0.6),
     )
     nothing = np.zeros(len(answers))
-    assert estimators.estimate(made, arrays["right"], per=nothing) == (None, "nothing to divide by")
+    assert study_figures.estimate(made, arrays["right"], per=nothing) == (None, "nothing to divide by")
     halves = np.arange(len(answers)) % 2 == 0
-    assert estimators.difference(made, arrays["right"], first=halves, second=~halves, per=nothing)[0] is None
-    assert estimators.effect(made, arrays["right"], first=halves, second=~halves, per=nothing)[0] is None
-    assert estimators.naive([made], [arrays["right"]], [None], False, [nothing]) is None
+    assert study_figures.difference(made, arrays["right"], first=halves, second=~halves, per=nothing)[0] is None
+    assert study_figures.effect(made, arrays["right"], first=halves, second=~halves, per=nothing)[0] is None
+    assert study_figures.naive([made], [arrays["right"]], [None], False, [nothing]) is None
 
 
 # Several answers an item
@@ -185,7 +186,7 @@ THREE = {"stages": [{"sittings": 12, "responses_per_item": 3}], "candidates": {"
 
 def test_errors_are_between_respondents_and_between_items_where_several_answer_each() -> None:
     study = run("three", **THREE, lose=4)
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     arrays = arrays_of(answers_of(study, 1))
     assert arrays["item"].size == 32 and np.unique(arrays["item"]).size == 12
     figure = figure_of(report.figures, "read")
@@ -219,7 +220,7 @@ def test_errors_are_between_respondents_and_between_items_where_several_answer_e
     assert plain.standard_error == pytest.approx(math.sqrt(max(people + products - drawn * spread, least)))
     assert plain.degrees_of_freedom == 11
     assert any("Several people answered each item of stage 1" in line for line in report.assumptions)
-    single = estimating.estimate(run("single", stages=[{"sittings": 12}], candidates={"size": 60}))
+    single = study_estimates.estimate(run("single", stages=[{"sittings": 12}], candidates={"size": 60}))
     assert not any("Several people" in line for line in single.assumptions)
 
 

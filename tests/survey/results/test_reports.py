@@ -24,15 +24,15 @@ from survey.console.reports import page
 from survey.contracts import instruments
 from survey.contracts.reports import (
     Argument,
-    Findings,
-    Given,
     Picture,
     Report,
+    ReportArguments,
     ReportEntry,
     ReportFile,
+    ReportResult,
 )
 from survey.exceptions import HunchError, NotFound, StateRefused
-from survey.figures import Column, Linked, Table, TableView
+from survey.figures import Column, LinkedCell, Table, TableView
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import ApiToken, AuditEntry, Question, Study
 from survey.services.base import auditing
@@ -71,12 +71,12 @@ class ToyReport(Report):
         reports.CONDITION,
     )
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         least = arguments.whole("least", lowest=0, highest=9)
         rows: list[list[Any]] = [["fox", 3], [EVIL, np.float64("nan")], ["dog, =1", np.int64(1)]]
         rows = [row for row in rows if not row[1] < least and row[0] in (arguments["word"] or [row[0]])]
-        about = Linked(EVIL, Question.objects.first())
-        return Findings(
+        about = LinkedCell(EVIL, Question.objects.first())
+        return ReportResult(
             title=f"Words, for {arguments.one('why')}",
             lines=[f"{len(rows)} words", EVIL],
             tables=[
@@ -107,7 +107,7 @@ class LateReport(Report):
     def obstacle(self, study: Study) -> str:
         return f"{study.slug}: wait for the <moon>"
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         raise AssertionError("nobody may make it")
 
 
@@ -117,8 +117,8 @@ class ExportedReport(ToyReport):
     arguments = (reports.CONDITION,)
     exported = {"answers": WORDS, "conditions": WORDS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
-        return Findings(
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
+        return ReportResult(
             "", tables=[Table("conditions", "", WORDS, [[condition, 1] for condition in arguments["condition"]])]
         )
 
@@ -129,34 +129,34 @@ class WordsOfAll(ToyReport):
     arguments = ()
     exported = {"words": SHOWN}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
-        return super().make(study, Given(least=("1",), word=(), why=("fun",)))
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
+        return super().make(study, ReportArguments(least=("1",), word=(), why=("fun",)))
 
 
 class BuggyReport(Report):
     exported = {"lost": WORDS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
-        return Findings("", lines=[str(1 / len(arguments))])
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
+        return ReportResult("", lines=[str(1 / len(arguments))])
 
 
 class FailingReport(Report):
     exported = {"nothing": WORDS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         raise StateRefused("there is nothing to show: ask <somebody>")
 
 
 class OddChoices(Report):
     arguments = (Argument("of", "of what", required=True, choices=lambda study: [str(1 // 0)]),)
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         raise AssertionError("nobody may make it")
 
 
 class RemarksReport(Report):
-    def make(self, study: Study, arguments: Given) -> Findings:
-        return Findings(
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
+        return ReportResult(
             "",
             tables=[
                 Table("said", "Said", WORDS, [["my own words", 1]], verbatim=True),
@@ -239,7 +239,7 @@ def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -
 
 def test_a_long_cell_is_cut_in_the_terminal_and_stays_on_its_line() -> None:
     text = "word " * 30
-    findings = Findings("", tables=[Table("words", "Words", WORDS, [[f"a\n{text}", 0.123456]])])
+    findings = ReportResult("", tables=[Table("words", "Words", WORDS, [[f"a\n{text}", 0.123456]])])
     *_head, row = list(page(findings))[-1].splitlines()
     assert row.startswith("a word word") and "…  0.1235" in row and len(row) < 75
 
@@ -416,10 +416,10 @@ def test_what_people_wrote_is_shown_to_who_may_export(
 def test_page_files_and_api_share_what_was_made_until_something_changes(
     study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Given] = []
+    made: list[ReportArguments] = []
     whole = ToyReport.make
 
-    def counted(self: ToyReport, study: Study, arguments: Given) -> Findings:
+    def counted(self: ToyReport, study: Study, arguments: ReportArguments) -> ReportResult:
         made.append(arguments)
         return whole(self, study, arguments)
 
@@ -685,7 +685,7 @@ def test_belief_studies_have_theirs_and_other_instruments_have_none() -> None:
     ("text", "is_good"), [("0.5", True), ("1", True), ("1.01", False), ("nan", False), ("", False)]
 )
 def test_numbers_are_held_to_their_limits(text: str, is_good: bool) -> None:
-    arguments = Given(share=(text,), shares=(text, "0"))
+    arguments = ReportArguments(share=(text,), shares=(text, "0"))
     if is_good:
         assert arguments.number("share", lowest=0, highest=1) == float(text)
         assert arguments.numbers("shares", lowest=0, highest=1) == [float(text), 0.0]

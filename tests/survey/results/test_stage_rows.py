@@ -6,7 +6,7 @@ from survey.contracts import instruments
 from survey.instruments.belief_update.labels import beliefs_of
 from survey.models import Assignment, Stage
 from survey.services.answers.counting import ALL_ROLES, counted_answers
-from survey.services.results.stage_rows import read_stage
+from survey.services.results.estimates.stage_rows import read_stage
 from survey.services.stages import lifecycle
 from tests import cast
 from tests.kept import kept

@@ -17,9 +17,9 @@ from survey import tasks
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.models import Belief
 from survey.models import Question, Respondent, Sitting, StoredEstimate, Study
-from survey.services.results import estimating, stored_estimates
-from survey.services.results.estimating import Noise, StudyEstimates
-from survey.services.results.stored_estimates import BeingComputed, ShownEstimates, shown_estimates
+from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.estimates.stored_estimates import BeingComputed, ShownEstimates, shown_estimates
+from survey.services.results.estimates.study_estimates import Noise, StudyEstimates
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies import amending
@@ -59,15 +59,15 @@ def frozen_and_open_stage() -> Study:
 @pytest.fixture
 def by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every study had too many answers for a request."""
-    monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+    monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
 
 
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A word for each time that estimates are computed."""
     calls: list[str] = []
-    estimate = estimating.estimate
-    monkeypatch.setattr(estimating, "estimate", lambda *a, **k: calls.append("once") or estimate(*a, **k))
+    estimate = study_estimates.estimate
+    monkeypatch.setattr(study_estimates, "estimate", lambda *a, **k: calls.append("once") or estimate(*a, **k))
     return calls
 
 
@@ -106,7 +106,7 @@ def test_few_answers_are_estimated_at_once_and_then_shown_as_stored(study: Study
 @pytest.mark.thorough
 @pytest.mark.parametrize("by", [[], ["outcome", "target_task"]])
 def test_what_is_stored_is_what_is_computed_to_the_last_digit(study: Study, by: list[str]) -> None:
-    report = estimating.estimate(study, by=by)
+    report = study_estimates.estimate(study, by=by)
     shown_estimates(study, by=by)
     assert text_of(shown_estimates(study, by=by).report) == text_of(report)
     assert shown_estimates(study, by=by).report.as_json() == report.as_json()
@@ -114,8 +114,8 @@ def test_what_is_stored_is_what_is_computed_to_the_last_digit(study: Study, by: 
 
 def test_a_figure_that_is_not_known_stays_unknown(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = Retest(n=1, n_clusters=1, correlation=math.nan, interval=(math.nan, math.inf), same=1.0)
-    report = replace(estimating.estimate(study), noise=Noise({}, {"prior": unknown}, None))
-    monkeypatch.setattr(estimating, "estimate", lambda *_a, **_k: report)
+    report = replace(study_estimates.estimate(study), noise=Noise({}, {"prior": unknown}, None))
+    monkeypatch.setattr(study_estimates, "estimate", lambda *_a, **_k: report)
     shown_estimates(study)
     retest = shown_estimates(study).report.noise.retests["prior"]
     assert math.isnan(retest.correlation) and math.isnan(retest.interval[0]) and retest.interval[1] == math.inf
@@ -129,7 +129,7 @@ def test_many_answers_are_left_to_a_worker(study: Study, by_workers: None, compu
     assert computed == []
     view = work(study)
     assert computed == ["once"] and view.is_current
-    assert view.report.as_json() == estimating.estimate(study).as_json()
+    assert view.report.as_json() == study_estimates.estimate(study).as_json()
 
 
 def test_a_task_is_sent_for_what_is_queued(study: Study, by_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_no_change_leaves_old_figures_as_current(
         with pytest.raises(BeingComputed) if change is a_withdrawal_after_the_freeze else nullcontext():
             shown_estimates(fresh(study))
         again = work(study)
-    assert again.is_current and again.report.as_json() == estimating.estimate(fresh(study)).as_json()
+    assert again.is_current and again.report.as_json() == study_estimates.estimate(fresh(study)).as_json()
 
 
 @pytest.mark.thorough
@@ -252,24 +252,24 @@ def test_figures_with_somebody_who_withdrew_meanwhile_are_not_stored(
     study: Study, monkeypatch: pytest.MonkeyPatch, by_a_worker: bool
 ) -> None:
     if by_a_worker:
-        monkeypatch.setattr(stored_estimates, "AT_ONCE", -1)
+        monkeypatch.setattr(stored_estimates, "MAX_ANSWERS_IN_REQUEST", -1)
         with pytest.raises(BeingComputed):
             shown_estimates(study)
-    estimate = estimating.estimate
+    estimate = study_estimates.estimate
 
     def and_somebody_withdraws(*arguments: Any, **named: Any) -> Any:
         report = estimate(*arguments, **named)
         a_withdrawal_after_the_freeze(study)
         return report
 
-    monkeypatch.setattr(estimating, "estimate", and_somebody_withdraws)
+    monkeypatch.setattr(study_estimates, "estimate", and_somebody_withdraws)
     if by_a_worker:
         assert not stored_estimates.compute(stored(study).pk)
     else:
         with pytest.raises(BeingComputed):
             shown_estimates(study)
     assert (stored(study).report, stored(study).state) == ("", "queued")
-    monkeypatch.setattr(estimating, "estimate", estimate)
+    monkeypatch.setattr(study_estimates, "estimate", estimate)
     assert work(study).report.as_json() == estimate(study).as_json()
 
 
@@ -295,7 +295,7 @@ def test_a_worker_that_cannot_compute_says_so(
 ) -> None:
     with pytest.raises(BeingComputed):
         shown_estimates(study)
-    monkeypatch.setattr(estimating, "estimate", lambda *_a, **_k: 1 / 0)
+    monkeypatch.setattr(study_estimates, "estimate", lambda *_a, **_k: 1 / 0)
     assert not stored_estimates.compute(stored(study).pk)
     assert "ZeroDivisionError" in caplog.text
     with pytest.raises(StateRefused, match="cannot be computed"):
@@ -318,7 +318,7 @@ def test_an_unknown_division_is_refused_and_stores_nothing(study: Study) -> None
 
 @pytest.mark.thorough
 def test_a_study_has_a_limited_number_of_them(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_estimates, "MOST", 2)
+    monkeypatch.setattr(stored_estimates, "MAX_ROWS", 2)
     for by in (["outcome"], ["same_task"], ["target_task"]):
         shown_estimates(study, by=by)
     assert [row.asked["by"] for row in StoredEstimate.objects.order_by("pk")] == [["same_task"], ["target_task"]]

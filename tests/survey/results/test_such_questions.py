@@ -15,8 +15,8 @@ import bandit
 from survey.contracts import instruments
 from survey.figures import Figure
 from survey.models import Assignment, Item, Study
-from survey.services.results import estimating, stored_estimates
-from survey.services.results.stage_rows import read_stage
+from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.estimates.stage_rows import read_stage
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 
@@ -36,9 +36,9 @@ def answered() -> Study:
 
 @pytest.mark.thorough
 def test_it_is_that_of_all_stages_answers_by_their_questions(answered: Study) -> None:
-    report = estimating.estimate(answered)
+    report = study_estimates.estimate(answered)
     figure = report.figures[0]
-    assert figure.combined is not None and figure.such_questions is not None
+    assert figure.combined is not None and figure.superpopulation is not None
     errors, shares, people, subjects = [], [], [], []
     for stage in figure.stages:
         answers = Assignment.objects.filter(
@@ -57,33 +57,33 @@ def test_it_is_that_of_all_stages_answers_by_their_questions(answered: Study) ->
         shares.append(stage.weight * share)
         people += [row.sitting.respondent_id for row in rows]
         subjects += [(row.slot.item.pair.target_id, row.slot.item.pair.evidence_id) for row in rows]
-    expected = bandit.for_such_questions(
+    expected = bandit.superpopulation_estimate(
         figure.combined,
         contributions=np.concatenate(errors),
         shares=np.concatenate(shares),
         cluster=people,
         subjects=subjects,
     )
-    assert figure.such_questions.interval == pytest.approx(expected.interval)
-    assert figure.such_questions.degrees_of_freedom == pytest.approx(expected.degrees_of_freedom)
+    assert figure.superpopulation.interval == pytest.approx(expected.interval)
+    assert figure.superpopulation.degrees_of_freedom == pytest.approx(expected.degrees_of_freedom)
     low, high = figure.combined.interval
-    assert figure.such_questions.interval[0] <= low < high <= figure.such_questions.interval[1]
+    assert figure.superpopulation.interval[0] <= low < high <= figure.superpopulation.interval[1]
 
 
 @pytest.mark.thorough
 def test_every_part_of_a_division_has_its_own(answered: Study) -> None:
-    (division,) = estimating.estimate(answered, by=["target_task"]).divisions
+    (division,) = study_estimates.estimate(answered, by=["target_task"]).divisions
     assert len(division.labels) > 1
     for figures in division.figures:
-        assert figures[0].such_questions is not None and figures[0].combined is not None
-        assert figures[0].such_questions.standard_error >= figures[0].combined.standard_error
+        assert figures[0].superpopulation is not None and figures[0].combined is not None
+        assert figures[0].superpopulation.standard_error >= figures[0].combined.standard_error
 
 
 def test_items_about_no_question_have_none(answered: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = type(instruments.of_study(answered))
     monkeypatch.setattr(kind, "question_keys_of", lambda self, items: [() for _item in items])
-    figure = estimating.estimate(answered).figures[0]
-    assert figure.such_questions is None and figure.combined is not None
+    figure = study_estimates.estimate(answered).figures[0]
+    assert figure.superpopulation is None and figure.combined is not None
 
 
 @pytest.mark.parametrize("name", ["belief_update", "own_answers"])
@@ -101,15 +101,15 @@ def test_an_instrument_names_the_questions_that_items_are_about(name: str) -> No
 def test_command_files_page_and_api_show_it(answered: Study, tmp_path: Path) -> None:
     out = io.StringIO()
     call_command("estimate", "small", "--out", str(tmp_path), stdout=out)
-    figure = estimating.estimate(answered).figures[0]
-    assert figure.such_questions is not None
-    words = str(Figure.of(figure.such_questions, figure.unit))
+    figure = study_estimates.estimate(answered).figures[0]
+    assert figure.superpopulation is not None
+    words = str(Figure.of(figure.superpopulation, figure.unit))
     assert "such questions" in out.getvalue() and words in out.getvalue()
     with (tmp_path / "estimates.csv").open(newline="") as file:
         (row,) = (
             line for line in csv.DictReader(file) if (line["figure"], line["kind"]) == (figure.name, "such questions")
         )
-    assert (float(row["low"]), float(row["high"])) == figure.such_questions.interval
+    assert (float(row["low"]), float(row["high"])) == figure.superpopulation.interval
     assert stored_estimates.shown_estimates(answered).report.figures[0] == figure
     user = get_user_model().objects.create_superuser("root", password="-")
     page, api = Client(), APIClient()
@@ -117,4 +117,4 @@ def test_command_files_page_and_api_show_it(answered: Study, tmp_path: Path) -> 
     api.force_authenticate(user)
     assert words in page.get(f"/admin/survey/study/{answered.pk}/estimates/").content.decode()
     body = api.get("/api/v1/studies/small/estimates/").json()
-    assert body["figures"][0]["such_questions"]["interval"] == [*figure.such_questions.interval]
+    assert body["figures"][0]["superpopulation"]["interval"] == [*figure.superpopulation.interval]

@@ -3,9 +3,9 @@
 import pytest
 
 from survey.models import Assignment
-from survey.services.results.weights import answer_weights, known_weights
+from survey.services.results.estimates.weights import answer_weights, known_weights
 from tests import cast
-from tests.survey.results.test_looking import running
+from tests.survey.results.test_interim import running
 
 pytestmark = pytest.mark.django_db
 

@@ -318,7 +318,7 @@ def test_an_answer_that_is_refused_is_an_error_for_who_has_read_the_question() -
 
 @pytest.mark.django_db
 def test_a_way_without_end_is_given_up(monkeypatch) -> None:
-    monkeypatch.setattr("survey.simulator.journey.MOST_STEPS", 3)
+    monkeypatch.setattr("survey.simulator.journey.MAX_STEPS", 3)
     with pytest.raises(SimulationError, match="no end after 3 steps"):
         journey(Corridor()).run()
 

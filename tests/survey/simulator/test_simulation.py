@@ -215,7 +215,7 @@ def test_answers_are_a_fixed_function_of_person_and_pair(live_server) -> None:
     crowd = Crowd(study=study, respondents=4, base_url=live_server.url, concurrency=1)
     crowd.run()
     for sitting, someone in zip(study.stages.get(index=1).sittings.order_by("pk"), crowd.people, strict=True):
-        # Made anew: a person who is asked the same a second time is not sure to say the same.
+        # Made again: a person who is asked the same a second time is not sure to say the same.
         seed = someone.items.person.seed
         again = instruments.of_study(study).simulated_person(seed=seed)
         for assignment in sitting.assignments.select_related("slot__item__pair__target", "slot__item__pair__evidence"):

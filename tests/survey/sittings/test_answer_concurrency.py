@@ -14,7 +14,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, QuestionReport, Response, Sitting
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import Answered, answer, answer_by_token
-from survey.services.sittings.reading import locked_sitting
+from survey.services.sittings.queries import locked_sitting
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 

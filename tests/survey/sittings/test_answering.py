@@ -11,7 +11,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, FormAnswer, Response, Sitting
 from survey.services.sittings.answering import advance
 from survey.services.sittings.forms import is_screened_out, read_form
-from survey.services.sittings.reading import sitting_for
+from survey.services.sittings.queries import sitting_for
 from survey.study_file import NOT_SAID, FieldConfig
 from tests import cast
 

@@ -1,4 +1,4 @@
-"""What a sitting holds beside its items: attention checks, forms, the choice about one's data, reports."""
+"""What a sitting holds in addition to its items: attention checks, forms, the choice about one's data, reports."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from survey.services.results.export.sitting_files import sitting_files
 from survey.services.sittings import attention
 from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import free_capacity
-from survey.services.sittings.comments import MOST_REPORTS, report_question
+from survey.services.sittings.comments import MAX_REPORTS, report_question
 from survey.services.sittings.flow import Step
 from survey.services.stages import lifecycle
 from survey.services.studies.creating import remarks_on
@@ -460,10 +460,10 @@ def test_a_report_may_have_as_many_characters_of_any_alphabet_as_it_says(visitor
 
 
 def test_more_reports_than_anybody_reads_are_thanked_for_and_not_stored(visitor: cast.Visitor) -> None:
-    for number in range(MOST_REPORTS):
+    for number in range(MAX_REPORTS):
         assert report(visitor, f"number {number}") is not None
     assert report(visitor, "one more") is None
-    assert QuestionReport.objects.count() == MOST_REPORTS
+    assert QuestionReport.objects.count() == MAX_REPORTS
 
 
 def test_reports_are_counted_by_the_questions_that_were_shown_by_then(visitor: cast.Visitor) -> None:

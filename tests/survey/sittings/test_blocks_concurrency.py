@@ -6,7 +6,7 @@ from django.utils import timezone
 from survey.exceptions import HunchError
 from survey.models import AttentionAnswer, DataChoice, QuestionReport, Response, Withdrawal
 from survey.services.sittings.answering import advance
-from survey.services.sittings.comments import MOST_REPORTS, report_question
+from survey.services.sittings.comments import MAX_REPORTS, report_question
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.flow import Step
 from survey.services.sittings.withdrawal import withdraw
@@ -49,12 +49,12 @@ def test_a_report_and_the_answer_at_the_same_time_are_both_kept(_time: int) -> N
 
 def test_many_reports_at_once_stay_below_their_number() -> None:
     visitor = cast.Visitor(cast.open_stage().study).to_items()
-    for number in range(MOST_REPORTS - 2):
+    for number in range(MAX_REPORTS - 2):
         report(visitor, f"number {number}")
     results = together(*[lambda number=number: report(visitor, f"late {number}") for number in range(6)])
     no_errors(results)
     assert sum(result is not None for result in results) == 2
-    assert QuestionReport.objects.count() == MOST_REPORTS
+    assert QuestionReport.objects.count() == MAX_REPORTS
 
 
 WITHDRAW = {"my_data": "withdraw", "my_data_confirmed": "yes"}

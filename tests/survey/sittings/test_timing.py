@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from survey.models import ScreenTiming, UnfinishedScreen
-from survey.models.screen_timing import MOST_UNFINISHED
+from survey.models.screen_timing import MAX_UNFINISHED
 from survey.services.results.export import contents
 from survey.services.sittings.answering import advance
 from survey.services.sittings.timing import client_facts, is_named_in, record_unfinished
@@ -61,9 +61,9 @@ def test_a_screen_that_was_left_is_kept_a_few_times_and_moves_nothing(visitor: c
     seen = visitor.sitting.last_seen_at
     stored = [
         record_unfinished(sitting=visitor.sitting, step="1", data={"client_shown_ms": "7", "value": "50"})
-        for _time in range(MOST_UNFINISHED + 3)
+        for _time in range(MAX_UNFINISHED + 3)
     ]
-    assert stored == [True] * MOST_UNFINISHED + [False] * 3
+    assert stored == [True] * MAX_UNFINISHED + [False] * 3
     row = UnfinishedScreen.objects.order_by("number")[0]
     assert (row.kind, row.name, row.step, row.number, row.client) == ("instructions", "how_to", 1, 1, {"shown_ms": 7})
     assert visitor.reload() == before

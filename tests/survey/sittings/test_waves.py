@@ -34,8 +34,8 @@ from survey.models import (
 )
 from survey.panels import inviting, purging
 from survey.panels.owed_list import owed_list, rows_with_ids
-from survey.services.results import estimating
-from survey.services.results.weights import answer_weights
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.weights import answer_weights
 from survey.services.sittings import entry, identities, links, waves
 from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.identities import Visitor as Arrived
@@ -341,7 +341,7 @@ def test_a_panel_that_cannot_invite_says_what_to_do() -> None:
 def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -> None:
     for number in (1, 2):
         finish(study, person_of(study, number))
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     first = report.waves[0]
     assert (first.label, first.people, first.not_back) == ("wave 2 - wave 1", 2, 1)
     assert "1 who finished the wave before did not come back" in first.sentence
@@ -359,7 +359,7 @@ def test_the_change_is_within_those_who_came_back(study: Study, tmp_path: Any) -
 
 
 def test_each_wave_is_compared_with_the_one_before_it_and_not_with_the_first() -> None:
-    """Of four people three come back in wave 2 beside a new one, and two of these in wave 3 beside two others."""
+    """Of four people three come back in wave 2 next to a new one, and two of these in wave 3 next to two others."""
     made = wavy(
         stages=[*STAGES, {"sittings": 4, "wave": 3}], waves=[*WAVES, *WAVES], roles={"holdout": 0, "controls": 0}
     )
@@ -379,7 +379,7 @@ def test_each_wave_is_compared_with_the_one_before_it_and_not_with_the_first() -
         by_hand.setdefault((answer.sitting.wave, answer.sitting.respondent_id), []).append(changed)
 
     def changes() -> list[Any]:
-        report = estimating.estimate(Study.objects.get(pk=made.pk))
+        report = study_estimates.estimate(Study.objects.get(pk=made.pk))
         return [line for line in report.waves if line.name == "changed_over_0"]
 
     second, third = changes()
@@ -419,13 +419,13 @@ def test_people_keep_their_levels_unless_the_file_has_them_drawn_anew(levels: st
     if levels == "drawn":
         assert not {seed for *_, seed in rows[2].values()} & {seed for *_, seed in first_wave.values()}
         return
-    report = estimating.estimate(made, by=["framing"])
+    report = study_estimates.estimate(made, by=["framing"])
     name = report.waves[0].name
     lines = {line.label: line for line in report.waves if line.name == name}
     counts = Counter(level for level, *_ in first_wave.values())
     for level in ("gain", "loss"):
         at = lines[f"wave 2 - wave 1, framing={level}"]
-        alone = estimating.estimate(made, condition=[f"framing={level}"]).waves[0]
+        alone = study_estimates.estimate(made, condition=[f"framing={level}"]).waves[0]
         assert (at.people, at.not_back) == (alone.people, alone.not_back) == (counts[level], 2 - counts[level])
         assert at.estimate and alone.estimate and at.estimate.value == pytest.approx(alone.estimate.value)
     both = lines["wave 2 - wave 1, framing: loss - gain"]

@@ -36,9 +36,9 @@ from survey.models import (
 )
 from survey.services.answers.counting import counted_answers, frozen_answers, training_examples
 from survey.services.base.erasures import ref_of
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
+from survey.services.results.export.answers_file import answer_rows
 from survey.services.results.export.columns import columns_of
-from survey.services.results.export.reading import answer_rows
 from survey.services.sittings import debriefing, expiry, withdrawal
 from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.flow import current_step

@@ -11,9 +11,9 @@ from survey.services.answers.counting import counted_answers, held_out_keys, tra
 from survey.services.plans import planning
 from survey.services.plans.candidates import planned_before
 from survey.services.results.comparing import compare
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
+from survey.services.results.export.answers_file import CountedAnswers, answer_rows
 from survey.services.results.export.columns import columns_of
-from survey.services.results.export.reading import CountedAnswers, answer_rows
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.stages import jobs, lifecycle
 from survey.study_file import StudyFileError

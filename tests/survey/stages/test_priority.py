@@ -15,8 +15,9 @@ from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans import planning
 from survey.services.plans.candidates import PRIORITY, SCORE
-from survey.services.results import comparing, estimating
-from survey.services.results.stage_rows import read_stage
+from survey.services.results import comparing
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.stage_rows import read_stage
 from survey.services.stages import lifecycle, verifying
 from survey.services.studies import creating
 from tests import cast
@@ -160,7 +161,7 @@ def test_a_predictor_that_learns_nothing_does_not_hold_up_what_needs_none(monkey
 
 
 def test_a_training_under_way_holds_up_even_what_needs_no_predictor() -> None:
-    """Its chances are to stand beside the priority. Once it has failed, nothing is waited for."""
+    """Its chances are to stand next to the priority. Once it has failed, nothing is waited for."""
     study = readings.study(**PREDICTED, options={"priority": "length"})
     first = lifecycle.open_stage(cast.stage_of(study))
     readings.fill(first)
@@ -210,15 +211,15 @@ def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -
     stage = two_stages(**PREDICTED, options={"priority": "rough"})
     readings.run_stage(stage)
     stage = cast.stage_of(stage.study, 2)
-    assert estimating.estimate(stage.study).parts[1].predictions.startswith("logistic")
+    assert study_estimates.estimate(stage.study).parts[1].predictions.startswith("logistic")
     rows, instrument = rows_of(stage), instruments.of_study(stage.study)
     cut = stage.config.design.build().strata(rows[PRIORITY].astype(float), generator(stage.seed, "draw"))
     inside = cut.label == cut.names.index("top")
     top = {int(slot.item.key) for slot in stage.slots.filter(stratum__name="top").select_related("item")}
     assert len(top) == 18 and top <= set(rows["question"][inside].tolist())
-    read = estimating._read(read_stage(stage, instrument, {}), "sampled", instrument, ())
+    read = study_estimates._read(read_stage(stage, instrument, {}), "sampled", instrument, ())
     assert read is not None
-    moments = estimating._score_moments(stage, read.part, rows)
+    moments = study_estimates._score_moments(stage, read.part, rows)
     assert moments is not None
     place = read.part.names.index("top")
     assert moments[0][place] == pytest.approx(rows[SCORE][inside].astype(float).mean(), rel=1e-9)

@@ -1,4 +1,4 @@
-"""A scoring in parts that several workers take: the same scores whoever takes what, and whoever dies."""
+"""A scoring in parts that several workers take: the same scores no matter who takes what, and who dies."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -236,7 +236,7 @@ def test_columns_come_from_training_answers_and_make_a_leaderboard_of_their_own(
     (beside,) = {line.run.pk: line for line in leaderboard(stage.study) if line.columns}.values()
     assert beside.columns == ("people",) and beside.predictor == "logistic (columns people)"
     call_command("leaderboard", stage.study.slug)
-    alone, apart = capsys.readouterr().out.split("With columns beside the texts")
+    alone, apart = capsys.readouterr().out.split("With columns next to the texts")
     assert "same_task" in alone and "logistic" not in alone
     assert "logistic (columns people)" in apart and "same_task" not in apart.split("That is another task")[0]
 

@@ -12,7 +12,7 @@ from survey.services.base.auditing import actor_of
 from survey.services.base.seeds import derive
 from survey.services.plans.planning import plan_stage
 from survey.services.stages.lifecycle import open_stage
-from survey.services.studies import creating, finding
+from survey.services.studies import creating, lookup
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -292,21 +292,21 @@ def test_a_byte_order_mark_is_not_part_of_a_study_file(tmp_path) -> None:
 
 def test_it_finds_a_study_or_names_those_there_are(bank) -> None:
     study = create()
-    assert finding.find_study("small") == study
+    assert lookup.find_study("small") == study
     with pytest.raises(NotFound, match="no study is called 'smal'; there are: small"):
-        finding.find_study("smal")
+        lookup.find_study("smal")
 
 
 def test_the_next_stage_is_the_first_that_is_not_frozen(bank) -> None:
     study = create()
-    assert finding.find_stage(study).index == 1
+    assert lookup.find_stage(study).index == 1
     study.stages.filter(index=1).update(state="frozen", plan_sha256="x", snapshot_sha256="x")
-    assert finding.find_stage(study).index == 2
+    assert lookup.find_stage(study).index == 2
     study.stages.update(state="frozen", plan_sha256="x", snapshot_sha256="x")
     with pytest.raises(StateRefused, match="every stage of small is frozen"):
-        finding.find_stage(study)
+        lookup.find_stage(study)
 
 
 def test_it_refuses_a_stage_that_the_study_does_not_have(bank) -> None:
     with pytest.raises(NotFound, match="small has no stage 3; it has stages 1 to 2"):
-        finding.find_stage(create(), 3)
+        lookup.find_stage(create(), 3)

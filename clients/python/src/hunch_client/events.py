@@ -10,7 +10,7 @@ TOLERANCE = 300  # seconds
 
 
 class EventRefused(Exception):
-    """The signature is missing, wrong, or too old: whoever sent this does not know the secret."""
+    """The signature is missing, wrong, or too old: anyone who sent this does not know the secret."""
 
 
 def event_of(body: bytes, header: str, secret: str, *, now: float | None = None) -> dict[str, Any]:

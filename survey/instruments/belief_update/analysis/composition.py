@@ -24,7 +24,7 @@ from survey.figures import Figure
 from .composing import WAYS, log_odds, weights
 
 CLIPS = (0.5, 0.1, 2.0)
-FEWEST_ITEMS = 5
+MIN_ITEMS = 5
 FREE = ("anchoring", "recency")  # They have a parameter that is estimated.
 PENALTY = 6.635  # for it: the 1 % point of a chi-squared of one degree of freedom
 
@@ -135,7 +135,7 @@ def compose(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: bool = F
     sums = _sums(answers.item, order_number, y, s, items=len(answers.weight), orders=len(every))
     firsts = _by_first(sums.n, every)
     used: NDArray[np.bool_] = np.all(firsts >= 2, axis=1)
-    if used.sum() < FEWEST_ITEMS:
+    if used.sum() < MIN_ITEMS:
         return None
     weight = np.where(used, answers.weight, 0.0)
     cross, single = _pairs(sums, every)
@@ -328,7 +328,7 @@ def _moments(sums: _Sums, every: np.ndarray, weight: np.ndarray, cross: np.ndarr
     )
 
 
-# Beside
+# Two halves, and how well each way fits
 
 
 def halves(
@@ -374,7 +374,7 @@ def order_effect(answers: StepAnswers, *, clip: float = CLIPS[0], in_points: boo
         counts.append(count)
         means.append(np.bincount(answers.item[of], weights=y[of], minlength=items) / np.maximum(count, 1))
     used = mixed & (counts[0] > 0) & (counts[1] > 0)
-    if used.sum() < FEWEST_ITEMS:
+    if used.sum() < MIN_ITEMS:
         return Figure()
     weight = np.where(used, answers.weight, 0.0)
     gap = means[0] - means[1]
@@ -415,7 +415,7 @@ class WayFit:
 
 
 def fits(logits: Composition, in_points: Composition) -> list[WayFit]:
-    """How well each way fits, in the order of `WAYS`: its weights beside those that were found."""
+    """How well each way fits, in the order of `WAYS`: its weights next to those that were found."""
     way_fits = []
     for way in WAYS:
         of = in_points if way.name == "additive" else logits
@@ -488,7 +488,7 @@ def scale_of_adding(
         below += np.where(used, 2 * differs[0] * differs[1], 0.0)
     above, below = above * answers.weight, below * answers.weight
     item_count = int(np.count_nonzero(below))
-    if item_count < FEWEST_ITEMS or below.sum() <= 0:
+    if item_count < MIN_ITEMS or below.sum() <= 0:
         return Figure()
     value = float(above.sum() / below.sum())
     # Without one item after the other: a few items with long changes decide the ratio, and sums of residuals would miss

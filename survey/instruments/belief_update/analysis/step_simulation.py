@@ -27,7 +27,7 @@ class StepPlan:
 
 
 def study(plan: StepPlan, *, rng: np.random.Generator) -> StepAnswers:
-    """One simulated study: items and people drawn anew, every order equally likely."""
+    """One simulated study: items and people drawn again, every order equally likely."""
     correct = rng.random((plan.items, plan.steps)) < 0.5
     size = np.abs(rng.normal(0.6, plan.spread, (plan.items, plan.steps)))
     change = np.where(correct, 0.8, -1.0) * size

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit.logistic import standardised
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -36,7 +38,7 @@ def predicted_surprisal(features: Floats, answered: Ints, surprisal: Floats) -> 
         if len(answered) > 1:
             predicted[answered] = (surprisal.sum() - surprisal) / (len(answered) - 1)
         return predicted
-    columns = np.concatenate([np.ones((len(features), 1)), _standardised(features)], axis=1)
+    columns = np.concatenate([np.ones((len(features), 1)), standardised(features)], axis=1)
     own = columns[answered]
     penalty = PENALTY * np.eye(own.shape[1])
     penalty[0, 0] = 0
@@ -85,13 +87,3 @@ def _strength(centre: Floats, k: Ints, n: Ints) -> float:
     if most <= 0 or spread <= 0:
         return STRONGEST
     return min(max(most / spread - 1, WEAKEST), STRONGEST)
-
-
-def _standardised(features: Floats) -> Floats:
-    known = np.isfinite(features)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, features, 0).sum(axis=0) / count
-    filled = np.where(known, features, mean)
-    sd = filled.std(axis=0)
-    standardised: Floats = (filled - mean) / np.where(sd > 0, sd, 1.0)
-    return standardised

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures.words import integer
 from survey.instruments.cloze.analysis.simulation import ClozePlan
 from survey.services.results.budget_files import (
@@ -19,18 +19,18 @@ from survey.services.results.budget_files import (
 )
 from survey.study_file import Strict
 
-from .budget_report import MOST_POSITIONS, outlook, table_of
+from .budget_report import MAX_POSITIONS, outlook, table_of
 
 
 class SentenceShape(Strict):
-    sentences: int = Field(ge=4, le=MOST_POSITIONS)
+    sentences: int = Field(ge=4, le=MAX_POSITIONS)
     positions: int = Field(default=6, ge=1, le=100)
 
     @model_validator(mode="after")
     def can_be_simulated(self) -> "SentenceShape":
-        if self.sentences * self.positions > MOST_POSITIONS:
+        if self.sentences * self.positions > MAX_POSITIONS:
             raise ValueError(
-                f"sentences x positions: at most {integer(MOST_POSITIONS)} are simulated: give fewer sentences"
+                f"sentences x positions: at most {integer(MAX_POSITIONS)} are simulated: give fewer sentences"
             )
         return self
 
@@ -74,7 +74,7 @@ class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config = self.config
         lines = []
         for policy in config.policies:
@@ -93,7 +93,7 @@ class ClozeBudgetFile(BudgetFile[ClozeBudgetConfig]):
                     outlook(policy.name, plan, studies=config.studies, seed=config.seed, jobs=jobs, progress=progress)
                 )
         table = table_of(lines, title="What the study would find")
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each policy; "

@@ -1,4 +1,4 @@
-"""The report `cloze_budget`: how precise a planned cloze study would be, beside other ways to spend its answers."""
+"""The report `cloze_budget`: how precise a planned cloze study would be, next to other ways to spend its answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Table
 from survey.figures.words import integer, number
@@ -33,7 +33,7 @@ COLUMNS = (
     Column("studies", "number", "Simulated studies.", whole=True),
     Column("detectable", "number", "Smallest difference of PNC between two models found with 80 % power.", digits=3),
 )
-MOST_POSITIONS = 20_000  # of a simulated bank
+MAX_POSITIONS = 20_000  # of a simulated bank
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ class ClozeBudget(Report):
         Argument("studies", "simulated studies of each plan", default="40", on_pages="20", most_on_web=60),
     )
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         studies = arguments.whole("studies", lowest=2, highest=2000)
         plan = plan_of(study)
         lines = [outlook(name, variant, studies=studies, seed=study.seed) for name, variant in ways(plan)]
         first, table = lines[0], table_of(lines, title="The same answers, spent in other ways")
-        return Findings(
+        return ReportResult(
             title="What the cloze study would find",
             lines=[
                 f"as planned, {integer(first.people)} people give {first.answers} answers at each of "
@@ -100,7 +100,7 @@ def plan_of(study: "Study") -> ClozePlan:
     stages = [stage for stage in config.stages if stage.teaches]
     answers = stages[0].responses_per_item
     drawn = tuple(stage.sittings * config.sitting.items // stage.responses_per_item for stage in stages)
-    sentences = min(len(questions), MOST_POSITIONS // each)
+    sentences = min(len(questions), MAX_POSITIONS // each)
     if min(drawn) < 4:
         raise HunchError(
             f"{study.slug}: a stage draws fewer than 4 positions; add sittings, or lower responses_per_item"

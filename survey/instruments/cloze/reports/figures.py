@@ -1,4 +1,4 @@
-"""All figures of cloze norms beside language models, for studies and for norms that somebody has, as a report."""
+"""All figures of cloze norms next to language models, for studies and for norms that somebody has, as a report."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandit.fragility import Fragility
 from predictors.evaluation.reading_times import Delta, PreparedWords, TimedWords, delta_log_likelihood, prepared
 from predictors.evaluation.scoring import LN2, finite, perplexity_of
-from survey.contracts.reports import Findings, Picture
+from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, PointChart, ScatterPoint
 from survey.figures.words import integer
@@ -81,7 +81,7 @@ MODEL_WORDS = (
 )
 PEOPLE = "people"
 WORDS_SHOWN = 5
-FEWEST_IN_PART = 10  # positions; a part with fewer has no figure
+MIN_IN_PART = 10  # positions; a part with fewer has no figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ def work_out(
         (name, division, part, value)
         for division, labels in table.divisions.items()
         for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
-        if (value.answers or 0) >= FEWEST_IN_PART
+        if (value.answers or 0) >= MIN_IN_PART
     ]
     # What one model has not read tells nothing of the others: losses are compared where all of them have read.
     read = [~np.isnan(model.surprisal) for model in models]
@@ -288,7 +288,7 @@ def _deltas(times: ReadingTimes) -> Any:
                 yield name, time, delta
 
 
-def findings(
+def report_result(
     table: NormTable,
     figures: ClozeFigures,
     *,
@@ -297,7 +297,7 @@ def findings(
     notes: Sequence[str],
     norms: Table | None = None,
     data: Mapping[str, Any] | None = None,
-) -> Findings:
+) -> ReportResult:
     """The figures as tables and pictures."""
     models = [model.column for model in figures.models]
     tables = [_models_table(figures)]
@@ -313,7 +313,7 @@ def findings(
         tables.append(norms)
     if models:
         tables.append(_model_words(table, models))
-    return Findings(
+    return ReportResult(
         title=title,
         lines=[*lines, *_lines(figures)],
         tables=tables,
@@ -352,7 +352,7 @@ def _models_table(figures: ClozeFigures) -> Table:
         for model in figures.models
     ]
     note = f"Perplexity and bits are of the {integer(figures.common)} positions that all of these models have read."
-    return Table("models", "Language models beside people", MODELS, rows, note=note)
+    return Table("models", "Language models next to people", MODELS, rows, note=note)
 
 
 def _differences_table(figures: ClozeFigures) -> Table:
@@ -491,4 +491,4 @@ def _normalised(model: ModelPnc) -> float | None:
 
 
 def _picture(name: str, title: str, x: Axis, y: Axis, points: Sequence[ScatterPoint]) -> Picture:
-    return Picture.of(name, title, f"{title}, a point a model.", PointChart(title=title, x=x, y=y, points=points))
+    return Picture.of(name, title, f"{title}, one point per model.", PointChart(title=title, x=x, y=y, points=points))

@@ -108,7 +108,7 @@ def read_norms(path: Path, *, lenient: bool, times: Sequence[str] = ()) -> Norms
     """
     Args:
         lenient: where a file has both counts of matches, which of them is taken.
-        times: the columns that are reading times; without it all that this file has beside the known ones.
+        times: the columns that are reading times; without it all that this file has, apart from the known ones.
 
     Raises:
         FileErrors: with every problem.

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, percent
@@ -47,7 +47,7 @@ FACTS = (
 class ClozeLive(Report):
     """How many words there are at how many positions, and how many are the sentence's own."""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         options = instruments.of_study(study).options
         answers = counting(study.main_stages()).order_by().values("pk")
         scores = WordScore.objects.filter(word__response__assignment__in=answers).order_by("word", "rule")
@@ -74,7 +74,7 @@ class ClozeLive(Report):
         full = sum(count >= options.responses_per_item for count in at_position.values())
         people = len({row[3] for row in words.values()})
         own = sum(row[1] for row in words.values()) / len(words)
-        return Findings(
+        return ReportResult(
             title=f"Cloze so far: {study.title}",
             lines=[
                 f"{integer(len(words))} words of {integer(people)} people at {integer(len(at_position))} positions so "

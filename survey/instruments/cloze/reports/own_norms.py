@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from predictors.evaluation.reading_times import TimedWords
-from survey.contracts.reports import Findings, ReportFile
+from survey.contracts.reports import ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures.words import integer, short
 from survey.instruments.cloze.analysis import answers as counting
@@ -48,7 +48,7 @@ class NormSettings:
                 raise HunchError(f"--{name}: {value} is not from 1 to 100,000")
 
 
-def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findings:
+def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> ReportResult:
     """
     Raises:
         HunchError: a file cannot be used, or no position is left; says what to do.
@@ -78,10 +78,10 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Findi
     times = _times(norms, read, table, inside, settings, notes)
     rng = generator(SEED, "cloze")
     worked_out = figures.work_out(table, usable, rng=rng, times=times)
-    made = figures.findings(
+    made = figures.report_result(
         table,
         worked_out,
-        title="Cloze norms beside language models",
+        title="Cloze norms next to language models",
         lines=[
             f"{integer(len(table))} positions of {integer(len(set(table.sentence)))} sentences, {len(usable)} models"
         ],

@@ -7,7 +7,7 @@ import numpy as np
 from django.db.models import Count
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Table, TableView
 from survey.figures.words import integer, number
@@ -16,8 +16,8 @@ from survey.instruments.cloze.analysis.normalising import normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.estimands import position_part
 from survey.instruments.cloze.labels import judged_word_of
+from survey.instruments.cloze.model_words import ModelWords, unknown_words, words_of_models
 from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
-from survey.instruments.cloze.reading import ModelWords, unknown_words, words_of_models
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, labelled_answers
 from survey.services.base.seeds import generator
@@ -40,7 +40,7 @@ class ClozeReport(Report):
             return ""
         return f"no position of {study.slug} has {least} answers yet: collect more, or lower the option least"
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         options = instruments.of_study(study).options
         lenient = options.normalisation == "lenient"
         answers = labelled_answers(study, levels=read_condition(study, arguments["condition"]))
@@ -63,7 +63,7 @@ class ClozeReport(Report):
         rng = generator(study.config.seed, "cloze report")
         worked_out = figures.work_out(table, models, rng=rng)
         rows = list(rows_of(counted, lenient=lenient, smoothing=options.smoothing))
-        return figures.findings(
+        return figures.report_result(
             table,
             worked_out,
             title="Cloze norms",

@@ -19,8 +19,8 @@ from survey.services.results.expectations.errors import UNDEFINED, interval
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEAST_OF_PERSON = 50  # guesses that a line of the table by person needs
-LEAST_OF_ENSEMBLE = 5  # people who guessed a position, where their most frequent guess is taken
+MIN_OF_PERSON = 50  # guesses that a line of the table by person needs
+MIN_OF_ENSEMBLE = 5  # people who guessed a position, where their most frequent guess is taken
 KINDS = ("begins a word", "goes on", "digit", "punctuation", "space")
 DECILES = 10
 NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 10**9))
@@ -86,7 +86,7 @@ def kind_of(token: str, *, first: bool) -> str:
 
 
 def mean(values: Floats, table: GuessTable, rows: NDArray[np.bool_] | None = None, *, scale: str = "share") -> Figure:
-    """The weighted mean of a value a guess, over the guesses for which it is known, with its 95 % interval.
+    """The weighted mean of one value per guess, over the guesses for which it is known, with its 95 % interval.
 
     Args:
         values: (n,), NaN where it is not known.
@@ -183,9 +183,9 @@ def order_of(part: str) -> tuple[float, str]:
     return (KINDS.index(part) if part in KINDS else len(KINDS)), part
 
 
-def by_person(table: GuessTable, *, least: int = LEAST_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:
-    """Name, guesses, right ones, and each model's share on the same positions, of people with enough guesses; whoever
-    was right most often comes first."""
+def by_person(table: GuessTable, *, least: int = MIN_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:
+    """Name, guesses, right ones, and each model's share on the same positions, of people with enough guesses; anyone
+    who was right most often comes first."""
     people = []
     for code, name in enumerate(table.people):
         own = table.person == code
@@ -211,7 +211,7 @@ class EnsembleFigures:
     models: Sequence[Figure]
 
 
-def ensemble(table: GuessTable, *, least: int = LEAST_OF_ENSEMBLE) -> EnsembleFigures | None:
+def ensemble(table: GuessTable, *, least: int = MIN_OF_ENSEMBLE) -> EnsembleFigures | None:
     """None where no position has `least` people. Intervals are by passage and by person."""
     rows_of: dict[tuple[int, int], list[int]] = {}
     for row, key in enumerate(zip(table.passage.tolist(), table.position.tolist(), strict=True)):

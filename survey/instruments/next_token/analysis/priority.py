@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit.logistic import standardised
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -25,7 +27,7 @@ def predicted_share(features: Floats, text: Ints, guessed: Ints, n: Floats, righ
     """
     if not len(guessed):
         return np.full(len(features), 0.5)
-    columns = np.column_stack([np.ones(len(features)), _standardised(features)])
+    columns = np.column_stack([np.ones(len(features)), standardised(features)])
     own, target, weight = columns[guessed], right / n, n
     penalty = RIDGE * np.eye(columns.shape[1])
     penalty[0, 0] = 0.0
@@ -64,13 +66,3 @@ def uncertainty(predicted: Floats, run: Ints, times: Floats) -> Floats:
     tokens = np.maximum(np.bincount(run, minlength=len(times)), 1)
     errors: Floats = np.sqrt(spread) / tokens / np.sqrt(times + 1.0)
     return errors
-
-
-def _standardised(features: Floats) -> Floats:
-    known = np.isfinite(features)
-    count = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, features, 0).sum(axis=0) / count
-    filled = np.where(known, features, mean)
-    sd = filled.std(axis=0)
-    standardised: Floats = (filled - mean) / np.where(sd > 0, sd, 1.0)
-    return standardised

@@ -36,7 +36,8 @@ class GuessWorld:
 
 @dataclass(frozen=True)
 class GuessPlan:
-    """A study: passages with so many runs of so many tokens; runs drawn in each stage, people a run, runs a person."""
+    """A study: passages with so many runs of so many tokens; runs drawn in each stage, people per run, runs per
+    person."""
 
     passages: int = 80
     runs: int = 3
@@ -117,7 +118,7 @@ def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> Gu
         models=[ModelGuesses("model", model_right[runs].ravel(), nats[runs].ravel())],
     )
     (model,) = table.models
-    together = ensemble(table)  # None with fewer than five people a run
+    together = ensemble(table)  # None with fewer than five people per run
     return GuessFigures(
         share(table).figure,
         mean(model.right, table),

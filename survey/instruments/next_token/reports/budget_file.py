@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures import Column, Table
 from survey.figures.words import integer
 from survey.services.results.budget_files import (
@@ -26,7 +26,7 @@ from survey.study_file import Strict
 from ..analysis.outlook import one_study
 from ..analysis.simulation import GuessPlan
 
-MOST_TOKENS = 100_000  # of a simulated bank
+MAX_TOKENS = 100_000  # of a simulated bank
 COLUMNS = (
     Column("policy", "text", "How runs are drawn from stage 2 on."),
     Column("share", "share", "Guesses that are right, on average.", heading="right"),
@@ -35,7 +35,7 @@ COLUMNS = (
     Column(
         "width_together",
         "number",
-        "Width of the interval of the most frequent guess; needs 5 people a run.",
+        "Width of the interval of the most frequent guess; needs 5 people per run.",
         heading="of the most frequent",
         style="percent",
     ),
@@ -72,10 +72,10 @@ class NextTokenBudgetConfig(BudgetFileConfig):
         own_names(self.policies)
         bank, study = self.bank, self.study
         runs = bank.passages * bank.runs
-        if runs * study.run > MOST_TOKENS:
+        if runs * study.run > MAX_TOKENS:
             raise ValueError(
                 f"bank: passages x runs x run is {integer(runs * study.run)} tokens, and at most "
-                f"{integer(MOST_TOKENS)} are simulated: give fewer passages"
+                f"{integer(MAX_TOKENS)} are simulated: give fewer passages"
             )
         if max(study.drawn) > runs:
             raise ValueError(
@@ -100,7 +100,7 @@ class NextTokenBudget(BudgetFile[NextTokenBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config = self.config
         rows = []
         for policy in config.policies:
@@ -124,7 +124,7 @@ class NextTokenBudget(BudgetFile[NextTokenBudgetConfig]):
             rows,
             note="The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %).",
         )
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each policy; "

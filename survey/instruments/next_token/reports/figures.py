@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from survey.contracts.reports import Findings, Picture
+from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, PointChart, ScatterPoint
 from survey.figures.words import integer, number, percent
@@ -65,9 +65,11 @@ ENSEMBLE = (
 LINE_OF_MODEL = "a line is a model on all of these positions"
 
 
-def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False) -> Findings:
+def report_result(
+    table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False
+) -> ReportResult:
     """
-    table: one guess or more. characters: the tokens are characters, so that figures are in bits a character too.
+    table: one guess or more. characters: the tokens are characters, so that figures are in bits per character too.
     """
     own = analysis.share(table)
     together = analysis.ensemble(table)
@@ -85,9 +87,9 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
     if any(np.isinf(model.surprisal).any() for model in table.models):
         more.append("an infinite perplexity: the model gave some true token no chance at all")
     if together is None:
-        more.append(f"no position was guessed by {analysis.LEAST_OF_ENSEMBLE} people, so there is no ensemble")
+        more.append(f"no position was guessed by {analysis.MIN_OF_ENSEMBLE} people, so there is no ensemble")
     if not listed:
-        more.append(f"nobody has {analysis.LEAST_OF_PERSON} guesses, so there is no table by person")
+        more.append(f"nobody has {analysis.MIN_OF_PERSON} guesses, so there is no table by person")
     parts = _parts(table)
     first = Table("next_token", "Right guesses", FIGURES, _figures(table))
     by_part = Table(
@@ -105,7 +107,7 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
         "By person",
         BY_PERSON,
         _people(table, listed),
-        note=f"People with {analysis.LEAST_OF_PERSON} guesses or more; models on the same positions.",
+        note=f"People with {analysis.MIN_OF_PERSON} guesses or more; models on the same positions.",
         verbatim=True,  # What single people did is for those who may read answers.
         views=[TableView(["person", "asked", "share"], across="who", cells="share_of_model")] if table.models else (),
     )
@@ -136,7 +138,7 @@ def findings(table: GuessTable, *, title: str, notes: Sequence[str] = (), charac
         **({"bits_a_character": bits} if bits else {}),
     }
     tables = [first, by_part, by_person, *([crowd] if crowd.rows else [])]
-    return Findings(title, said, tables, pictures, notes=more, data=data)
+    return ReportResult(title, said, tables, pictures, notes=more, data=data)
 
 
 def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:

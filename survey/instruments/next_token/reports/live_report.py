@@ -2,7 +2,7 @@
 
 from django.db.models import Count, Q
 
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, percent
@@ -23,7 +23,7 @@ STAGES = (
 class NextTokenLive(Report):
     """How many guesses there are in how many runs, and how many are right."""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         rows = by_stage(
             study,
             TokenGuess,
@@ -36,7 +36,7 @@ class NextTokenLive(Report):
         guesses, hits = sum(row["guesses"] for row in rows), sum(row["hits"] for row in rows)
         for row in rows:
             row["right"] = row.pop("hits") / row["guesses"]
-        return Findings(
+        return ReportResult(
             title=f"Next tokens so far: {study.title}",
             lines=[f"{integer(guesses)} guesses so far; {percent(hits / guesses)} are right."],
             tables=[Table("stages_so_far", "Guesses by stage", STAGES, rows)],

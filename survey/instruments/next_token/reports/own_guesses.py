@@ -8,14 +8,14 @@ from typing import Annotated
 import numpy as np
 from pydantic import ValidationInfo, field_validator
 
-from survey.contracts.reports import Findings, ReportFile
+from survey.contracts.reports import ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.input_tables import cells
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, column, declared, read_rows
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
 
-from .figures import findings
+from .figures import report_result
 
 Asked = Annotated[bool, cells.choice({"1": True, "0": False}, "{} is neither 1 nor 0 (a token that was given)")]
 
@@ -76,12 +76,12 @@ def read_guesses(path: Path) -> GuessTable:
     )
 
 
-def make(path: Path) -> Findings:
+def make(path: Path) -> ReportResult:
     """
     Raises:
         FileErrors, HunchError: as `read_guesses`.
     """
-    made = findings(read_guesses(path), title="Guesses of next tokens")
+    made = report_result(read_guesses(path), title="Guesses of next tokens")
     return replace(made, files=[ReportFile.of_json("next_token.json", made.data)])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.figures.words import integer
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses, numbers_of
@@ -17,7 +17,7 @@ from survey.services.answers.counting import counting, design_weights, study_ans
 from survey.services.banks import passages
 from survey.services.banks.readings import text_hash
 
-from .figures import BY_PERSON, ENSEMBLE, FIGURES, PARTS, findings
+from .figures import BY_PERSON, ENSEMBLE, FIGURES, PARTS, report_result
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
@@ -37,13 +37,13 @@ class NextTokenReport(Report):
             return f"no run of {study.slug} counts yet; open a stage and wait for people"
         return ""
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         instrument = instruments.of_study(study)
         if not isinstance(instrument, NextToken):
             raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about next tokens")
         answers = study_answers(study, levels=read_condition(study, arguments["condition"]))
         table, notes = table_of(instrument, answers)
-        return findings(
+        return report_result(
             table, title=f"Next tokens: {study.title}", notes=notes, characters=instrument.options.unit == "character"
         )
 

@@ -18,7 +18,7 @@ from .judgements import UNREADABLE, Judgements
 
 Floats = NDArray[np.float64]
 
-MOST_NAMED = 6
+MAX_NAMED = 6
 """People of whom each pair has a kappa of its own, if they are the same throughout."""
 
 
@@ -82,7 +82,7 @@ def of_people(judged: Judgements, *, names: tuple[str, ...] = ()) -> PeopleAgree
     item, person = judged.item, np.unique(judged.person, return_inverse=True)[1].reshape(-1)
     people = int(person.max()) + 1 if judged.n else 0
     alpha = _alpha(judged)
-    if 2 <= people <= MOST_NAMED and np.all(np.bincount(item, minlength=1) == people):
+    if 2 <= people <= MAX_NAMED and np.all(np.bincount(item, minlength=1) == people):
         codes = np.full((int(item.max()) + 1, people), UNREADABLE, dtype=np.int64)
         codes[item, person] = judged.outcome
         prompt, weight = np.zeros(len(codes), dtype=np.int64), np.ones(len(codes))
@@ -135,7 +135,7 @@ def kappa_of(table: Floats) -> float:
 
 
 def classes_of(first: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
-    """A row a pair of verdicts with a 1 in its cell of the square table of classes, (n, classes^2)."""
+    """One row per pair of verdicts with a 1 in its cell of the square table of classes, (n, classes^2)."""
     known = np.unique(np.concatenate([first, other]))
     size = len(known)
     cell = np.searchsorted(known, first) * size + np.searchsorted(known, other)

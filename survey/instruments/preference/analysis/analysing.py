@@ -32,9 +32,9 @@ EVERYTHING = ""
 """The name of all categories together."""
 PEOPLE = "people"
 UNREADABLE_REPLIES = "unreadable replies"
-"""The name of their number beside a model's accuracy on the bank."""
+"""The name of their number next to a model's accuracy on the bank."""
 UNWEIGHTED = "people, each answer once"
-"""People's ranking without the design's weights, beside the one with them where the weights differ."""
+"""People's ranking without the design's weights, next to the one with them where the weights differ."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class JudgeTable:
 @dataclass(frozen=True, eq=False)
 class Analysis:
     """Everything that is printed. rankings: by judge, `people` first; by_category: those of people in each category.
-    beside: a row a model."""
+    beside: one row per model."""
 
     settings: AnalysisSettings
     material: Material
@@ -318,7 +318,7 @@ def _judge_table(material: Material, name: str, judged: Judgements, categories: 
     by_category[EVERYTHING] = judging.figures(whole, judged)
     for category in categories if len(categories) > 1 else []:
         part = whole.where(whole.category == category)
-        if part.m >= judging.FEWEST_ITEMS:
+        if part.m >= judging.MIN_ITEMS:
             by_category[category] = judging.figures(part, judged.where(judged.category == category))
     if whole.says_nothing:
         return JudgeTable(name, by_category, (), ())
@@ -374,7 +374,7 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
     for name, judged in {PEOPLE: material.people, **material.judges}.items():
         there = np.isin(judged.key, np.fromiter(material.styles, dtype=np.int64))
         rows = judged.where(there & (judged.outcome != UNREADABLE))
-        if rows.n < judging.FEWEST_ITEMS:
+        if rows.n < judging.MIN_ITEMS:
             continue
         style = np.array([material.styles[key] for key in rows.key.tolist()])
         turn = np.array(
@@ -392,8 +392,8 @@ def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:
 
 
 def _beside(material: Material) -> dict[str, Any]:
-    """A row a model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike; and how many
-    of its replies to the bank could not be read."""
+    """One row per model: accuracy on the bank, people's and judges' mean rating, and how far these rank alike; and how
+    many of its replies to the bank could not be read."""
     models = material.people.models
     columns: dict[str, list[float | None]] = {}
     if material.accuracy:

@@ -114,7 +114,7 @@ def fit(judged: Judgements, *, ridge: float = RIDGE, side: bool = True, style: F
     """The strengths of the models that were judged.
 
     Args:
-        ridge: lambda of the penalty lambda / 2 sum theta^2, beside weights of mean 1; 0 for none.
+        ridge: lambda of the penalty lambda / 2 sum theta^2, next to weights of mean 1; 0 for none.
         side: whether being first may count, where some sides are known.
         style: (n, s) further differences between A and B, such as log length; their coefficients are not penalised.
 

@@ -1,7 +1,7 @@
 """Elo's ratings over many orders of the same judgements. Numpy alone.
 
 Elo, "The Rating of Chessplayers", 1978: base 10, 400 points a factor of ten, K = 16, everybody begins at 1000. The
-order of judgements has no meaning here, so ratings are the mean over random orders, with their spread beside.
+order of judgements has no meaning here, so ratings are the mean over random orders, with their spread next to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .judgements import Judgements
 Floats = NDArray[np.float64]
 
 K, START, SPREAD = 16.0, 1000.0, 400.0
-ORDERS, FEWEST_ORDERS, MOST_STEPS = 500, 20, 10_000_000
+ORDERS, MIN_ORDERS, MAX_STEPS = 500, 20, 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Elo:
 
 def elo(judged: Judgements, *, rng: np.random.Generator) -> Elo:
     """Ratings of the models after all judgements, over 500 random orders, fewer where there are more than 20,000."""
-    orders = max(FEWEST_ORDERS, min(ORDERS, MOST_STEPS // max(judged.n, 1)))
+    orders = max(MIN_ORDERS, min(ORDERS, MAX_STEPS // max(judged.n, 1)))
     rating = np.full((orders, len(judged.models)), START)
     every = np.arange(orders)
     turn = rng.permuted(np.broadcast_to(np.arange(judged.n, dtype=np.int32), (orders, judged.n)), axis=1)

@@ -19,7 +19,7 @@ from survey.figures import Figure
 
 Floats = NDArray[np.float64]
 PlacesInRow = Literal["plain", "correlation"]
-LEAST_EFFECT = 0.5
+MIN_EFFECT = 0.5
 """The least design effect that is believed: chance makes it small where few people or prompts come twice."""
 FEWEST = 3
 """Clusters, of people or of prompts, below which no interval is given."""
@@ -33,7 +33,7 @@ def pair_variance(
 ) -> float:
     """The variance of a figure to which each pair of answers contributes `influence` (pairs,): pairs go together that
     share a prompt or a person (Aronow, Samii and Assenova, "Cluster-robust variance estimation for dyadic data",
-    Political Analysis 23(4), 2015, with prompts beside).
+    Political Analysis 23(4), 2015, with prompts next to it).
 
     Args:
         people: (pairs,) whose the one answer is, and whose the other. prompt: (pairs,) what both are about.
@@ -84,7 +84,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
         return Figure(value)
     worth = bandit.effective_size(w)
     if alone > 1e-24:
-        worth /= min(max(variance / alone, LEAST_EFFECT), float(n))
+        worth /= min(max(variance / alone, MIN_EFFECT), float(n))
         spread = float(np.average((value_of - value) ** 2, weights=w))
         worth *= min(max(value * (1 - value) / spread, 1.0), 4.0)
     degrees = (clusters - 1) * n / (n - clusters) if clusters < n else math.inf

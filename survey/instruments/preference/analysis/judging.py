@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 FOLDS = 5
 BINS = 8
-FEWEST_ITEMS = 10
+MIN_ITEMS = 10
 """Items that people and a judge share, below which nothing is compared."""
 PRIOR = np.array([0.01, 0.01])
 
@@ -122,7 +122,7 @@ def compare(people: Judgements, judge: Judgements) -> Compared | None:
     """What both have judged; None where these are fewer than 10 items. Models and prompts have the same places."""
     asked, read = JudgedItems.of(people), JudgedItems.of(judge)
     shared = np.intersect1d(asked.key, read.key)
-    if len(shared) < FEWEST_ITEMS:
+    if len(shared) < MIN_ITEMS:
         return None
     own, others = np.searchsorted(asked.key, shared), np.searchsorted(read.key, shared)
     # The judge's A may be the people's B.
@@ -327,13 +327,13 @@ def _kappa(compared: Compared) -> Figure:
 
 
 def _ceiling(compared: Compared) -> tuple[Figure, Figure]:
-    """The left-out person, and the judge, against the same mean of the others: a row an answer of which the item has
+    """The left-out person, and the judge, against the same mean of the others: one row per answer of which the item has
     others."""
     n = np.bincount(compared.row_item, minlength=compared.m)[compared.row_item]
     with np.errstate(invalid="ignore", divide="ignore"):
         others = (compared.mean[compared.row_item] * n - compared.rows.value) / (n - 1)
     several = n >= 2
-    if several.sum() < FEWEST_ITEMS:
+    if several.sum() < MIN_ITEMS:
         return NOTHING, NOTHING
     weight, person, prompt = (
         compared.weight[compared.row_item][several],
@@ -376,7 +376,7 @@ def _orders(judge: Judgements) -> dict[str, Any]:
 def _side(judge: Judgements) -> Figure:
     """Its own side bias, in logits."""
     known = judge.where((judge.first != 0) & (judge.outcome != UNREADABLE))
-    if known.n < FEWEST_ITEMS:
+    if known.n < MIN_ITEMS:
         return NOTHING
     try:
         return bradley_terry.fit(own_person_each(known)).side
@@ -412,7 +412,7 @@ def fitted(rating: Floats, win: Floats, at: Floats) -> Floats:
 
 
 def _regression(columns: Floats, win: Floats) -> Floats:
-    """Two rows an answer, so that a tie is one of each."""
+    """Two rows per answer, so that a tie is one of each."""
     halves = 2 * win
     label = np.stack([halves >= 1, halves >= 2], axis=1).reshape(-1).astype(np.float64)
     return fit_logistic(columns=np.repeat(columns, 2, axis=0), label=label, precision=PRIOR, iterations=25)
@@ -473,7 +473,7 @@ def assisted(
     for (a, b), chances in sorted(universe.items()):
         own = (people.a == a) & (people.b == b) & np.isin(people.key, np.fromiter(predictions, dtype=np.int64))
         rows = people.where(own)
-        if rows.n < FEWEST_ITEMS or not len(chances):
+        if rows.n < MIN_ITEMS or not len(chances):
             continue
         known = np.array([predictions[key] for key in rows.key.tolist()])
         item = np.unique(rows.key, return_inverse=True)[1].reshape(-1)

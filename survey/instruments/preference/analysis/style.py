@@ -1,4 +1,4 @@
-"""What two replies differ in beside their content, and how long texts are. Standard library and numpy."""
+"""What two replies differ in apart from their content, and how long texts are. Standard library and numpy."""
 
 from __future__ import annotations
 

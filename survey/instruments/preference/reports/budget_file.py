@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field, model_validator
 
 from bandit import Uniform
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures.words import integer
 from survey.services.results.budget_files import (
     BudgetFile,
@@ -74,7 +74,7 @@ class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
                 ways.append((f"{policy.name}, each answer once", policy, False))
         return ways
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config, truth = self.config, self.config.truth
         world = PreferenceWorld(
             theta=spaced(config.bank.models, truth.span),
@@ -104,7 +104,7 @@ class PreferenceBudget(BudgetFile[PreferenceBudgetConfig]):
             *cost_lines(costs),
         ]
         table = table_of("policies", rows)
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=lines,
             tables=[table],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bandit import DesignError, Uniform
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, number, percent
@@ -22,7 +22,7 @@ from ..analysis.outlook import one_study
 from ..analysis.simulation import PreferenceWorld, StagePlan, population, spaced
 from ..material import preference_of
 
-MOST_STUDIES, MOST_ON_WEB = 2000, 40
+MAX_STUDIES, MAX_ON_WEB = 2000, 40
 PLANNED, UNWEIGHTED, UNIFORM = "as planned", "as planned, each answer once", "uniform"
 GAIN = 0.02
 """A smaller change of the widest error is called none."""
@@ -41,7 +41,7 @@ COLUMNS = (
 
 class PreferencesBudgetReport(Report):
     arguments = (
-        Argument("studies", "simulated studies of each design", default="200", on_pages="20", most_on_web=MOST_ON_WEB),
+        Argument("studies", "simulated studies of each design", default="200", on_pages="20", most_on_web=MAX_ON_WEB),
         Argument("span", "logits between the strongest and the weakest model", default="2"),
         Argument("gamma", "what being shown first adds, in logits", default="0.3"),
         Argument("people_differ", "how far people differ about a model, in logits (standard deviation)", default="0.3"),
@@ -59,11 +59,11 @@ class PreferencesBudgetReport(Report):
                 return f"{study.slug}: stage {index} has one sitting, too few to simulate"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         instrument, config = preference_of(study), study.config
         prompts = len(instrument.usable(filtered_questions(study)))
         models = len(instrument.options.models)
-        studies = arguments.whole("studies", lowest=2, highest=MOST_STUDIES)
+        studies = arguments.whole("studies", lowest=2, highest=MAX_STUDIES)
         world = PreferenceWorld(
             theta=spaced(models, arguments.number("span", lowest=0, highest=20)),
             gamma=arguments.number("gamma", lowest=-5, highest=5),
@@ -122,7 +122,7 @@ class PreferencesBudgetReport(Report):
                 f"Cost: {number(cost * (1 + fee))} {config.panel.currency}, {number(cost * fee)} of it the panel's fee."
             )
         table = table_of("budget", rows)
-        return Findings(
+        return ReportResult(
             title=f"Budget of {study.slug}: {study.title}",
             lines=lines,
             tables=[table],

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, FigureColumn, Table
 from survey.figures.words import integer, percent
@@ -43,7 +43,7 @@ FACTS = (
 class PreferencesLiveReport(Report):
     """How the ranking stands, and how people use the scale."""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         models = preference_of(study).options.models
         rows = list(counting(study.main_stages()).order_by().values_list(*FACTS).iterator(5000))
         judged = [row for row in rows if row[4] is not None]
@@ -67,7 +67,7 @@ class PreferencesLiveReport(Report):
             counts = Counter([*people.a.tolist(), *people.b.tolist()])
             strengths = [(models[model], ranking.of(model), counts[model]) for model in ranking.order]
             tables.insert(0, Table("ranking_so_far", "Ranking so far", STRENGTHS, strengths))
-        return Findings(
+        return ReportResult(
             title=f"Preferences so far: {study.title}",
             lines=lines,
             tables=tables,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures.words import short
 from survey.models import Study
@@ -14,7 +14,7 @@ from survey.services.results.reports import CONDITION
 from ..analysis.analysing import Analysis, AnalysisSettings, analyse
 from ..analysis.bradley_terry import RIDGE, NoRanking
 from ..material import material_of, preference_of, questions_of
-from .tables import ASSISTED, JUDGES, KAPPAS, RANKING, SIDES, WINS, findings
+from .tables import ASSISTED, JUDGES, KAPPAS, RANKING, SIDES, WINS, report_result
 
 TIES, SIDE, WEIGHTS = ("none", "4-5"), ("yes", "no"), ("design", "none")
 
@@ -57,13 +57,13 @@ class PreferencesReport(Report):
             return f"{study.slug}: no judgement counts yet; open a stage and wait for people"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         analysis = analysis_of(study, arguments)
         question = arguments.one("question") or questions_of(study)[0]
-        return findings(analysis, title=f"Preferences: {study.title}", lines=[f"Which reply is more {question}?"])
+        return report_result(analysis, title=f"Preferences: {study.title}", lines=[f"Which reply is more {question}?"])
 
 
-def analysis_of(study: Study, arguments: Given) -> Analysis:
+def analysis_of(study: Study, arguments: ReportArguments) -> Analysis:
     """
     Raises:
         HunchError: an argument cannot be used, or there is nothing to rank.

@@ -16,7 +16,7 @@ from ..analysis.judgements import TIE, A, B, Judgements, numbered
 from ..analysis.style import lengths, style_of
 from ..judgement_rows import OUTCOMES, ComparisonRow, ItemRow, JudgementRow
 
-# What our own exports have beside these.
+# What our own exports have in addition to these.
 JUDGED_AT = "judged_at"
 PASSED_OVER = ("stage", "reply_a_key", "reply_b_key", "template", "template_version", "reply", JUDGED_AT)
 ROLE, NO_ITEMS = "role", ("control", "repeat")

@@ -7,7 +7,7 @@ from typing import Any
 from bandit.estimate import Estimate
 from bandit.fragility import Fragile
 from bandit.fragility import in_words as fragile_words
-from survey.contracts.reports import Findings, Picture
+from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart
 from survey.figures.figure import finite
@@ -140,10 +140,12 @@ FIGURES = {
 BY_CATEGORY = ("uncentred", "pearson", "spearman", "accuracy", "kappa")
 
 
-def findings(analysis: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()) -> Findings:
+def report_result(
+    analysis: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()
+) -> ReportResult:
     """Everything that is printed of an analysis. `data` has all of it under the names of the specification."""
     data = as_json(analysis)
-    return Findings(
+    return ReportResult(
         title=title,
         lines=[*lines, *_lines(analysis)],
         tables=[table for table in _tables(analysis) if table.rows],
@@ -362,7 +364,7 @@ def _notes(analysis: Analysis) -> Iterator[str]:
     if analysis.judges:
         yield (
             "Pearson's r depends on which model of a pair is called A; the uncentred correlation does not. "
-            "Read both beside the ceiling: what a left-out person reaches against the mean of the others."
+            "Read both next to the ceiling: what a left-out person reaches against the mean of the others."
         )
 
 
@@ -435,7 +437,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     read = [place for place, row in enumerate(beside) if row[1] != UNREADABLE_REPLIES]
     yield Table(
         "beside",
-        "Automated beside human",
+        "Automated next to human",
         BESIDE,
         beside,
         views=[TableView(["model"], rows=read, across="by", cells="value")],

@@ -38,7 +38,7 @@ class ReadingOfModel:
     """What one model's surprisal says of the times.
 
     correlation: of the surprisal and the mean time, over `correlated` words that have both. delta: None where too few
-    words are left. slopes: ms a nat of this word and of each word before it. total: their sum. rows, words: how many
+    words are left. slopes: ms per nat of this word and of each word before it. total: their sum. rows, words: how many
     single times, and words, enter the fit. Without people there are no intervals.
     """
 
@@ -60,7 +60,7 @@ def mean_times(times: ReadTimes, words: int) -> tuple[Floats, Ints]:
 
 
 def mean_time(times: ReadTimes) -> Figure:
-    """Milliseconds a word, with its interval by person and passage."""
+    """Milliseconds per word, with its interval by person and passage."""
     return mean(times.time, np.ones(len(times)), times.person, times.passage)
 
 
@@ -111,7 +111,7 @@ def of_model(
 
 
 def slopes(columns: Columns, person: Ints, passage: Ints) -> tuple[Sequence[Figure], Figure]:
-    """Milliseconds a nat of this word's surprisal and of each word before it, and of all together, with intervals by
+    """Milliseconds per nat of this word's surprisal and of each word before it, and of all together, with intervals by
     person and passage."""
     width = columns.both.shape[1]
     if len(columns) <= width:

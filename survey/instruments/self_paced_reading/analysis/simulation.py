@@ -1,8 +1,8 @@
 """Simulated studies of reading times with a known truth, for the laws of the intervals. Needs numpy alone.
 
-People and passages are both drawn anew for each study, from the same populations: a person has a pace and a slope of
+People and passages are both drawn again for each study, from the same populations: a person has a pace and a slope of
 surprisal of their own, a passage a level and a slope of its own. What a study aims at is worked out on very many of
-both, with the same rules of cleaning and as many passages a person.
+both, with the same rules of cleaning and as many passages per person.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures import Column, Table, TableView
 from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.outlook import FIGURES, one_study
@@ -17,7 +17,7 @@ from survey.instruments.self_paced_reading.analysis.simulation import ReadingPla
 from survey.services.results.budget_files import BudgetFile, BudgetFileConfig, PeopleConfig, cost_lines, each_study
 from survey.study_file import Strict
 
-MOST_TIMES = 2_000_000  # of one simulated study
+MAX_TIMES = 2_000_000  # of one simulated study
 EIGHTY = 0.841621  # this many standard errors beyond the interval's half, 80 % of the studies find it
 COLUMNS = (
     Column("policy", "text", "How many passages are read, by its name."),
@@ -25,9 +25,9 @@ COLUMNS = (
     Column("people", "number", "People who finish.", whole=True),
     Column("readers", "number", "People who read a passage, on average.", heading="readers each", digits=1),
     Column("mean_width", "number", "Width of the 95 % interval of the mean time, in milliseconds.", digits=1),
-    Column("slope", "number", "Milliseconds a nat of this word's surprisal, on average.", digits=1),
+    Column("slope", "number", "Milliseconds per nat of this word's surprisal, on average.", digits=1),
     Column("slope_width", "number", "Width of its 95 % interval.", heading="width", digits=1),
-    Column("detectable", "number", "Smallest slope of this word found with 80 % power, in milliseconds a nat."),
+    Column("detectable", "number", "Smallest slope of this word found with 80 % power, in milliseconds per nat."),
     Column("total_width", "number", "Width of the interval of the slope of this word and the two before it together."),
     Column("detectable_total", "number", "Smallest slope of all three together found with 80 % power."),
     Column("studies", "number", "Simulated studies.", whole=True),
@@ -87,9 +87,9 @@ class ReadingBudgetConfig(BudgetFileConfig):
                     "(study.items), "
                     f"and there are {policy.passages}: raise it, or lower study.items"
                 )
-        if (times := self.study.complete * self.study.items * self.bank.words) > MOST_TIMES:
+        if (times := self.study.complete * self.study.items * self.bank.words) > MAX_TIMES:
             raise ValueError(
-                f"study.sittings: {integer(times)} times a study; at most {integer(MOST_TIMES)} are simulated: give "
+                f"study.sittings: {integer(times)} times a study; at most {integer(MAX_TIMES)} are simulated: give "
                 "fewer people"
             )
         return self
@@ -116,7 +116,7 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.policies)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config = self.config
         table = Table(
             "reading_budget",
@@ -124,9 +124,9 @@ class ReadingBudget(BudgetFile[ReadingBudgetConfig]):
             COLUMNS,
             [self._row(policy, jobs=jobs, progress=progress) for policy in config.policies],
             views=[TableView(SHOWN)],
-            note="Milliseconds, and milliseconds a nat of surprisal. Widths are those of 95 % intervals.",
+            note="Milliseconds, and milliseconds per nat of surprisal. Widths are those of 95 % intervals.",
         )
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each policy; "

@@ -58,7 +58,7 @@ def header(material: ReadingMaterial) -> list[str]:
 
 
 def script(material: ReadingMaterial) -> bytes:
-    """The script. It reads the data beside it and writes `reading_gamm_results.csv`."""
+    """The script. It reads the data next to it and writes `reading_gamm_results.csv`."""
     names = ", ".join(_quoted(name) for name in material.models)
     terms = [f'pair("length_{place}", "logfreq_{place}")' for place in _back(material)] + ["alone"]
     if material.fixated is not None:

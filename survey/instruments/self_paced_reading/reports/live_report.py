@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count, Q
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, percent, short
@@ -36,7 +36,7 @@ NEWEST = 500  # passages of which the times are read; more would make the page s
 class ReadingLive(Report):
     """How many passages were read, how many of them are marked and why, and how many questions were answered right."""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         rows = by_stage(study, WordTimes, passages=Count("pk"), whole=Count("pk", filter=Q(marks=[])))
         if not rows:
             raise StateRefused(f"{study.slug}: no passage counts yet")
@@ -65,7 +65,7 @@ class ReadingLive(Report):
                 f"{percent(hits / questions)} of {integer(questions)} questions are answered right; {integer(poor)} of "
                 f"{integer(people)} people are below {short(100 * least)} % so far, and would be left out."
             )
-        return Findings(
+        return ReportResult(
             title=f"Reading so far: {study.title}",
             lines=lines,
             tables=[

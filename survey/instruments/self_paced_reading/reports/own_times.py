@@ -10,7 +10,7 @@ import numpy as np
 
 from predictors.evaluation.reading_times import TimedWords
 from predictors.word_forms import normalised
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.exceptions import HunchError
 from survey.figures.words import integer, short
 from survey.input_tables import cells
@@ -20,7 +20,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRule
 from survey.instruments.self_paced_reading.forms import LONGEST_MS
 from survey.services.banks.frequencies import log_frequencies
 
-from . import findings
+from . import reading_results
 from .material import ReadingMaterial
 
 NOBODY = ""
@@ -73,7 +73,7 @@ class TimeSettings:
     previous: int = 2
     frequencies: str = ""
     keeps_punctuation: bool = False
-    fit: str = findings.LINEAR
+    fit: str = reading_results.LINEAR
 
     def check(self) -> None:
         """
@@ -89,8 +89,8 @@ class TimeSettings:
             raise HunchError(f"--least-right: {short(self.rules.least_right)} is no share from 0 to 1")
         if not 1 <= self.previous <= 3:
             raise HunchError(f"--previous: {self.previous} is not from 1 to 3")
-        if self.fit not in findings.FITS:
-            raise HunchError(f"--model: {self.fit!r} is none of: {', '.join(findings.FITS)}")
+        if self.fit not in reading_results.FITS:
+            raise HunchError(f"--model: {self.fit!r} is none of: {', '.join(reading_results.FITS)}")
 
 
 @dataclass(eq=False)
@@ -105,7 +105,7 @@ class _TimesFile:
     has_fixated: bool = False
 
 
-def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
+def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
     """
     Raises:
         HunchError: a file or a setting cannot be used; says what to do.
@@ -114,7 +114,7 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
     read = _read_times(times)
     if not settings.frequencies and not read.has_frequency:
         raise HunchError(
-            "--frequencies: is missing: what surprisal adds is stated beside how frequent words are. Give a file with "
+            "--frequencies: is missing: what surprisal adds is stated next to how frequent words are. Give a file with "
             "word and log_frequency or count, or ngram:NAME, a model that train_ngram makes; or add the column "
             f"log_frequency to {times}"
         )
@@ -146,7 +146,7 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> Findings:
         fixated=np.array([row.previous_fixated for _number, row in read.rows]) if read.has_fixated else None,
     )
     who = f"{integer(len({row.person for _number, row in read.rows}))} people, " if read.has_people else ""
-    return findings.make(
+    return reading_results.make(
         material,
         fit=settings.fit,
         title="Reading times",

@@ -8,7 +8,7 @@ import numpy as np
 
 from predictors.evaluation.reading_times import TimedWords
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
@@ -18,7 +18,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.banks.frequencies import log_frequencies
 
-from . import findings
+from . import reading_results
 from .material import ReadingMaterial
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ class ReadingReport(Report):
         Argument("condition", "only answers under FACTOR=LEVEL", many=True),
         Argument(
             "model",
-            "linear, or gamm: the data and a script for R's mgcv are written beside the report, too",
+            "linear, or gamm: the data and a script for R's mgcv are written next to the report, too",
             default="linear",
-            choices=lambda study: findings.FITS,
+            choices=lambda study: reading_results.FITS,
         ),
         Argument(
             "marked",
@@ -47,10 +47,10 @@ class ReadingReport(Report):
     )
 
     exported: ClassVar[Mapping[str, "Sequence[Column]"]] = {
-        "reading_left_out": findings.CLEANING,
-        "reading_models": findings.MODELS,
-        "reading_slopes": findings.SLOPES,
-        "reading_words": findings.WORDS,
+        "reading_left_out": reading_results.CLEANING,
+        "reading_models": reading_results.MODELS,
+        "reading_slopes": reading_results.SLOPES,
+        "reading_words": reading_results.WORDS,
     }
 
     def obstacle(self, study: "Study") -> str:
@@ -58,10 +58,10 @@ class ReadingReport(Report):
             return ""
         return f"nobody has read a passage of {study.slug} yet"
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         fit, marked = arguments.one("model"), arguments.one("marked")
-        if fit not in findings.FITS:
-            raise HunchError(f"model: {fit!r} is none of: {', '.join(findings.FITS)}")
+        if fit not in reading_results.FITS:
+            raise HunchError(f"model: {fit!r} is none of: {', '.join(reading_results.FITS)}")
         if marked not in MARKED:
             raise HunchError(f"marked: {marked!r} is none of: {', '.join(MARKED)}")
         answers = [
@@ -73,7 +73,7 @@ class ReadingReport(Report):
             raise StateRefused(self.obstacle(study) or "nobody has read a passage under this condition")
         material, notes = _material(study, answers, keeps_marked=marked == "keep")
         people = len({answer.sitting.respondent_id for answer in answers})
-        return findings.make(
+        return reading_results.make(
             material,
             fit=fit,
             title="Reading times",

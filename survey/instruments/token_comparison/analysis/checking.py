@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimating import ComparisonAnswers, Comparisons, Loss, estimate, log_odds_of_percent, terms
+from .loss import ComparisonAnswers, Comparisons, Loss, estimate, log_odds_of_percent, terms
 from .rewards import RATIOS, nearest
 from .rounding import unrounded
 

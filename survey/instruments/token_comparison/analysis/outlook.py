@@ -6,7 +6,7 @@ import math
 
 from survey.services.base.seeds import generator
 
-from .estimating import estimate
+from .loss import estimate
 from .simulation import TokenPlan, TokenWorld, study
 
 SAMPLES = 200

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
+from .loss import ComparisonAnswers, Comparisons, log_odds_of_percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checking import CheckModel
-from .estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
+from .loss import ComparisonAnswers, Comparisons, log_odds_of_percent
 from .rewards import nearest
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.figures import Column, Table
 from survey.figures.words import integer
 from survey.services.results.budget_files import (
@@ -24,7 +24,7 @@ from survey.study_file import Strict
 from ..analysis.outlook import one_study
 from ..analysis.simulation import TokenPlan, TokenWorld
 
-MOST_DRAWS = 100_000  # tokens that one simulated study draws
+MAX_DRAWS = 100_000  # tokens that one simulated study draws
 COLUMNS = (
     Column("plan", "text", "How contexts and draws are made."),
     Column("contexts", "number", "Contexts with a figure, on average.", digits=0),
@@ -80,10 +80,10 @@ class ComparisonBudgetConfig(BudgetFileConfig):
             )
         for plan in self.plans:
             drawn = self.bank.texts * plan.contexts_per_text * plan.draws
-            if drawn > MOST_DRAWS:
+            if drawn > MAX_DRAWS:
                 raise ValueError(
                     f"plans: {plan.name}: texts x contexts_per_text x draws is {integer(drawn)}, and at most "
-                    f"{integer(MOST_DRAWS)} are simulated: give fewer texts, contexts or draws"
+                    f"{integer(MAX_DRAWS)} are simulated: give fewer texts, contexts or draws"
                 )
             if self.asked > drawn:
                 raise ValueError(
@@ -108,7 +108,7 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
     def simulated(self) -> int:
         return self.config.studies * len(self.config.plans)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
         config, truth = self.config, self.config.truth
         world = TokenWorld(
             distance=truth.distance,
@@ -135,7 +135,7 @@ class ComparisonBudget(BudgetFile[ComparisonBudgetConfig]):
             rows,
             note="The last column: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %).",
         )
-        return Findings(
+        return ReportResult(
             title=config.title,
             lines=[
                 f"{config.title}: {integer(config.studies)} simulated studies of each plan; "

@@ -2,7 +2,7 @@
 
 from django.db.models import Avg, Count, Q
 
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import integer, percent
@@ -27,7 +27,7 @@ TOWARDS_TRUE = Q(true_is_left=True, percent_left__gt=UNSURE) | Q(true_is_left=Fa
 class ComparisonLive(Report):
     """How many answers there are at how many contexts, and how many lean towards the true token."""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         rows = by_stage(
             study,
             StatedChance,
@@ -44,7 +44,7 @@ class ComparisonLive(Report):
             row["towards_true"] /= row["answers"]
             row["unsure"] /= row["answers"]
             row["reward"] = float(row.pop("mean"))
-        return Findings(
+        return ReportResult(
             title=f"Comparisons so far: {study.title}",
             lines=[
                 f"{integer(answers)} answers so far; {percent(towards / answers)} gave the true token more than "

@@ -9,20 +9,20 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import ValidationInfo, field_validator
 
-from survey.contracts.reports import Findings, ReportFile
+from survey.contracts.reports import ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures.words import integer
 from survey.input_tables import cells
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, column, declared, read_rows
 from survey.instruments.token_comparison.analysis.checking import CheckModel
-from survey.instruments.token_comparison.analysis.estimating import ComparisonAnswers, Comparisons, log_odds_of_percent
+from survey.instruments.token_comparison.analysis.loss import ComparisonAnswers, Comparisons, log_odds_of_percent
 from survey.services.base.seeds import generator
 
-from .findings import StudyComparisons, findings, work_out
+from .comparison_results import StudyComparisons, report_result, work_out
 
 SEED = 0
-MOST = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 
 
 Percent = Annotated[
@@ -34,13 +34,13 @@ Percent = Annotated[
     ),
 ]
 Multiplicity = Annotated[
-    float, cells.number("{} is no whole number from 1", lambda value: 0 < value <= MOST and value == int(value))
+    float, cells.number("{} is no whole number from 1", lambda value: 0 < value <= MAX_COUNT and value == int(value))
 ]
 LogProbability = Annotated[
     float,
     cells.number("{} is no natural logarithm of a probability: give a number up to 0", lambda value: value <= 0),
 ]
-Weight = Annotated[float, cells.number("{} is no number above 0", lambda value: 0 < value < MOST, empty=1.0)]
+Weight = Annotated[float, cells.number("{} is no number above 0", lambda value: 0 < value < MAX_COUNT, empty=1.0)]
 
 
 @declared
@@ -93,7 +93,7 @@ class TokenComparisonRow(TableRow):
         return all(true == other for true, other in self.logs.values())
 
 
-def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddof: int = 1) -> Findings:
+def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddof: int = 1) -> ReportResult:
     """
     Args:
         models: names of the models to check: the file has log_NAME_true and log_NAME_other of each.
@@ -128,7 +128,7 @@ def make(path: Path, *, models: Sequence[str] = (), by_person: bool = False, ddo
     c = built.comparisons
     people = len({row.person for row in rows if row.person})
     asked = sum(row.percent_true is not None for row in rows)
-    report = findings(
+    report = report_result(
         material,
         figures,
         title="Comparisons of next tokens",

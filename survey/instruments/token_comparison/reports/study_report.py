@@ -1,4 +1,4 @@
-"""The report `token_comparison` of a study: people's loss and perplexity, beside models whose loss is known."""
+"""The report `token_comparison` of a study: people's loss and perplexity, next to models whose loss is known."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 from django.db.models import Count, Sum
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures.words import integer
 from survey.instruments.token_comparison.models import StatedChance
@@ -17,7 +17,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.base.seeds import generator
 
-from .findings import CONTEXTS, DRAWS, LOSSES, StudyComparisons, findings, work_out
+from .comparison_results import CONTEXTS, DRAWS, LOSSES, StudyComparisons, report_result, work_out
 
 if TYPE_CHECKING:
     from survey.contracts.tables import Column
@@ -36,7 +36,7 @@ class TokenComparisonReport(Report):
             return ""
         return f"no comparison of {study.slug} is answered yet: open a stage"
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         by = arguments.one("by")
         if by not in ("", "person"):
             raise HunchError(f"by: {by!r} is not person; leave it out or write person")
@@ -60,7 +60,7 @@ class TokenComparisonReport(Report):
             raise StateRefused(f"no context of {study.slug} has an answer")
         c = table.comparisons
         floor, sittings = floor_of(study, options)
-        return findings(
+        return report_result(
             material,
             figures,
             title="Comparisons of next tokens",

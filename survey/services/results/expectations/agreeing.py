@@ -20,8 +20,8 @@ from survey.figures import Figure
 
 from .errors import UNDEFINED, Floats, Ints, interval, mean
 
-FEWEST_ITEMS = 3
-MOST = 0.999999  # a correlation beyond which Fisher's transformation says nothing
+MIN_ITEMS = 3
+MAX_CORRELATION = 0.999999  # a correlation beyond which Fisher's transformation says nothing
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,8 @@ def agreement(expectations: Expectations, reader: ItemReader) -> ReaderAgreement
     ) -> ReaderAgreement:
         return replace(start, why=why, correlation=raw, ceiling=ceiling, corrected=corrected)
 
-    if k < FEWEST_ITEMS:
-        return result(f"{k} items have answers of people and of {reader.name}; a correlation needs {FEWEST_ITEMS}")
+    if k < MIN_ITEMS:
+        return result(f"{k} items have answers of people and of {reader.name}; a correlation needs {MIN_ITEMS}")
     means = item_means(rows)
     share = means.weight / means.weight.sum()
     grown = 1 / (1 - float(np.square(share).sum()))  # Means are taken off, which makes sums of squares smaller.
@@ -229,7 +229,7 @@ def _share(figure: Figure) -> Figure:
 
 def _fisher(correlation: float, variance: float, degrees: float) -> Figure:
     """By Fisher's transformation, in which the error does not depend on the correlation."""
-    if not abs(correlation) < MOST:
+    if not abs(correlation) < MAX_CORRELATION:
         return Figure(correlation)
     return interval(correlation, variance, degrees, scale="correlation")
 

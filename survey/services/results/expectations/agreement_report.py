@@ -1,13 +1,13 @@
-"""The report `agreement`: how far people and models agree on the same items, beside the ceiling that people set."""
+"""The report `agreement`: how far people and models agree on the same items, next to the ceiling that people set."""
 
-from survey.contracts.reports import Findings, Given, Picture, Report
+from survey.contracts.reports import Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
 
 from .agreeing import ReaderAgreement, agreement
 from .common import ARGUMENTS, asked_of, figure_column, in_words
-from .reading import read
+from .load import read
 
 COLUMNS = (
     Column("event", "text", "What people and the reader both speak about."),
@@ -41,7 +41,7 @@ class AgreementReport(Report):
     arguments = ARGUMENTS
     exported = {"agreement": COLUMNS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         reading = read(study, asked_of(arguments))
         lines = [
             (expectations.event.name, agreement(expectations, reader))
@@ -54,7 +54,7 @@ class AgreementReport(Report):
             if reader_agreement.why
         ]
         table = _table(lines)
-        return Findings(
+        return ReportResult(
             title=f"Agreement of people and models: {study.title}",
             lines=in_words([expectations.event for expectations in reading.found]),
             tables=[table],

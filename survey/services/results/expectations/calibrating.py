@@ -1,8 +1,9 @@
 """How well chances are calibrated, on one scale for people, models, judges and predictors: log score and reliability.
 
 A forecaster gave each answer's event a chance; the event then happened or not. The log score is the mean of -log2 of
-the chance given to what happened, in bits; 1 bit is what a coin costs. A figure is set beside the best constant chance,
-which knows nothing of the items, and beside the other people's answers to the same item, which is a ceiling. Numpy.
+the chance given to what happened, in bits; 1 bit is what a coin costs. A figure is set next to the best constant
+chance, which knows nothing of the items, and next to the other people's answers to the same item, which is a ceiling.
+Numpy.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LN2 = math.log(2)
 OTHERS = "the other people"
 PEOPLE = "people"
 ALL = "all models"
-FEWEST_OF_BIN = 10  # answers of a point of the reliability diagram, where there are as many
+MIN_OF_BIN = 10  # answers of a point of the reliability diagram, where there are as many
 PSEUDO = 1.0  # answers at the mean of all that the others' share is smoothed with
 
 
@@ -223,10 +224,10 @@ def calibration(forecasts: Forecasts, *, floor: float, bins: int = 10) -> Foreca
 
 
 def _of_enough(parts: Iterable[Ints]) -> list[Ints]:
-    """The same rows in the same order, in sets of `FEWEST_OF_BIN` answers or more, if there are so many."""
+    """The same rows in the same order, in sets of `MIN_OF_BIN` answers or more, if there are so many."""
     sets: list[Ints] = []
     for rows in parts:
-        if sets and min(len(rows), len(sets[-1])) < FEWEST_OF_BIN:
+        if sets and min(len(rows), len(sets[-1])) < MIN_OF_BIN:
             sets[-1] = np.concatenate([sets[-1], rows])
         else:
             sets.append(rows)

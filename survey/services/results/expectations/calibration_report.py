@@ -3,7 +3,7 @@
 import math
 
 from predictors.evaluation.scoring import finite
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
 from survey.figures.words import short
@@ -12,10 +12,10 @@ from survey.models import Study
 from .calibrating import ALL, ForecasterCalibration, calibrations
 from .common import ARGUMENTS, asked_of, figure_column, in_words
 from .errors import UNDEFINED
-from .reading import read
+from .load import read
 
-MOST_LINES = 6
-MOST_SERIES = 3
+MAX_LINES = 6
+MAX_SERIES = 3
 COLUMNS = (
     Column("event", "text", "What was forecast."),
     Column("forecaster", "text", "Who gave the chances. the other people: the others’ answers to the same item."),
@@ -70,7 +70,7 @@ class ChancesReport(Report):
     )
     exported = {"calibration": COLUMNS, "reliability": BINS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         floor = arguments.number("floor", lowest=1e-6, highest=0.2)
         bins = arguments.whole("bins", lowest=2, highest=100)
         reading = read(study, asked_of(arguments))
@@ -83,7 +83,7 @@ class ChancesReport(Report):
             f"{event}, {_name(calibration)}: {calibration.why}" for event, calibration in lines if calibration.why
         ]
         table, reliability = _table(by_event), _reliability(by_event)
-        return Findings(
+        return ReportResult(
             title=f"Calibration of people and models: {study.title}",
             lines=[
                 *in_words([calibration.event for calibration in reading.found]),
@@ -124,7 +124,7 @@ def _table(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
 def _reliability(by_event: dict[str, list[ForecasterCalibration]]) -> Table:
     lines = [(event, calibration) for event, several in by_event.items() for calibration in several if calibration.bins]
     shown_lines = [(event, calibration) for event, calibration in lines if calibration.about in ("", ALL)] or lines[
-        :MOST_LINES
+        :MAX_LINES
     ]
     return Table(
         "reliability",
@@ -178,7 +178,7 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
                     [(part.chance, part.happened.number) for part in calibration.bins],
                     [part.happened.interval or (math.nan, math.nan) for part in calibration.bins],
                 )
-                for calibration in binned[: MOST_LINES - 1]
+                for calibration in binned[: MAX_LINES - 1]
             ),
         ]
         pictures.append(
@@ -203,7 +203,7 @@ def _bits_rows(lines: list[ForecasterCalibration]) -> tuple[list[str], list[Fore
     side."""
     if not all(line.about for line in lines):
         return ["bits"], [ForestRow(_name(line), (line.bits,)) for line in lines]
-    forecasters = list(dict.fromkeys(line.forecaster for line in lines))[:MOST_SERIES]
+    forecasters = list(dict.fromkeys(line.forecaster for line in lines))[:MAX_SERIES]
     bits = {(line.about, line.forecaster): line.bits for line in lines}
     abouts = list(dict.fromkeys(line.about for line in lines))
     return forecasters, [ForestRow(name, [bits.get((name, who), UNDEFINED) for who in forecasters]) for name in abouts]

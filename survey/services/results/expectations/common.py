@@ -5,13 +5,13 @@ from datetime import date
 from typing import Any
 
 from survey.contracts.expectations import ComparedEvent
-from survey.contracts.reports import Argument, Given
+from survey.contracts.reports import Argument, ReportArguments
 from survey.exceptions import HunchError
 from survey.figures import FigureColumn
 from survey.models import Study
 from survey.services.results.reports import CONDITION
 
-from .reading import Asked, events_of
+from .load import Selection, events_of
 
 
 def event_names(study: Study) -> list[str]:
@@ -27,7 +27,7 @@ ARGUMENTS = (
 )
 
 
-def asked_of(arguments: Given) -> Asked:
+def asked_of(arguments: ReportArguments) -> Selection:
     """
     Raises:
         HunchError: a day cannot be read.
@@ -38,7 +38,7 @@ def asked_of(arguments: Given) -> Asked:
         if not equals or not name:
             raise HunchError(f"trained: {text!r} is not NAME=YYYY-MM-DD")
         trained.append((name, _day("trained", day)))
-    return Asked(
+    return Selection(
         event=arguments.one("event"),
         readers=arguments["reader"],
         condition=arguments["condition"],

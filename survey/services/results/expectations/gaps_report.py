@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.contracts.expectations import Expectations
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.models import Study
 
 from .common import ARGUMENTS, asked_of, figure_column, in_words
-from .parting import Gaps, gaps
-from .reading import read
+from .gaps import Gaps, gaps
+from .load import read
 
-MOST_PICTURES = 6
-MOST_PARTS = 40
-MOST_SAID = 5
+MAX_PICTURES = 6
+MAX_PARTS = 40
+MAX_SAID = 5
 COLUMNS = (
     Column("event", "text", "What people and the reader both speak about."),
     Column("reader", "text", "The model, judge or predictor."),
@@ -71,7 +71,7 @@ class GapsReport(Report):
     arguments = (*ARGUMENTS, Argument("items", "how many items are listed a reader", default="20", on_pages="20"))
     exported = {"gaps": COLUMNS}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         most_shown = arguments.whole("items", lowest=0, highest=10_000)
         reading = read(study, asked_of(arguments))
         parted = [
@@ -81,7 +81,7 @@ class GapsReport(Report):
         ]
         missing = [f"{expectations.event.name}, {of.reader}: {of.why}" for expectations, of in parted if of.why]
         table = _table(parted)
-        return Findings(
+        return ReportResult(
             title=f"Where people and models part: {study.title}",
             lines=in_words([expectations.event for expectations in reading.found]),
             tables=[table, _items_table(parted, most_shown)],
@@ -171,7 +171,7 @@ def _said(expectations: Expectations) -> dict[int, str]:
     for item, words in zip(expectations.item.tolist(), expectations.said, strict=False):
         counts[item][words] += 1
     return {
-        item: ", ".join(f"{words} ({count})" for words, count in sorted(item_counts.items(), key=_by_count)[:MOST_SAID])
+        item: ", ".join(f"{words} ({count})" for words, count in sorted(item_counts.items(), key=_by_count)[:MAX_SAID])
         for item, item_counts in counts.items()
     }
 
@@ -182,7 +182,7 @@ def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
 
 def _pictures(parted: Parted) -> list[Picture]:
     pictures = []
-    for place, (expectations, of) in enumerate(parted[:MOST_PICTURES], start=1):
+    for place, (expectations, of) in enumerate(parted[:MAX_PICTURES], start=1):
         parts = _drawn_parts(of)
         if not any(part.gap.is_defined for part in parts):
             continue
@@ -196,7 +196,7 @@ def _drawn_parts(of: Gaps) -> list[Any]:
     first = next((part.division for part in of.parts if part.division), "")
     parts = [part for part in of.parts if part.division and part.division == first]
     parts.sort(key=lambda part: -abs(part.gap.number))
-    largest = sorted(parts[:MOST_PARTS], key=lambda part: -part.gap.number)
+    largest = sorted(parts[:MAX_PARTS], key=lambda part: -part.gap.number)
     return [*(part for part in of.parts if not part.division), *largest]
 
 

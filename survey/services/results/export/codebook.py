@@ -7,9 +7,9 @@ from survey.contracts import instruments
 from survey.contracts.tables import Column
 from survey.models import Study
 from survey.services.answers.conditions import in_words
+from survey.services.results.export.answers_file import NO_LEVELS
 from survey.services.results.export.columns import columns_of
 from survey.services.results.export.contents import file_heads
-from survey.services.results.export.reading import NO_LEVELS
 
 
 def codebook(study: Study) -> list[tuple[str, Column]]:

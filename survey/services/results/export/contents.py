@@ -1,4 +1,4 @@
-"""Which files an export has beside answers.csv."""
+"""Which files an export has in addition to answers.csv."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -9,10 +9,10 @@ from survey.exceptions import HunchError, NotFound
 from survey.models import Stage, Study
 from survey.services.banks import question_flags
 from survey.services.results import reports
+from survey.services.results.export.answers_file import NO_LEVELS, CountedAnswers
 from survey.services.results.export.columns import IS_TEST
 from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
-from survey.services.results.export.reading import NO_LEVELS, CountedAnswers
 from survey.services.results.export.sitting_files import sitting_files
 from survey.services.results.export.staying_file import staying_file
 from survey.services.results.export.study_files import study_files
@@ -20,7 +20,7 @@ from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
 from survey.services.studies.amending import amendments_file
 
-# Files that every export has beside these; the last is what is owed to people of some panels.
+# Files that every export has in addition to these; the last is what is owed to people of some panels.
 RESERVED = ("answers.csv", "codebook.csv", "owed.csv")
 
 

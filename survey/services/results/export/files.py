@@ -13,14 +13,14 @@ from survey.exceptions import HunchError
 from survey.figures.csv_lines import csv_lines
 from survey.models import Study
 from survey.services.base.writing import replace_file
+from survey.services.results.export.answers_file import NO_LEVELS, answer_rows
 from survey.services.results.export.codebook import CODEBOOK_HEADER, codebook, codebook_page
 from survey.services.results.export.columns import columns_of
 from survey.services.results.export.contents import extra_files
 from survey.services.results.export.formats import CSV, WRITERS
-from survey.services.results.export.reading import NO_LEVELS, answer_rows
 
 ANSWERS, CODEBOOK = "answers.csv", "codebook.csv"
-AT_ONCE = 1000  # rows
+BATCH_SIZE = 1000  # rows
 
 
 def answers_table(
@@ -62,7 +62,7 @@ def write_table(file: ExtraFile, formats: Mapping[str, Path]) -> Iterator[int]:
         for writer in writers:
             ended.callback(writer.close)
         rest = iter(file.rows)
-        while rows := list(islice(rest, AT_ONCE)):
+        while rows := list(islice(rest, BATCH_SIZE)):
             for writer in writers:
                 writer.write(rows)
             yield len(rows)

@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from survey.contracts.reports import Argument, Given
+from survey.contracts.reports import Argument, ReportArguments
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import (
@@ -29,7 +29,7 @@ from survey.models import (
     Study,
     UnfinishedScreen,
 )
-from survey.places import installed_version
+from survey.paths import installed_version
 from survey.services.answers.conditions import pairs_of, read_condition
 from survey.services.base import audit_chain, rights
 from survey.services.base.job_kinds import JobKind, Progress, Work
@@ -51,18 +51,18 @@ def table_names(study: Study) -> list[str]:
     return [files.stem_of(name) for name in (files.ANSWERS, *(file.name for file in file_heads(study)))]
 
 
-def _check(study: Study, arguments: Given) -> None:
+def _check(study: Study, arguments: ReportArguments) -> None:
     read_condition(study, arguments["condition"])
     read_since(arguments.one("since"))
 
 
 def make(work: Work) -> Mapping[str, Any]:
     study, begun = work.study, timezone.now()
-    levels = read_condition(study, work.given["condition"])
-    since = read_since(work.given.one("since"))
+    levels = read_condition(study, work.arguments["condition"])
+    since = read_since(work.arguments.one("since"))
     with_pay = work.asked_by is None or rights.may(work.asked_by, Right.SEE_POSTINGS, study.pk)
     audit_chain.seal_entries()  # So that the export holds the entry about itself, with its seal.
-    wanted = [name for name in table_names(study) if not work.given["table"] or name in work.given["table"]]
+    wanted = [name for name in table_names(study) if not work.arguments["table"] or name in work.arguments["table"]]
     all_of_it = not levels and since is None
     counts = {name: count for name, count in counts_of(study).items() if name in wanted} if all_of_it else {}
     answers = files.answers_table(study, levels=levels, since=since)
@@ -74,7 +74,11 @@ def make(work: Work) -> Mapping[str, Any]:
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         pack = Pack(
-            archive, Path(scratch), work.given["format"], work.progress, total=sum(count() for count in counts.values())
+            archive,
+            Path(scratch),
+            work.arguments["format"],
+            work.progress,
+            total=sum(count() for count in counts.values()),
         )
         for file in _files(answers, further):
             stem = files.stem_of(file.name)

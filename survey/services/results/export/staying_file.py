@@ -5,7 +5,7 @@ from typing import Any
 
 from survey.contracts.tables import Column, ExtraFile
 from survey.models import Study
-from survey.services.results.estimating import staying_rows
+from survey.services.results.estimates.study_estimates import staying_rows
 
 COLUMNS = (
     Column("study", "text", "The study's short name."),

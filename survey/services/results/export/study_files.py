@@ -1,5 +1,5 @@
-"""The files of an export about people and about the study: a row a sitting, a row a slot of the plans, the predictors'
-trainings. Imports models and below.
+"""The files of an export about people and about the study: one row per sitting, one row per slot of the plans, the
+predictors' trainings. Imports models and below.
 
 Rows are read while they are written, a few statements for some hundred of them.
 """
@@ -38,7 +38,7 @@ from survey.services.results.export.increments import changed_since
 from .sitting_files import WHO
 
 CHUNK = 500
-IF_SEEN = "Empty where whoever exports may not see postings, and where no panel pays."
+IF_SEEN = "Empty where the person who exports may not see postings, and where no panel pays."
 SITTINGS = (
     *WHO,
     Column("pilot", "0 or 1", "1: the stage is a pilot."),
@@ -72,7 +72,7 @@ SITTINGS = (
     Column("panel_status", "text", f"What the panel last said of the participation. {IF_SEEN}"),
     Column("panel_seconds", "number", f"Time taken, as the panel counts it. {IF_SEEN}", whole=True),
     Column("approved_at", "time, UTC", f"When it was approved. {IF_SEEN}"),
-    Column("bonus", "number", f"Paid beside the reward, in whole cents or pence. {IF_SEEN}", whole=True),
+    Column("bonus", "number", f"Paid on top of the reward, in whole cents or pence. {IF_SEEN}", whole=True),
 )
 PLAN = (
     Column("study", "text", "The study's short name."),

@@ -13,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from survey.contracts.reports import Argument, Given
+from survey.contracts.reports import Argument, ReportArguments
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Sitting, Study
-from survey.places import installed_version
+from survey.paths import installed_version
 from survey.services.base import rights
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
@@ -86,7 +86,7 @@ CROISSANT_CONTEXT: dict[str, Any] = {
 }
 
 
-def _check(study: Study, arguments: Given) -> None:
+def _check(study: Study, arguments: ReportArguments) -> None:
     if study.is_test and arguments.one("audience") == PUBLIC:
         raise HunchError(
             f"audience: {study.slug} is a test copy, in which nothing was measured: take internal, or the study itself",
@@ -99,7 +99,7 @@ def _check(study: Study, arguments: Given) -> None:
 
 
 def make(work: Work) -> Mapping[str, Any]:
-    study, arguments = work.study, work.given
+    study, arguments = work.study, work.arguments
     is_public = arguments.one("audience") == PUBLIC
     is_hub = arguments.one("layout") == HUGGING_FACE
     name = f"{study.slug}-{arguments.one('audience')}-{arguments.one('version')}" + ("-hugging-face" if is_hub else "")
@@ -206,7 +206,7 @@ def _plain(text: str) -> str:
 
 
 def _texts(
-    study: Study, arguments: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
+    study: Study, arguments: ReportArguments, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
 ) -> dict[str, str]:
     return {
         "README.md": _readme(study, facts, tables, is_public=is_public),
@@ -220,9 +220,9 @@ def _texts(
 
 
 def _hub_texts(
-    study: Study, arguments: Given, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
+    study: Study, arguments: ReportArguments, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
 ) -> dict[str, str]:
-    """What a folder for the Hugging Face Hub has beside its tables. Croissant is made by the Hub itself."""
+    """What a folder for the Hugging Face Hub has in addition to its tables. Croissant is made by the Hub itself."""
     filled_tables = [table for table in tables if table.rows]
     named = {table.stem: (table.path, table.rows) for table in filled_tables}
     head = hugging_face.card_head(facts, named, study.config.languages)
@@ -256,7 +256,7 @@ def _as_text(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _facts(study: Study, arguments: Given, *, is_public: bool) -> dict[str, Any]:
+def _facts(study: Study, arguments: ReportArguments, *, is_public: bool) -> dict[str, Any]:
     """What Psych-DS and Croissant both say, in the words of schema.org."""
     last = Sitting.objects.filter(stage__study=study).order_by("-last_seen_at").values_list("last_seen_at", flat=True)
     newest = last.first()
@@ -349,7 +349,7 @@ def _codebook(study: Study, tables: Sequence[DataFile]) -> str:
     return "\n".join(lines)
 
 
-def _changes(study: Study, arguments: Given, *, is_public: bool) -> str:
+def _changes(study: Study, arguments: ReportArguments, *, is_public: bool) -> str:
     lines = [f"# Changes\n\n## {arguments.one('version')}\n"]
     lines += [f"- {text}" for text in arguments["changes"]] or ["- The package was built."]
     lines.append(f"\n## Changes of the study file\n\nIts hash is {study.source_sha256}.\n")

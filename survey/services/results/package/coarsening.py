@@ -26,7 +26,7 @@ from survey.study_file import NOT_SAID
 FEWEST = 5  # people who said the same; what fewer said is merged
 BAND = 10  # years
 # A column of numbers has the narrowest bands with which at most this share of its people become "other".
-MOST_MERGED = 0.2
+MAX_MERGED = 0.2
 OTHER = "other"
 PSEUDONYM = re.compile(r"\br-[0-9a-f]{16}\b")
 AGES = ("age", "alter", "years_old")  # names of form fields that ask for an age
@@ -160,7 +160,7 @@ class _Common:
         for width in _widths():
             values = _said_by_some(rows, width)
             merged = {person for person, _simulated, answer in rows if str(band_of(answer, width)) not in values}
-            if len(merged) <= MOST_MERGED * len(people):
+            if len(merged) <= MAX_MERGED * len(people):
                 return cls(width, frozenset(values))
         return cls(1, frozenset())
 

@@ -1,4 +1,5 @@
-"""What `estimate` estimates, as files: a row an answer with what it says about each figure, and the figures themselves.
+"""What `estimate` estimates, as files: one row per answer with what it says about each figure, and the figures
+themselves.
 
 With both, anybody redoes the main table without Hunch. Imports models and below.
 """
@@ -13,9 +14,9 @@ from survey.contracts.measures import Measure
 from survey.contracts.tables import Column, ExtraFile
 from survey.models import Stage, Study
 from survey.services.answers.counting import ESTIMATED
-from survey.services.results import estimating
-from survey.services.results.stage_rows import read_stage
-from survey.services.results.weights import answer_weights
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.stage_rows import read_stage
+from survey.services.results.estimates.weights import answer_weights
 
 WHO = (
     Column("study", "text", "The study's short name."),
@@ -43,7 +44,7 @@ def outcome_files(study: Study) -> tuple[ExtraFile, ExtraFile]:
     Raises:
         StateRefused: no answer counts yet, or there is nothing to estimate.
     """
-    report = estimating.estimate(study)
+    report = study_estimates.estimate(study)
     names = [figure.name for figure in report.figures]
     of_ratio = _ratios(study)
     columns = [*WHO]

@@ -17,7 +17,7 @@ TYPES = {
     ".py": "text/x-python",
     ".R": "text/x-r",
 }
-NO_LICENCE = "No licence is given: whoever made the data keeps all rights."
+NO_LICENCE = "No licence is given: the makers of the data keep all rights."
 
 
 def crate_of(

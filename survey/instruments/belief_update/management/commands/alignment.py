@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from survey.console.reports import ReportCommand, add_report_arguments, given_of
-from survey.contracts.reports import Findings, Given
+from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
+from survey.contracts.reports import ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.instruments.belief_update.reports.alignment.aligning import model_rows, rules_of
 from survey.instruments.belief_update.reports.alignment.domination import (
@@ -25,7 +25,7 @@ from survey.instruments.belief_update.reports.alignment.domination import (
 )
 from survey.instruments.belief_update.reports.alignment.domination_report import deployed_table, pairs_table
 from survey.instruments.belief_update.reports.alignment.files import match, read_answers, read_questions, read_sample
-from survey.instruments.belief_update.reports.alignment.report import LARGEST_ALPHA, MOST_SAMPLES, AlignmentReport
+from survey.instruments.belief_update.reports.alignment.report import LARGEST_ALPHA, MAX_SAMPLES, AlignmentReport
 from survey.instruments.belief_update.reports.alignment.scores import (
     PAPER_ALPHAS,
     PAPER_AVERAGES,
@@ -39,7 +39,7 @@ from survey.instruments.belief_update.reports.alignment.tables import (
     scores_table,
 )
 from survey.services.banks import importing as question_banks
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 FILE_SAMPLES = 10_000
 OF_FILES = ("alpha", "samples", "threshold")  # The report's arguments that files have too.
@@ -50,7 +50,7 @@ def alphas_of(texts: Sequence[str]) -> list[float]:
     Raises:
         HunchError: one is not a number of 0 or more.
     """
-    arguments = Given(alpha=tuple(texts))
+    arguments = ReportArguments(alpha=tuple(texts))
     return arguments.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
 
 
@@ -94,21 +94,21 @@ class Command(ReportCommand):
         **options: Any,
     ) -> None:
         beliefs = {name: options[name] for name in ("prior", "posterior_correct", "posterior_incorrect")}
-        asked = given_of(AlignmentReport, options, lists=["alpha"])
+        asked = report_arguments_from(AlignmentReport, options, lists=["alpha"])
         if study is not None:
             self._refuse(
                 "is for files: a study has its own", answers=answers, questions=questions, bank=bank, **beliefs
             )
             self._refuse("is for files: a study's resamples follow from its own seed", seed=seed)
             self.require_database()
-            self.show(finding.find_study(study), "alignment", asked, out=out)
+            self.show(lookup.find_study(study), "alignment", asked, out=out)
             return
         of_a_study = {name: texts for name, texts in asked.items() if name not in OF_FILES}
         self._refuse("is for --study: files have nothing of it", **of_a_study)
         if answers is None or (questions is None and bank is None):
             raise HunchError("--sample: needs --answers FILE and, for the ids, --questions FILE or --bank NAME")
         defaults = {"samples": (str(FILE_SAMPLES),), "threshold": ("0.5",)}
-        arguments = Given({**defaults, **{name: tuple(texts) for name, texts in asked.items()}})
+        arguments = ReportArguments({**defaults, **{name: tuple(texts) for name, texts in asked.items()}})
         source = read_questions(questions) if questions else self._of_bank(str(bank))
         try:
             page = _from_files(
@@ -117,13 +117,13 @@ class Command(ReportCommand):
                 source,
                 alphas=alphas_of(arguments.get("alpha", ())),
                 beliefs={name: value for name, value in beliefs.items() if value is not None},
-                samples=arguments.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                samples=arguments.whole("samples", lowest=100, highest=MAX_SAMPLES),
                 threshold=arguments.number("threshold", lowest=0, highest=0.999),
                 seed=seed or 0,
             )
         except ValueError as exc:
             raise HunchError(str(exc)) from exc
-        self.show_findings(page, out=out)
+        self.show_result(page, out=out)
 
     def _refuse(self, why: str, **options: Any) -> None:
         for name, value in options.items():
@@ -147,7 +147,7 @@ def _from_files(
     samples: int,
     seed: int,
     threshold: float,
-) -> Findings:
+) -> ReportResult:
     pairs = read_sample(sample)
     model_answers = read_answers(answers)
     matched = match(pairs, questions, model_answers)
@@ -168,7 +168,7 @@ def _from_files(
     pairs_of_models = dominations(matched.given)
     holding = {(pair.better, pair.worse) for pair in pairs_of_models if pair.holds()}
     gaps = _gaps(matched.trials, pairs_of_models, comparison, threshold=threshold, samples=samples, seed=seed)
-    return Findings(
+    return ReportResult(
         title="Do language models perform as people expect?",
         tables=[
             scores_table(

@@ -32,7 +32,7 @@ from survey.instruments.belief_update.reports.release import releasing
 from survey.services.base import keys
 from survey.services.results import reports
 from survey.services.results.png import with_png
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 OWN_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 # Before the next setting; a value may hold colons, as in bundled:minilm-l6.
@@ -183,7 +183,7 @@ class Command(HunchCommand):
             type=columns,
             default=(),
             metavar="people,models",
-            help="also measure hybrid and same_task with columns beside the texts, in a table of their own: people "
+            help="also measure hybrid and same_task with columns next to the texts, in a table of their own: people "
             "(priors of the training rows), models (models_right), or both",
         )
         parser.add_argument("--out", type=Path, metavar="DIR", help="write tables, predictions and figures")
@@ -299,7 +299,7 @@ class Command(HunchCommand):
         """
         self.require_database()
         keys.check()
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if study.instrument != "belief_update":
             raise HunchError(f"--study {slug}: is of the kind {study.instrument}; only belief studies have such rows")
         release = releasing.release_of(study, columns)

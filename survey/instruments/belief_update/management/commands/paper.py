@@ -17,12 +17,12 @@ from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.banks import importing as question_banks
-from survey.services.studies import finding, test_copies
+from survey.services.studies import lookup, test_copies
 
 from ...reports.alignment.files import read_pairs, read_questions, read_sample
 from ...reports.calibration.calibrating import people_studies
 from ...reports.paper.files import Measured, pieces_from
-from ...reports.paper.pieces import findings
+from ...reports.paper.pieces import report_result
 from .evaluate_predictors import ProgressBar, chosen_rows, processors, whole_number
 
 
@@ -62,7 +62,7 @@ class Command(ReportCommand):
             if flags:
                 raise HunchError(f"{flags[0]}: is for files: a study has its own; leave it out, or leave SLUG out")
             self.require_database()
-            study = finding.find_study(slug)
+            study = lookup.find_study(slug)
             self.show(study, "paper", {"people_study": _people_study(study, options["people_study"])}, out=out)
             return
         if options["people_study"] is not None:
@@ -83,7 +83,7 @@ class Command(ReportCommand):
             samples=options["samples"],
             seed=options["seed"],
         )
-        self.show_findings(findings("The paper's tables and figures, from files", pieces), out=out)
+        self.show_result(report_result("The paper's tables and figures, from files", pieces), out=out)
 
     def _questions(self, path: str | None, bank: str | None) -> Iterable[tuple[str, str, str]] | None:
         if path is not None:
@@ -144,8 +144,8 @@ class Command(ReportCommand):
 def _people_study(study: Study, named: str | None) -> list[str]:
     """The named study, which must exist; else the only one in which people answer questions of the bank."""
     if named is not None:
-        people = finding.find_study(named)
-        test_copies.refuse_copy(people, "gives no figure beside another study's")
+        people = lookup.find_study(named)
+        test_copies.refuse_copy(people, "gives no figure next to another study's")
         return [people.slug]
     there = people_studies(study)
     return [there[0].slug] if len(there) == 1 else []

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from survey.console.reports import ReportCommand
-from survey.contracts.reports import TakenFile
+from survey.contracts.reports import ReceivedFile
 from survey.input_tables.decoding import read_bytes
 from survey.services.results import reports
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 from ...reports.reasons.codes import codes_of
 from .evaluate_predictors import whole_number
@@ -35,8 +35,8 @@ class Command(ReportCommand):
     def handle(
         self, *args: Any, slug: str, files: list[Path], seed: int, store: bool, out: Path | None, **options: Any
     ) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         if store:
-            taken = [TakenFile(path.name, read_bytes(path)) for path in files]
+            taken = [ReceivedFile(path.name, read_bytes(path)) for path in files]
             self.stdout.write(reports.take(study, "reasons", taken))
-        self.show_findings(codes_of(study, files, seed=seed), out=out)
+        self.show_result(codes_of(study, files, seed=seed), out=out)

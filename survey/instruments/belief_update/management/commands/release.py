@@ -8,7 +8,7 @@ from typing import Any
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.services.results import reports
-from survey.services.studies import finding
+from survey.services.studies import lookup
 
 from ...reports.release.releasing import TEST
 
@@ -31,7 +31,7 @@ class Command(ReportCommand):
         )
 
     def handle(self, *args: Any, slug: str, out: Path, columns: str, **options: Any) -> None:
-        study = finding.find_study(slug)
+        study = lookup.find_study(slug)
         arguments = {"columns": [columns]} if columns else {}
         findings = reports.make(study, "release", arguments)
         if TEST not in {file.name for file in findings.files} and (out / TEST).exists():

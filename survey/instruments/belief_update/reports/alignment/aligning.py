@@ -1,7 +1,7 @@
 """Language models on trial in a study: do they perform the way this study's people expect?
 
 Joins the pairs that a predictor scored for a stage, the study's own average beliefs, and what language models answered.
-A pool is uniform over pairs and outcomes; where a stage draws from all pairs, such pairs are scored beside them. Those
+A pool is uniform over pairs and outcomes; where a stage draws from all pairs, such pairs are scored next to them. Those
 that have a model's real outcome are a uniform sample of the pairs (x', x) that people would meet with this model, and
 nothing has to be scored again.
 """
@@ -22,11 +22,11 @@ from survey.services.banks.eligibility import eligible_questions
 from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, candidate_questions
-from survey.services.results.estimating import estimate
+from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable, unreadable_by_model
 
 from ..rows import BeliefRows, belief_rows, belief_update_of
-from .beliefs import FEWEST_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
+from .beliefs import MIN_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages
 from .deployment import (
     Deployed,
     Failure,
@@ -42,10 +42,10 @@ from .deployment import (
 from .domination import DeploymentGap, Domination, deployment_gaps, dominations, resampled_pairs
 from .scores import PAPER_ALPHAS, AlignmentComparison, Averages, ModelDifference, ModelScore, Trial, averages_as_row
 
-MOST_PAIRS = 5000
+MAX_PAIRS = 5000
 SAMPLES = 2000
-FEWEST_PAIRS = 30
-NAMED = 5  # Questions, in a note.
+MIN_PAIRS = 30
+MAX_IDS_IN_MESSAGE = 5  # Questions, in a note.
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,8 @@ def _ready(
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stored.stage.index} was scored")
     instrument = belief_update_of(study)
     rows = pool_rows(stored)
-    if len(rows) > MOST_PAIRS:
-        chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MOST_PAIRS, replace=False)
+    if len(rows) > MAX_PAIRS:
+        chosen = generator(stored.stage.seed, "alignment").choice(len(rows), MAX_PAIRS, replace=False)
         rows = rows[np.sort(chosen)]
     if instrument.pairing is None:
         raise StateRefused(f"{study.slug}: its items have several evidence questions; this is about items with one")
@@ -211,7 +211,7 @@ def _ready(
     if flagged := [question.external_id for question in questions if question.flag]:
         notes.append(
             f"{len(flagged)} questions were flagged since stage {stored.stage.index} was planned with them, and still "
-            f"count: {', '.join(flagged[:NAMED])}"
+            f"count: {', '.join(flagged[:MAX_IDS_IN_MESSAGE])}"
         )
     answers = _answers(study, levels, answered)
     averages = _averages(study, condition)
@@ -376,7 +376,7 @@ def _interval_of_mean(mean: float, squares: float, n: int) -> tuple[float | None
 
 def scored_pool(study: Study) -> CandidateSet:
     """The candidate set scored last that has uniform pairs with the predictor's own scores: a pool, or what was drawn
-    beside all pairs.
+    in addition to all pairs.
 
     Raises:
         StateRefused: there is none yet.
@@ -429,8 +429,8 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
         missing = int(np.isnan(values).sum())
         if missing:
             notes.append(f"{model.name}: no answer to {missing} of the study's {len(questions)} questions")
-        if answered.sum() < FEWEST_PAIRS:
-            notes.append(f"{model.name}: left out; {int(answered.sum())} pairs are too few (at least {FEWEST_PAIRS})")
+        if answered.sum() < MIN_PAIRS:
+            notes.append(f"{model.name}: left out; {int(answered.sum())} pairs are too few (at least {MIN_PAIRS})")
             continue
         trials.append(
             Trial(
@@ -512,7 +512,7 @@ def _regression(
     """The comparison of mixture and regression, and the regression; from answers whose change was predicted before
     they were given."""
     predicted = _rows(answers, np.isfinite(answers.score))
-    if len(predicted) < 2 * FEWEST_ROWS:
+    if len(predicted) < 2 * MIN_ROWS:
         return None, None, f"{len(predicted)} answers with a prediction are too few for beliefs by regression"
     try:
         return compare_beliefs(predicted, rng=rng), BeliefRegression.fit(predicted), ""

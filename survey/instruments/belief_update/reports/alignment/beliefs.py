@@ -20,7 +20,7 @@ from .scores import Averages, mixture_belief
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-FEWEST_ROWS = 30
+MIN_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ class BeliefRegression:
         Raises:
             ValueError: fewer than 30 answers.
         """
-        if len(answers) < FEWEST_ROWS:
-            raise ValueError(f"answers: {len(answers)} are too few for a regression; it needs {FEWEST_ROWS} or more")
+        if len(answers) < MIN_ROWS:
+            raise ValueError(f"answers: {len(answers)} are too few for a regression; it needs {MIN_ROWS} or more")
         priors = TargetPriors.fit(prior=answers.prior, task=answers.task, target=answers.target, weight=answers.weight)
         expected = _leave_one_out(answers, priors)
         features = _features(answers.outcome, answers.change, expected)

@@ -13,7 +13,7 @@ from django.db import transaction
 from bandit.candidates import uniform_pool
 from survey import queues
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, ArgumentErrors, Given
+from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
 from survey.models import CandidateSet, Study
@@ -30,15 +30,15 @@ from ..rows import belief_update_of
 from .aligning import scored_pool
 
 NAME = "both_outcomes"
-PAIRS, MOST_PAIRS = 10_000, 100_000  # The paper has 10,000.
+PAIRS, MAX_PAIRS = 10_000, 100_000  # The paper has 10,000.
 
 
 def score_both_outcomes(
     study: Study, pairs: int = PAIRS, *, progress: Progress, by: Any = None, via: str = "command"
 ) -> Mapping[str, Any]:
     """Draw uniform pairs of the study's questions, all of them where there are no more, and score each under both
-    outcomes by the predictor that scored last. They are stored beside what it scored. Safe to call again: the same
-    seed draws the same pairs.
+    outcomes by the predictor that scored last. They are stored in addition to what it scored. Safe to call again: the
+    same seed draws the same pairs.
 
     Raises:
         StateRefused: no predictor has scored a stage yet, its items show one real outcome or have several evidence
@@ -78,21 +78,21 @@ def score_both_outcomes(
     with transaction.atomic():
         changed = CandidateSet.objects.filter(pk=stored.pk, predictor_run=run).update(both_outcomes_sha256=sha256)
         if not changed:
-            raise StateRefused(f"{study.slug}: stage {stage.index} was scored anew meanwhile; ask again")
+            raise StateRefused(f"{study.slug}: stage {stage.index} was scored again meanwhile; ask again")
         record(NAME, stage, by=by, via=via, pairs=len(drawn), both_outcomes_sha256=sha256)
     return {"stage": stage.index, "pairs": len(drawn), "predictor": str(run)}
 
 
 def _make(work: Work) -> Mapping[str, Any]:
     return score_both_outcomes(
-        work.study, int(work.given.one("pairs")), progress=work.progress, by=work.asked_by, via="worker"
+        work.study, int(work.arguments.one("pairs")), progress=work.progress, by=work.asked_by, via="worker"
     )
 
 
-def _check(study: Study, arguments: Given) -> None:
+def _check(study: Study, arguments: ReportArguments) -> None:
     text = arguments.one("pairs")
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_PAIRS):
-        raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MOST_PAIRS)}"]})
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_PAIRS):
+        raise ArgumentErrors({"pairs": [f"{text!r} is not a whole number from 1 to {integer(MAX_PAIRS)}"]})
 
 
 KIND = JobKind(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.words import percent
@@ -15,7 +15,7 @@ from survey.services.results.unreadable_replies import Unreadable, notes_on_unre
 
 from . import aligning
 from .domination import DeploymentGap, Domination
-from .report import MOST_SAMPLES
+from .report import MAX_SAMPLES
 
 DIGITS = 9  # Of what is exported; the last ones of a resampled figure depend on the machine.
 DOMINATION = (
@@ -87,10 +87,10 @@ class DominationReport(Report):
     )
     exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         allowed = arguments.number("exceptions", lowest=0, highest=1)
         threshold = arguments.number("threshold", lowest=0, highest=0.999)
-        samples = arguments.whole("samples", lowest=100, highest=MOST_SAMPLES)
+        samples = arguments.whole("samples", lowest=100, highest=MAX_SAMPLES)
         pairs = aligning.dominations_of(study)
         if not pairs:
             raise StateRefused(
@@ -116,7 +116,7 @@ class DominationReport(Report):
             line += f" (at most {percent(allowed)} exceptions)"
         if gaps:
             line += f"; {len(turned)} of them are reversed under human deployment by some rule"
-        return Findings(
+        return ReportResult(
             title=f"Domination among language models: {study.title}",
             lines=[f"{line}."],
             tables=[pairs_table(pairs, holding, unreadable), deployed_table(gaps, holding)],

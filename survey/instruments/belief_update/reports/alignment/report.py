@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
-from survey.figures import Column, Figure, FigureColumn, Linked, PartColumn, Table, TableView
+from survey.figures import Column, Figure, FigureColumn, LinkedCell, PartColumn, Table, TableView
 from survey.figures.words import number, percent, short
 from survey.models import LanguageModel, Question, Study, Task
 from survey.services.results.fragile_table import fragile_table
@@ -16,7 +16,7 @@ from .beliefs import BeliefComparison
 from .scores import PAPER_ALPHAS
 from .tables import accuracy_picture, differences_table, scores_table
 
-MOST_SAMPLES = 100_000
+MAX_SAMPLES = 100_000
 LARGEST_ALPHA = 1e9
 LONGEST = 160  # characters of a question in a list
 BELIEFS = (
@@ -99,7 +99,7 @@ class AlignmentReport(Report):
     def obstacle(self, study: Study) -> str:
         return aligning.obstacle(study)
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         alphas = arguments.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
         condition = arguments["condition"]
         try:
@@ -107,7 +107,7 @@ class AlignmentReport(Report):
                 study,
                 alphas=alphas,
                 threshold=arguments.number("threshold", lowest=0, highest=1),
-                samples=arguments.whole("samples", lowest=100, highest=MOST_SAMPLES),
+                samples=arguments.whole("samples", lowest=100, highest=MAX_SAMPLES),
                 condition=condition,
             )
         except ValueError as exc:
@@ -118,7 +118,7 @@ class AlignmentReport(Report):
             study, llm=arguments.one("llm"), task=arguments.one("task"), condition=condition
         )
         averages = alignment.averages
-        return Findings(
+        return ReportResult(
             title=f"Language models on trial: {study.title}",
             lines=[
                 f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
@@ -224,6 +224,6 @@ def _failures_table(lines: Sequence[aligning.FailureLine], limit: int) -> Table:
     )
 
 
-def _question(question: Question) -> Linked:
+def _question(question: Question) -> LinkedCell:
     text = question.plain if len(question.plain) <= LONGEST else f"{question.plain[: LONGEST - 1]}…"
-    return Linked(f"{question.external_id} {text}", question)
+    return LinkedCell(f"{question.external_id} {text}", question)

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from survey.contracts.measures import Measure
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.figures.words import percent, short
 from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.blinding import HIDDEN, shown_conditions
-from survey.services.results.estimating import LevelFigures, figures_by_level
-from survey.services.results.estimators import StudyFigure
+from survey.services.results.estimates.study_estimates import LevelFigures, figures_by_level
+from survey.services.results.estimates.study_figures import StudyFigure
 from survey.services.results.reports import CONDITION
 from survey.services.results.unreadable_replies import UNREADABLE, notes_on_unreadable
 
@@ -108,7 +108,7 @@ class ArmsReport(Report):
             )
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         if obstacle := self.obstacle(study):
             raise StateRefused(obstacle)
         alphas = arguments.numbers("alpha", lowest=0, highest=LARGEST_ALPHA) or list(PAPER_ALPHAS)
@@ -135,7 +135,7 @@ class ArmsReport(Report):
         left_out = [model.name for model in asked if model not in models]
         first = compared[0].found
         arms, differences = _arms_table(compared), _differences_table(compared)
-        return Findings(
+        return ReportResult(
             title=f"Alignment by arm: {study.title}",
             lines=[
                 f"{_counts(first)}. Figures rest on the beliefs that people stated, and on what the model "

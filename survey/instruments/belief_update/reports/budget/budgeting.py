@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from bandit.designs import LEAST_TRADE_OFF, Design, EpsilonGreedy, Proportional
+from bandit.designs import MIN_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
 from bandit.roles import plan_roles
 from survey.exceptions import FileErrors, Problem
@@ -85,7 +85,7 @@ class BudgetConfig(Strict):
     money: Prices = Prices()
     policies: list[PolicyConfig] = Field(min_length=1, max_length=12)
     # Each of them is simulated as the epsilon of epsilon_greedy and as the trade_off of proportional.
-    frontier: list[Annotated[float, Field(ge=LEAST_TRADE_OFF, le=1)]] = Field(default=[0.1, 0.2, 0.4], max_length=10)
+    frontier: list[Annotated[float, Field(ge=MIN_TRADE_OFF, le=1)]] = Field(default=[0.1, 0.2, 0.4], max_length=10)
     # Simulated studies of each point; as many as of each policy where it is left out.
     frontier_studies: int | None = Field(default=None, ge=2, le=10_000)
 

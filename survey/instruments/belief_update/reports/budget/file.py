@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.contracts.budgets import BudgetPlanner
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.services.results.budget_files import checked
 
 from . import budgeting
@@ -33,5 +33,5 @@ class BeliefBudget(BudgetPlanner):
     def simulated(self) -> int:
         return budgeting.simulated_studies(self.config)
 
-    def findings(self, *, jobs: int, progress: Callable[[], None]) -> Findings:
-        return budget_tables.findings(budgeting.plan_budget(self.config, jobs=jobs, progress=progress))
+    def report_result(self, *, jobs: int, progress: Callable[[], None]) -> ReportResult:
+        return budget_tables.report_result(budgeting.plan_budget(self.config, jobs=jobs, progress=progress))

@@ -20,8 +20,8 @@ from .simulation import Policy, StudySetting
 TIMES = (4, 16)
 STUDIES = 2
 # What the simulation holds of a pool: a number of 8 bytes for each candidate and feature.
-MOST_NUMBERS = 8_000_000
-MOST = 160_000  # A study of the paper's size with such a pool takes a second.
+MAX_NUMBERS = 8_000_000
+MAX_CANDIDATES = 160_000  # A study of the paper's size with such a pool takes a second.
 
 
 def larger_pools(config: StudyConfig, questions: Sequence[Question]) -> list[PoolOutlook]:
@@ -36,7 +36,7 @@ def larger_pools(config: StudyConfig, questions: Sequence[Question]) -> list[Poo
         return []
     outlooks = []
     domains = len({domain for _task, domain in kinds})
-    most = min(MOST, universe_size(len(kinds)), MOST_NUMBERS // (4 + 2 * domains))
+    most = min(MAX_CANDIDATES, universe_size(len(kinds)), MAX_NUMBERS // (4 + 2 * domains))
     for size in _sizes(config.candidates.size, most):
         try:
             outlooks.append(_outlook(config, stages, kinds, size))

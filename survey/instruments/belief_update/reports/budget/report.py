@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import bandit
 from bandit.candidates import universe_size
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
 from survey.models import Study
@@ -28,13 +28,13 @@ from .budgeting import (
     world_over,
 )
 from .simulation import Policy
-from .tables import findings
+from .tables import report_result
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
-MOST_STUDIES = 100
+MAX_STUDIES = 100
 # If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
-# Epsilons and trade-offs that are simulated beside the study's own designs, the most telling ones first.
+# Epsilons and trade-offs that are simulated next to the study's own designs, the most telling ones first.
 FRONTIER = (0.1, 0.3, 0.2, 0.5)
 FRONTIER_STUDIES = 4
 PLANNED, UNIFORM = "as planned", "uniform"
@@ -69,7 +69,7 @@ class BudgetReport(Report):
                 return f"{study.slug}: stage {number} has one sitting, too few to simulate; {FILE}"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         config = study.config
         stages = _main_stages(config)
         kinds = kinds_of(filtered_questions(study))
@@ -79,7 +79,7 @@ class BudgetReport(Report):
         plan = BudgetConfig(
             title=study.title,
             seed=study.seed,
-            studies=arguments.whole("studies", lowest=2, highest=MOST_STUDIES),
+            studies=arguments.whole("studies", lowest=2, highest=MAX_STUDIES),
             bank=BankShape(name=f"{study.bank.name}@{study.bank.version}"),
             truth=TruthShape(
                 changes_incorrect=arguments.number("changes_incorrect", lowest=0.01, highest=0.99),
@@ -99,7 +99,7 @@ class BudgetReport(Report):
                 reward=reward,
                 platform_fee=arguments.number("fee", lowest=0, highest=5),
             ),
-            frontier_studies=min(FRONTIER_STUDIES, arguments.whole("studies", lowest=2, highest=MOST_STUDIES)),
+            frontier_studies=min(FRONTIER_STUDIES, arguments.whole("studies", lowest=2, highest=MAX_STUDIES)),
             frontier=list(FRONTIER[: arguments.whole("frontier", lowest=0, highest=len(FRONTIER))]),
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )
@@ -108,7 +108,7 @@ class BudgetReport(Report):
         if any(stage.design.kind != "uniform" for stage in stages[1:]):
             policies.append(Policy(UNIFORM, bandit.Uniform()))
         budget = plan_budget(plan, world=world_over(kinds, plan.truth), policies=policies, jobs=1)
-        return findings(budget, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
+        return report_result(budget, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
 
 
 def _main_stages(config: StudyConfig) -> list[StageConfig]:

@@ -23,7 +23,7 @@ from bandit.combining import CLUSTERING
 from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
 from predictors.training import limit_threads
-from survey.services.results.estimators import StagePart, combine, difference, effect, estimate
+from survey.services.results.estimates.study_figures import StagePart, combine, difference, effect, estimate
 
 TRUTHS = 2  # different banks, so that one lucky bank does not decide
 TEST_PAIRS = 4000

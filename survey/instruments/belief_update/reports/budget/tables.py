@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from survey.contracts.reports import Findings, Picture, ReportFile
+from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
 from survey.figures.words import number, percent, short
@@ -81,8 +81,8 @@ FRONTIER = (
 )
 
 
-def findings(budget: PlannedBudget, *, title: str = "", notes: tuple[str, ...] = ()) -> Findings:
-    return Findings(
+def report_result(budget: PlannedBudget, *, title: str = "", notes: tuple[str, ...] = ()) -> ReportResult:
+    return ReportResult(
         title=title or budget.config.title,
         lines=[*_lines(budget), *budget.sentences()],
         tables=[_policies(budget), _stages(budget), *([_frontier(budget)] if budget.frontier else [])],

@@ -1,9 +1,9 @@
 """The report `human_calibration`: do people foresee what people and language models get right? Figure 7."""
 
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.models import Study
 from survey.services.results.reports import CONDITION
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 from ..alignment.report import model_names
 from . import calibrating
@@ -38,15 +38,15 @@ class CalibrationReport(Report):
             )
         return ""
 
-    def make(self, study: Study, given: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         calibration = calibrating.human_calibration(
             study,
-            people_study=find_study(given.one("people_study")),
-            models=given["model"],
-            condition=given["condition"],
+            people_study=find_study(arguments.one("people_study")),
+            models=arguments["model"],
+            condition=arguments["condition"],
         )
         perplexity = perplexity_table(calibration.expectations)
-        return Findings(
+        return ReportResult(
             title=f"Do people foresee who answers correctly? {study.title}",
             lines=[
                 f"Accuracy of the answerers by posterior belief: {calibration.beliefs} beliefs, "

@@ -10,14 +10,14 @@ from survey.exceptions import StateRefused
 from survey.figures import Figure
 from survey.models import Assignment, Study
 from survey.services.answers.conditions import has_levels, read_condition, relations_of
-from survey.services.answers.counting import AT_ONCE, counting
+from survey.services.answers.counting import BATCH_SIZE, counting
 from survey.services.base.seeds import generator
-from survey.services.results.weights import answer_weights
+from survey.services.results.estimates.weights import answer_weights
 
 from ...analysis.bayes_person import bayes_slope
 from ...analysis.composition import (
     CLIPS,
-    FEWEST_ITEMS,
+    MIN_ITEMS,
     Composition,
     StepAnswers,
     WayFit,
@@ -72,7 +72,7 @@ def composed(study: Study, condition: Sequence[str] = ()) -> ComposedStudy:
     by_clip = [composition for composition in compositions if composition is not None]
     if len(by_clip) < len(CLIPS) or in_points is None:
         raise StateRefused(
-            f"{study.slug}: fewer than {FEWEST_ITEMS} items have two people for each evidence question who saw it "
+            f"{study.slug}: fewer than {MIN_ITEMS} items have two people for each evidence question who saw it "
             "first, which is what says how much it changes alone: collect more answers of each item "
             '(responses_per_item), with evidence_order = "shuffled"'
         )
@@ -106,7 +106,7 @@ def step_answers(study: Study, condition: Sequence[str] = ()) -> StepAnswers:
     weight_of = answer_weights(study, levels)
     rows = counting(study.main_stages()).select_related("sitting", "slot__item").order_by("slot__stage", "slot__number")
     rows = rows.prefetch_related(*relations_of(study))
-    answers = [row for row in rows.iterator(AT_ONCE) if row.pk in weight_of and has_levels(row, levels)]
+    answers = [row for row in rows.iterator(BATCH_SIZE) if row.pk in weight_of and has_levels(row, levels)]
     instrument = instruments.of_study(study)
     instrument.read_labels([answer.slot.item for answer in answers], answers)
     steps = instrument.options.evidence_questions

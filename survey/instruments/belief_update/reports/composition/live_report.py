@@ -4,14 +4,14 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from survey.contracts import instruments
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Table
 from survey.figures.words import counted, percent
 from survey.models import Study
 from survey.services.answers.counting import counting
 
-from ...analysis.composition import FEWEST_ITEMS
+from ...analysis.composition import MIN_ITEMS
 from ...export_steps import order_is_hidden
 from ...labels import Beliefs, beliefs_from
 from ...models import Belief
@@ -45,7 +45,7 @@ HIDDEN = "The study is blind and the order of the evidence is a condition, so th
 class StepsLiveReport(Report):
     """How many answers there are to how many items, whether these are enough, and how beliefs move at each step."""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         counting_answers = counting(study.main_stages()).order_by()
         stated = Belief.objects.filter(response__assignment__in=counting_answers.values("pk")).order_by()
         given_by: defaultdict[int, list[tuple[str, int, int | None]]] = defaultdict(list)
@@ -71,13 +71,13 @@ class StepsLiveReport(Report):
         tables = [Table("stages_so_far", "Answers by stage", STAGES, _by_stage(rows))]
         if by_step:
             tables.append(Table("steps_so_far", "Changes at each step", STEPS, by_step))
-        return Findings(
+        return ReportResult(
             title=f"Beliefs in steps so far: {study.title}",
             lines=[
                 f"{counted(len(rows), 'answer')} of {counted(people, 'person', 'people')} to "
                 f"{counted(len(items), 'item')} so far.",
                 f"In {counted(ready, 'item')} each evidence question came first for {FIRST} people or more. The report "
-                f"composition is about these items and needs {FEWEST_ITEMS} of them.",
+                f"composition is about these items and needs {MIN_ITEMS} of them.",
                 f"{percent(ends[0])} of all stated beliefs are 0, and {percent(ends[1])} are 100.",
             ],
             tables=tables,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from survey.contracts import instruments
-from survey.contracts.reports import Argument, Findings, Given, Picture, Report
+from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
@@ -60,7 +60,7 @@ ENDS = (
 
 
 class CompositionReport(Report):
-    """Slope and weights in log-odds, order effects, ways to put evidence together beside each other."""
+    """Slope and weights in log-odds, order effects, ways to put evidence together next to each other."""
 
     arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
     exported: ClassVar[Mapping[str, Columns]] = {"composition": FIGURES, "composition_ways": WAY_COLUMNS}
@@ -74,12 +74,12 @@ class CompositionReport(Report):
             return f"{study.slug}: is blind, and the order of the evidence is a condition; unblind it first"
         return ""
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         if problem := self.obstacle(study):
             raise StateRefused(problem)
         study_steps = composed(study, arguments["condition"])
         main, figures = study_steps.main, _figures(study_steps)
-        return Findings(
+        return ReportResult(
             title=f"How evidence adds up: {study.title}",
             lines=_lines(study_steps),
             tables=[figures, _ways(study_steps)],

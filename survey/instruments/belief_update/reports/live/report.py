@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet
 
-from survey.contracts.reports import Findings, Given, Report
+from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Figure
 from survey.figures.words import percent
@@ -33,7 +33,7 @@ class LiveReport(Report):
 
     # No obstacle: whether answers count would be asked of the database for every list of reports. `make` says it.
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         answers = live_answers(study, arguments["condition"])
         if not len(answers):
             under = " under this condition" if arguments["condition"] else ""
@@ -47,7 +47,7 @@ class LiveReport(Report):
         ]
         shown_figures = [figure for figure in figures if figure.table.rows]
         people = len(np.unique(answers.respondent))
-        return Findings(
+        return ReportResult(
             title=f"Live figures: {study.title}",
             lines=[
                 f"{len(answers)} answers of {people} people count so far; "

@@ -177,7 +177,7 @@ def _figure_6(sample: Sample | None) -> Piece:
 
 
 def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Piece:
-    """By predictions in the place of what people said."""
+    """By predictions in place of what people said."""
     if sample is None or matched is None:
         raise HunchError(needed)
     models, pairs = [], []
@@ -206,7 +206,7 @@ def _figure_4(sample: Sample | None, matched: Matched | None, needed: str) -> Pi
     note = (
         f"Pairs of {Path(sample.file).name} whose evidence the model answered correctly: how often it is wrong on the "
         "target, over all of them and over those where a change of belief is predicted. Files hold no beliefs, so that "
-        "predicted changes stand in the place of stated ones. Intervals are over pairs."
+        "predicted changes stand in place of stated ones. Intervals are over pairs."
     )
     return figure_4(models, pairs, PREDICTED, note)
 

@@ -1,7 +1,7 @@
 """The paper's tables 1 to 5 and its figures 2, 3 and 5 from plain data, each with n, interval and the paper's number.
 Figures 4, 6 and 7 are in `paper_figures`.
 
-What cannot be made is a `Piece` with a sentence in the place of its figure. Imports no rows: a study and files feed it.
+What cannot be made is a `Piece` with a sentence in place of its figure. Imports no rows: a study and files feed it.
 """
 
 import re
@@ -19,7 +19,7 @@ import bandit
 from bandit.errors import DesignError
 from predictors.errors import PredictorError
 from predictors.evaluation import auc_by_group, evaluate_with_intervals, rank_curve, rows_by_rank
-from survey.contracts.reports import Findings, Picture, ReportFile
+from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, Bar, HistogramChart, Line, LineChart
@@ -516,7 +516,7 @@ def drawn(name: str, title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> Pic
 # All of it
 
 
-def findings(title: str, pieces: Sequence[Piece], notes: Sequence[str] = ()) -> Findings:
+def report_result(title: str, pieces: Sequence[Piece], notes: Sequence[str] = ()) -> ReportResult:
     """Every piece; the tables also as LaTeX and Markdown, and a page that shows all of it."""
     tables = [piece.table for piece in pieces if piece.table is not None]
     missing = [f"{piece.title}: {piece.missing}" for piece in pieces if piece.missing]
@@ -530,7 +530,7 @@ def findings(title: str, pieces: Sequence[Piece], notes: Sequence[str] = ()) -> 
         )
     ]
     page = html_page(title, pieces, notes)
-    return Findings(
+    return ReportResult(
         title=title,
         tables=tables,
         pictures=[piece.picture for piece in pieces if piece.picture is not None],

@@ -1,14 +1,14 @@
-"""The report `paper`: tables 1 to 5 and figures 2 to 7 of a study, with the paper's own numbers beside them."""
+"""The report `paper`: tables 1 to 5 and figures 2 to 7 of a study, with the paper's own numbers next to them."""
 
-from survey.contracts.reports import Argument, Findings, Given, Report
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.models import Study
 from survey.services.answers.counting import frozen_stages
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 from ..calibration.report import people_slugs
 from ..release import releasing
-from .pieces import findings
+from .pieces import report_result
 from .study import pieces_of
 
 
@@ -27,9 +27,9 @@ class PaperReport(Report):
     def obstacle(self, study: Study) -> str:
         return releasing.obstacle(study)
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         if not frozen_stages(study):
             raise StateRefused(f"{study.slug}: no stage is frozen yet; close one and wait until it is frozen")
         people = arguments.one("people_study")
         pieces = pieces_of(study, people_study=find_study(people) if people else None)
-        return findings(f"The paper's tables and figures of {study.slug}: {study.title}", pieces)
+        return report_result(f"The paper's tables and figures of {study.slug}: {study.title}", pieces)

@@ -142,7 +142,7 @@ def _table_1(study: Study, tested: Tested) -> Piece:
         f"once, by their majority labels; intervals are over items. {_trained(trained)}{EXTREMES}"
     )
     if beside:
-        note += f" Predictors with columns beside the texts are on the leaderboard: {_named(beside)}."
+        note += f" Predictors with columns next to the texts are on the leaderboard: {_named(beside)}."
     return table_1({line.predictor: _figures(line) for line in lines}, note)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import PlainValidator
 
 from predictors.evaluation.agreement import agreement, krippendorff_alpha
-from survey.contracts.reports import Findings
+from survey.contracts.reports import ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table
 from survey.input_tables import cells, reader
@@ -129,7 +129,7 @@ def read_codes(content: bytes, path: str, known: Mapping[str, Reason]) -> Coded:
     return Coded(coder, codes)
 
 
-def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
+def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> ReportResult:
     """The codes by outcome and change, and the agreement of every two coders, from files.
 
     Raises:
@@ -143,7 +143,7 @@ def codes_of(study: Study, paths: Sequence[Path], *, seed: int = 0) -> Findings:
     if pairs and not any(first.codes.keys() & second.codes.keys() for first, second in pairs):
         names = [coder.coder for coder in coders]
         raise HunchError(f"{', '.join(names[:-1])} and {names[-1]}: have coded no reason in common")
-    return Findings(title=f"Codes of the reasons in {study.slug}", tables=tables, notes=notes)
+    return ReportResult(title=f"Codes of the reasons in {study.slug}", tables=tables, notes=notes)
 
 
 def known_reasons(asked: Sequence[Reason]) -> dict[str, Reason]:

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from survey.contracts.reports import Argument, Findings, Given, Intake, Report, ReportFile, TakenFile
+from survey.contracts.reports import Argument, Intake, ReceivedFile, Report, ReportArguments, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Table
 from survey.figures.csv_lines import csv_lines, guarded
@@ -18,7 +18,7 @@ from . import codes as reason_codes
 from . import written as reasons
 from .written import CHANGES, OUTCOMES, Reason
 
-MOST = 1_000_000
+MAX_SAMPLE = 1_000_000
 COUNTS = (
     Column("outcome", "text", "How the evidence was answered: correct or incorrect."),
     Column("change", "text", "raised, lowered or kept: where the belief went, by the study's threshold."),
@@ -63,7 +63,7 @@ class ReasonsReport(Report):
         "code suffice. A coder's new file takes the place of the one before.",
     )
 
-    def take(self, study: Study, files: Sequence[TakenFile]) -> str:
+    def take(self, study: Study, files: Sequence[ReceivedFile]) -> str:
         """The codes of each coder, in place of those before."""
         known = reason_codes.known_reasons(reasons.reasons_of(study))
         coders = reason_codes.read_all([(file.content, file.name) for file in files], known)
@@ -74,12 +74,12 @@ class ReasonsReport(Report):
     def obstacle(self, study: Study) -> str:
         return reasons.obstacle(study)
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         """Only what is `verbatim` depends on the search, so that nobody who may not read reasons can try words."""
         for name, known in (("outcome", OUTCOMES), ("change", CHANGES)):
             if arguments.one(name) and arguments.one(name) not in known:
                 raise HunchError(f"{name}: {arguments.one(name)!r} is none of {', '.join(known)}")
-        size = arguments.whole("sample", lowest=1, highest=MOST) if arguments.one("sample") else MOST
+        size = arguments.whole("sample", lowest=1, highest=MAX_SAMPLE) if arguments.one("sample") else MAX_SAMPLE
         seed = arguments.whole("seed", lowest=0, highest=2**32 - 1)
         asked = reasons.reasons_of(study, condition=arguments["condition"])
         words = arguments.one("search").casefold()
@@ -96,7 +96,7 @@ class ReasonsReport(Report):
         coders = reason_codes.stored(written)
         coded, notes = reason_codes.tables_of(coders, written) if coders else ([], [])
         counts = _counts(asked)
-        return Findings(
+        return ReportResult(
             title=f"Reasons: {study.title}",
             lines=[
                 f"{len(asked)} counted answers asked for reasons, "

@@ -96,7 +96,7 @@ def obstacle(study: Study) -> str:
 
 
 def checked_names(text: str) -> tuple[str, ...]:
-    """The names of columns beside the paper's, of a text that joins them with + or commas; none where it is empty.
+    """The names of columns next to the paper's, of a text that joins them with + or commas; none where it is empty.
 
     Raises:
         HunchError: one is not known, or is there twice.

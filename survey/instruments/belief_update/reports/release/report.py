@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 
 from predictors.hardness import COLUMNS as BESIDE
-from survey.contracts.reports import Argument, Findings, Given, Report, ReportFile
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportFile, ReportResult
 from survey.figures import Column, Table
 from survey.figures.words import counted
 from survey.models import Study
@@ -36,12 +36,12 @@ class ReleaseReport(Report):
     def obstacle(self, study: Study) -> str:
         return releasing.obstacle(study)
 
-    def make(self, study: Study, arguments: Given) -> Findings:
+    def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         release = releasing.release_of(study, releasing.checked_names(arguments.one("columns")))
         page = releasing.readme(release)
         lines = [f"{counted(len(release.train), 'training row')}, {counted(len(release.test), 'test row')}"]
         notes = [f"no {releasing.TEST}: {release.without_test}"] if release.without_test else []
-        return Findings(
+        return ReportResult(
             title=f"Release of {study.slug}: {study.title}",
             lines=lines,
             tables=[

@@ -1,18 +1,19 @@
-"""`manage.py cloze SLUG`, or `cloze --norms FILE --readings FILE`: cloze norms beside language models."""
+"""`manage.py cloze SLUG`, or `cloze --norms FILE --readings FILE`: cloze norms next to language models."""
 
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from survey.console.progress_bars import bar
-from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.console.progress_bars import read_with_bar
+from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.exceptions import HunchError
 from survey.figures.words import integer
-from survey.instruments.cloze.reading import read_models
+from survey.instruments.cloze.model_words import read_models
 from survey.instruments.cloze.reports.own_norms import NormSettings, make
 from survey.instruments.cloze.reports.study_report import ClozeReport
 from survey.instruments.cloze.rescoring import rescore
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 DEFAULTS = NormSettings()
 
@@ -69,7 +70,7 @@ class Command(ReportCommand):
                 raise HunchError("--read, --rescore: they are for a study; leave them out with --norms")
             if options["frequencies"].startswith("ngram:"):
                 self.require_database()
-            self.show_findings(make(norms, readings, _settings(options)), out=out)
+            self.show_result(make(norms, readings, _settings(options)), out=out)
             return
         if readings is not None:
             raise HunchError("--readings: a study's models stand in its file as [[models]]; leave it out")
@@ -82,22 +83,8 @@ class Command(ReportCommand):
         if options["rescore"]:
             self.stdout.write(f"{integer(rescore(study))} words judged anew")
         if options["read"]:
-            self._read(study)
-        self.show(study, "cloze", given_of(ClozeReport, options), out=out)
-
-    def _read(self, study: Any) -> None:
-        if not study.config.models:
-            raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
-        with bar(total=0, name="sentences") as progress_bar:
-
-            def progress(model: str, done: int, total: int) -> None:
-                progress_bar.set_description(model[:22])
-                progress_bar.total = total
-                progress_bar.update(done - progress_bar.n)
-
-            counts = read_models(study, everything=True, progress=progress)
-        for name, count in counts.items():
-            self.stdout.write(f"{name}: {integer(count)} sentences read now")
+            read_with_bar(partial(read_models, study, everything=True), study, noun="sentences", say=self.stdout.write)
+        self.show(study, "cloze", report_arguments_from(ClozeReport, options), out=out)
 
 
 def _settings(options: dict[str, Any]) -> NormSettings:

@@ -4,11 +4,11 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.exceptions import HunchError
 from survey.instruments.next_token.reports.own_guesses import make
 from survey.instruments.next_token.reports.study_report import NextTokenReport
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 
 class Command(ReportCommand):
@@ -28,7 +28,7 @@ class Command(ReportCommand):
         if bool(slug) == bool(guesses):
             raise HunchError("SLUG: name a study, or give --guesses FILE, and not both")
         if guesses is not None:
-            self.show_findings(make(guesses), out=out)
+            self.show_result(make(guesses), out=out)
             return
         self.require_database()
-        self.show(find_study(slug or ""), "next_token", given_of(NextTokenReport, options), out=out)
+        self.show(find_study(slug or ""), "next_token", report_arguments_from(NextTokenReport, options), out=out)

@@ -6,7 +6,7 @@ from typing import Any
 
 from survey.console.command import HunchCommand
 from survey.instruments.preference.judging_runs import import_judgements
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 
 class Command(HunchCommand):

@@ -11,7 +11,7 @@ from survey.exceptions import HunchError
 from survey.figures.words import number
 from survey.instruments.preference.judging_calls import TEMPLATES
 from survey.instruments.preference.judging_runs import ORDERS, JudgeResult, JudgeRun, judge_replies
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 
 class Command(HunchCommand):

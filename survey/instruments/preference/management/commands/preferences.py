@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.contracts.reports import ReportFile
 from survey.exceptions import HunchError
 from survey.instruments.preference.analysis.analysing import AnalysisSettings, analyse
 from survey.instruments.preference.analysis.bradley_terry import RIDGE, NoRanking
 from survey.instruments.preference.reports.preferences_report import PreferencesReport
 from survey.instruments.preference.reports.reading_files import read_material
-from survey.instruments.preference.reports.tables import findings
-from survey.services.studies.finding import find_study
+from survey.instruments.preference.reports.tables import report_result
+from survey.services.studies.lookup import find_study
 
 SEED = 20261123
 
@@ -48,7 +48,7 @@ class Command(ReportCommand):
         out: Path | None,
         **options: Any,
     ) -> None:
-        arguments = given_of(PreferencesReport, options)
+        arguments = report_arguments_from(PreferencesReport, options)
         if slug is not None and comparisons is not None:
             raise HunchError("give either a study's SLUG or --comparisons FILE, not both")
         if slug is not None:
@@ -74,8 +74,8 @@ class Command(ReportCommand):
             analysis = analyse(material, settings, rng=np.random.default_rng(SEED))
         except NoRanking as exc:
             raise HunchError(f"{comparisons}: {exc}") from exc
-        report = findings(analysis, title=f"Preferences in {comparisons.name}")
-        self.show_findings(
+        report = report_result(analysis, title=f"Preferences in {comparisons.name}")
+        self.show_result(
             replace(report, files=[*report.files, ReportFile.of_json("preferences.json", report.data)]), out=out
         )
 

@@ -1,21 +1,21 @@
-"""`manage.py reading SLUG`, or `reading --times FILE --readings FILE`: reading times beside language models."""
+"""`manage.py reading SLUG`, or `reading --times FILE --readings FILE`: reading times next to language models."""
 
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from survey.console.progress_bars import bar
-from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.console.progress_bars import read_with_bar
+from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.exceptions import HunchError
-from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules
 from survey.instruments.self_paced_reading.model_words import read_models
-from survey.instruments.self_paced_reading.reports.findings import GAMM, LINEAR
 from survey.instruments.self_paced_reading.reports.gamm import SCRIPT
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings, make
+from survey.instruments.self_paced_reading.reports.reading_results import GAMM, LINEAR
 from survey.instruments.self_paced_reading.reports.study_report import ReadingReport
 from survey.services.banks.frequencies import NGRAM
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 
 RULES = CleaningRules()
 
@@ -75,7 +75,7 @@ class Command(ReportCommand):
                 raise HunchError("--read, --condition: they are for a study; leave them out with --times")
             if options["frequencies"].startswith(NGRAM):
                 self.require_database()
-            self.show_findings(make(times, readings, _settings(options, fit)), out=out)
+            self.show_result(make(times, readings, _settings(options, fit)), out=out)
         else:
             self._of_study(slug or "", readings, out, options)
         if fit == GAMM and out is not None:
@@ -92,22 +92,8 @@ class Command(ReportCommand):
         if options["read"]:
             if study.instrument != "self_paced_reading":
                 raise HunchError(f"{study.slug}: is of the kind {study.instrument}; --read is for self_paced_reading")
-            self._read(study)
-        self.show(study, "reading", given_of(ReadingReport, options), out=out)
-
-    def _read(self, study: Any) -> None:
-        if not study.config.models:
-            raise HunchError(f"{study.slug}: names no model; add [[models]] with name and source to its file")
-        with bar(total=0, name="passages") as progress_bar:
-
-            def progress(model: str, done: int, total: int) -> None:
-                progress_bar.set_description(model[:22])
-                progress_bar.total = total
-                progress_bar.update(done - progress_bar.n)
-
-            counts = read_models(study, progress=progress)
-        for name, count in counts.items():
-            self.stdout.write(f"{name}: {integer(count)} passages read now")
+            read_with_bar(partial(read_models, study), study, noun="passages", say=self.stdout.write)
+        self.show(study, "reading", report_arguments_from(ReadingReport, options), out=out)
 
 
 def _settings(options: dict[str, Any], fit: str) -> TimeSettings:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from survey.console.progress_bars import bar
-from survey.console.reports import ReportCommand, add_report_arguments, given_of
+from survey.console.reports import ReportCommand, add_report_arguments, report_arguments_from
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.figures.words import integer
@@ -20,7 +20,7 @@ from survey.models import Question, Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import find_bank
 from survey.services.studies.creating import read_study_file
-from survey.services.studies.finding import find_study
+from survey.services.studies.lookup import find_study
 from survey.study_file import parse
 from survey.study_file.language_models import LanguageModelConfig
 
@@ -29,7 +29,7 @@ NAME = "token_comparison"
 
 class Command(ReportCommand):
     help = (
-        "People's loss and perplexity at predicting the next token of a study, beside models whose loss is known. Or "
+        "People's loss and perplexity at predicting the next token of a study, next to models whose loss is known. Or "
         "the same of answers that you have: --answers FILE (person, context, multiplicity, percent_true, log_g_true, "
         "log_g_other; log_NAME_true and log_NAME_other for each of --models). --prepare draws the comparisons."
     )
@@ -67,7 +67,7 @@ class Command(ReportCommand):
             self._prepare(slug or "")
             return
         study = find_study(slug or "")
-        self.show(study, NAME, given_of(TokenComparisonReport, options), out=out)
+        self.show(study, NAME, report_arguments_from(TokenComparisonReport, options), out=out)
 
     def _of_file(self, path: Path, prepare: bool, options: dict[str, Any], out: Path | None) -> None:
         if prepare or options["condition"]:
@@ -78,7 +78,7 @@ class Command(ReportCommand):
         models = [name.strip() for text in options["models"] for name in text.split(",") if name.strip()]
         if len(set(models)) < len(models):
             raise HunchError("--models: names a model twice; name each once")
-        self.show_findings(make(path, models=models, by_person=bool(by), ddof=options["ddof"]), out=out)
+        self.show_result(make(path, models=models, by_person=bool(by), ddof=options["ddof"]), out=out)
 
     def _prepare(self, named: str) -> None:
         questions, options, models = (

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from survey.contracts.reports import Argument, Findings, Given, Report, Table
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult, Table
 from survey.contracts.tables import Column
 from survey.exceptions import StateRefused
 from survey.services.answers.counting import counting
@@ -28,14 +28,14 @@ class GuessedWords(Report):
     def obstacle(self, study: "Study") -> str:
         return "" if _counted(study).exists() else f"{study.slug} has no guess yet: open a stage and wait for answers"
 
-    def make(self, study: "Study", arguments: Given) -> Findings:
+    def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:
         least = arguments.whole("least", lowest=1, highest=1_000_000)
         if obstacle := self.obstacle(study):
             raise StateRefused(obstacle)
         guesses = _guesses(study)
         counted = Counter(word for text in guesses for word in set(text.lower().split()))
         rows = [(word, count) for word, count in sorted(counted.items()) if count >= least]
-        return Findings(
+        return ReportResult(
             title="Guessed words",
             lines=[f"{len(counted)} different words in {len(guesses)} guesses"],
             tables=[Table("guessed_words", "Words", COLUMNS, rows)],

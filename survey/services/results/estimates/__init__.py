@@ -1,0 +1,1 @@
+"""A study's estimates: computed from rows, combined over stages, stored, and shown as a report."""

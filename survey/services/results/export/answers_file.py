@@ -1,0 +1,422 @@
+"""The rows of answers.csv, read in chunks in the order of stages, plans and assignments.
+
+Every slot of every plan has rows: one for each assignment that it was given in, or one with `untaken`. Panel ids are
+never read here. Rows are made of tuples, since an object for each answer and response would take most of the time. Only
+an instrument without a quick export gets objects, for its own columns.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from json.encoder import encode_basestring as quoted
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
+
+from survey.contracts import instruments
+from survey.contracts.quick_export import QuickAnswer, QuickPlace
+from survey.contracts.tables import ExtraFile
+from survey.exceptions import HunchError
+from survey.models import Assignment, AssignmentCondition, ConditionLevel, Response, Sitting, Slot, Stage, Study
+from survey.services.answers.blinding import shown_levels
+from survey.services.answers.conditions import hand_levels, has_levels, relations_of
+from survey.services.answers.counting import counting, with_answers
+from survey.services.answers.exclusions import excluded_sittings
+from survey.services.answers.joining import attach, is_single
+from survey.services.answers.sitting_flags import marks_of
+from survey.services.results.estimates.weights import answer_weights
+from survey.services.results.export.increments import changed_since
+from survey.services.results.export.iso_time import IsoTime
+
+CHUNK = 2000  # slots
+PAGE = 1000  # slots of a page of the API
+OBJECTS = 1000  # assignments that are objects at once
+KEPT = 20_000  # items or sittings whose values are kept for the next chunk
+OF_SLOT = "slot__"
+UNTAKEN = "untaken"
+NO_LEVELS: Mapping[str, str] = MappingProxyType({})
+NOTHING: tuple[Any, ...] = ()
+Weighing = Callable[[Study, Mapping[str, str], Sequence[Stage]], Mapping[int, float]]
+
+SLOT = (
+    *("item", "number", "item__key", "replicate", "role", "control_kind", "repeat_of__number", "stratum__name"),
+    *("inclusion_probability", "pool_probability", "score", "booklet__number", "booklet__kind", "position"),
+)
+TAKEN = (
+    *("assignments", "assignments__sitting", "assignments__position", "assignments__state"),
+    *(IsoTime("assignments__assigned_at"), IsoTime("assignments__completed_at")),
+)
+RESPONSE = (
+    *("assignment", IsoTime("answered_at"), Cast("client", TextField()), "number", "server_ms"),
+    *("score__value", "score__rule", "score__version"),
+    "screen",  # The last: from here on it is the instrument's.
+)
+OWN = len(RESPONSE) - 1
+SITTING = (
+    *("pk", "public_id", "respondent__pseudonym", "respondent__is_simulated", "state", "study_sha256", "language"),
+    *("consent__version", "booklet__number", "booklet__kind"),
+)
+
+in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
+
+
+class Chunk(NamedTuple):
+    """Some rows, and the stage and slot after which the next ones come."""
+
+    rows: list[list[Any]]
+    last: tuple[int, int]
+
+
+def chunks(
+    study: Study,
+    *,
+    stage: int | None = None,
+    after: tuple[int, int] = (0, 0),
+    levels: Mapping[str, str] = NO_LEVELS,
+    since: datetime | None = None,
+    size: int = 0,
+    weighing: Weighing = answer_weights,
+) -> Iterator[Chunk]:
+    """The rows of some slots at a time: lists with a value for each of `columns_of(study)`, None where there is none
+    (yet). No chunk is without rows.
+
+    Args:
+        stage: only this stage's.
+        after: (stage, slot) to continue after.
+        levels: only answers under these levels of the study's factors.
+        since: only answers of sittings in which anything was stored since, and no slots that nobody has.
+        size: how many slots; without it, as many as an export takes.
+        weighing: gives the answers' weights, which are over all stages.
+    """
+    size = size or CHUNK
+    most = Slot.objects.filter(stage=OuterRef("pk")).order_by("-number").values("number")[:1]
+    # A draft has no slots.
+    stages = list(study.stages.exclude(state=Stage.State.DRAFT).order_by("index").annotate(most=Subquery(most)))
+    for current in stages:
+        current.study = study
+    weights = weighing(study, levels, [stage for stage in stages if not stage.is_pilot])
+    for current in stages:
+        if current.index < after[0] or stage not in (None, current.index):
+            continue
+        reader = _Reader(study, current, levels, since, weights)
+        for first, last in _parts(after[1] if current.index == after[0] else 0, current.most or 0, size):
+            if rows := reader.rows(first, last):
+                yield Chunk(rows, (current.index, last))
+
+
+def _parts(after: int, most: int, size: int) -> Iterator[tuple[int, int]]:
+    """The numbers after which some slots come, and up to which: they count from 1 in each stage."""
+    for first in range(after, most, size):
+        yield first, first + size
+
+
+def answer_rows(
+    study: Study,
+    *,
+    stage: int | None = None,
+    levels: Mapping[str, str] = NO_LEVELS,
+    since: datetime | None = None,
+) -> Iterator[list[Any]]:
+    for chunk in chunks(study, stage=stage, levels=levels, since=since):
+        yield from chunk.rows
+
+
+class _OfSitting(NamedTuple):
+    """What all rows of a sitting share."""
+
+    cells: tuple[Any, ...]  # From `respondent` to `booklet_kind`.
+    condition: str | None
+    condition_probability: str | None
+    marks: tuple[str | None, str | None]
+    levels: Mapping[str, str]
+    chances: Mapping[str, float]
+    language: str
+    study_sha256: str
+    public_id: str
+
+
+class _Reader:
+    """Reads the rows of one stage. What many rows share is read once and kept for a while."""
+
+    def __init__(
+        self,
+        study: Study,
+        stage: Stage,
+        levels: Mapping[str, str],
+        since: datetime | None,
+        weights: Mapping[int, float],
+    ) -> None:
+        self.study, self.stage, self.levels, self.since, self.weights = study, stage, levels, since, weights
+        self.instrument = instruments.of_study(study)
+        self.quick = self.instrument.quick_export
+        self.width = len(self.instrument.columns)
+        self.excluded = excluded_sittings(stage)
+        self.sittings: dict[int, _OfSitting] = {}
+        self.items: dict[int, Any] = {}
+        self.head = (study.slug, stage.index, stage.is_pilot)
+        self.end = (study.config.stages[stage.index - 1].wave, *((True,) if study.is_test else ()))
+        self.hidden = [
+            index
+            for index, column in enumerate(self.instrument.columns)
+            if study.is_blind and column.name in self.instrument.columns_revealing_condition
+        ]
+
+    def rows(self, after: int, last: int) -> list[list[Any]]:
+        """The rows of slots with numbers above `after`, up to `last`."""
+        rows = self._slots(after, last)
+        taken = {row[-6]: row[-5] for row in rows if row[-6] is not None}
+        self.read_sittings(set(taken.values()))
+        of_item = self._levels_of_items(after, last) if taken else {}
+        if self.levels:
+            rows = [row for row in rows if row[-6] in taken and self._is_wanted(row[-5], of_item.get(row[-6]))]
+        self.read_items({row[0] for row in rows})
+        responses = self._responses(after, last, taken)
+        known: Mapping[int, Sequence[Any]] = {} if self.quick else self._by_objects([row[-6] for row in rows])
+        return [self._row(row, of_item, responses, known) for row in rows]
+
+    def _row(
+        self,
+        row: Sequence[Any],
+        of_item: Mapping[int, Sequence[tuple[Any, ...]]],
+        responses: Mapping[int, Sequence[Sequence[Any]]],
+        known: Mapping[int, Sequence[Any]],
+    ) -> list[Any]:
+        item, number, name, replicate, role, control, *of_draw, booklet, kind, place = row[:-6]
+        of_slot = (number, name, replicate, role, control or None, *of_draw)
+        key, sitting, position, state, assigned_at, completed_at = row[-6:]
+        if key is None:
+            nobody = (None, None, None, None, None, None, booklet, kind, place)
+            return [*self.head, *nobody, *of_slot, None, None, UNTAKEN, *[None] * (self.width + 6), *self.end]
+        who = self.sittings[sitting]
+        own_responses = responses.get(key, NOTHING)
+        levels, condition, probability = who.levels, who.condition, who.condition_probability
+        if key in of_item:
+            levels = {**levels, **{factor: level for factor, level, _chance in of_item[key]}}
+            chances = {**who.chances, **{factor: drawn for factor, _level, drawn in of_item[key]}}
+            condition, probability = self._in_order(levels), self._in_order(chances)
+        if self.quick is not None:
+            own = self.quick.values(
+                self.items.get(item), [response[OWN:] for response in own_responses], self.place(who, position, levels)
+            )
+        else:
+            own = known[key]
+        if len(own) != self.width:
+            raise HunchError(
+                f"{self.instrument.name}: gives {len(own)} values for {self.width} columns; its author must fix it"
+            )
+        if self.hidden:
+            own = [None if index in self.hidden else value for index, value in enumerate(own)]
+        return [
+            *(*self.head, *who.cells, position, *of_slot, condition, probability, state, *own, *who.marks),
+            *(assigned_at, completed_at, _in_json(own_responses), self.weights.get(key), *self.end),
+        ]
+
+    def place(self, who: _OfSitting, position: int, levels: Mapping[str, str]) -> QuickPlace:
+        return QuickPlace(who.study_sha256, who.language, who.public_id, self.stage.seed, position, levels)
+
+    def counted(self, after: int, last: int) -> Iterator[QuickAnswer]:
+        """The answers of these slots that count, in the order of the plan."""
+        assert self.quick is not None  # noqa: S101 - who asks has looked
+        rows = counting([self.stage]).filter(**self._between("slot__", after, last)).order_by("slot__number")
+        answers = list(rows.values_list("pk", "slot__item", "sitting", "position"))
+        self.read_sittings({sitting for _key, _item, sitting, _position in answers})
+        self.read_items({item for _key, item, _sitting, _position in answers})
+        of_item = self._levels_of_items(after, last) if answers else {}
+        responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        stored_responses = Response.objects.filter(**self._between("assignment__slot__", after, last))
+        for key, *facts in stored_responses.order_by("assignment", "number").values_list(
+            "assignment", "screen", *self.quick.response_facts
+        ):
+            responses[key].append(tuple(facts))
+        for key, item, sitting, position in answers:
+            if not self.levels or self._is_wanted(sitting, of_item.get(key)):
+                who = self.sittings[sitting]
+                levels = {**who.levels, **{factor: level for factor, level, _chance in of_item.get(key, ())}}
+                yield QuickAnswer(self.items.get(item), responses.get(key, NOTHING), self.place(who, position, levels))
+
+    def _slots(self, after: int, last: int) -> list[tuple[Any, ...]]:
+        """Each slot with each of its assignments, or with none."""
+        wanted = Slot.objects.filter(stage=self.stage, number__gt=after, number__lte=last)
+        if self.since is not None:
+            wanted = wanted.filter(changed_since(self.since, "assignments__sitting__"))
+        return list(wanted.order_by("number", "assignments").values_list(*SLOT, *TAKEN))
+
+    def _responses(self, after: int, last: int, taken: Mapping[int, int]) -> Mapping[int, Sequence[Sequence[Any]]]:
+        """By assignment, in their order."""
+        responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        if taken:
+            facts = self.quick.response_facts if self.quick else ()
+            rows = Response.objects.filter(**self._between("assignment__slot__", after, last))
+            if self.since is not None:
+                rows = Response.objects.filter(assignment__in=list(taken))
+            for row in rows.order_by("assignment", "number").values_list(*RESPONSE, *facts):
+                responses[row[0]].append(row)
+        return responses
+
+    def _between(self, path: str, after: int, last: int) -> dict[str, Any]:
+        return {f"{path}stage": self.stage, f"{path}number__gt": after, f"{path}number__lte": last}
+
+    # Conditions
+
+    def _levels_of_items(self, after: int, last: int) -> Mapping[int, Sequence[tuple[Any, ...]]]:
+        drawn: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        if not self.study.config.conditions:
+            return drawn
+        rows = AssignmentCondition.objects.filter(**self._between("assignment__slot__", after, last))
+        for key, *level in rows.order_by().values_list("assignment", "factor", "level", "probability"):
+            drawn[key].append(tuple(level))
+        return drawn
+
+    def _is_wanted(self, sitting: int, of_item: Sequence[tuple[Any, ...]] | None) -> bool:
+        had = {**self.sittings[sitting].levels, **{factor: level for factor, level, _chance in of_item or ()}}
+        return all(had.get(factor) == level for factor, level in self.levels.items())
+
+    def _in_order(self, by_factor: Mapping[str, Any]) -> str | None:
+        visible_levels = shown_levels(self.study, by_factor) if by_factor else None
+        return in_order(visible_levels) if visible_levels else None
+
+    # What many rows share
+
+    def read_sittings(self, wanted: Collection[int]) -> None:
+        missing = _make_room(self.sittings, wanted)
+        if not missing:
+            return
+        drawn: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        if self.study.config.conditions:
+            rows = ConditionLevel.objects.filter(sitting__in=missing).order_by()
+            for key, *level in rows.values_list("sitting", "factor", "level", "probability"):
+                drawn[key].append(tuple(level))
+        flags = marks_of(self.study, missing)
+        for key, public_id, person, simulated, state, sha256, language, *cells in Sitting.objects.filter(
+            pk__in=missing
+        ).values_list(*SITTING):
+            levels = {factor: level for factor, level, _chance in drawn.get(key, ())}
+            chances = {factor: chance for factor, _level, chance in drawn.get(key, ())}
+            self.sittings[key] = _OfSitting(
+                cells=(person, simulated, state, sha256 or None, language, *cells),
+                condition=self._in_order(levels),
+                condition_probability=self._in_order(chances),
+                marks=(" ".join(flags.get(key, ())) or None, " ".join(self.excluded.get(key, ())) or None),
+                levels=levels,
+                chances=chances,
+                language=language,
+                study_sha256=sha256,
+                public_id=public_id.hex,
+            )
+
+    def read_items(self, wanted: Collection[int]) -> None:
+        if self.quick is not None and (missing := _make_room(self.items, wanted)):
+            self.items.update(self.quick.items(missing))
+
+    # For instruments that know nothing but objects
+
+    def _by_objects(self, wanted: Sequence[int | None]) -> Mapping[int, Sequence[Any]]:
+        """The instrument's values of each of these assignments."""
+        keys = [key for key in wanted if key is not None]
+        values_by_key: dict[int, Sequence[Any]] = {}
+        for start in range(0, len(keys), OBJECTS):
+            for assignment in self._assignments(keys[start : start + OBJECTS]):
+                values_by_key[assignment.pk] = self.instrument.export_values(assignment)
+        return values_by_key
+
+    def _assignments(self, keys: Sequence[int]) -> list[Assignment]:
+        assignments = list(
+            Assignment.objects.filter(pk__in=keys)
+            .select_related("sitting__respondent", "sitting__booklet", "sitting__consent")
+            .order_by("pk")
+        )
+        attach(assignments, ["responses__score", *self._relations(of_slot=False)])
+        hand_levels(assignments)
+        slots = Slot.objects.select_related("stratum", "item", "booklet", "repeat_of")
+        by_key = self._with_items(slots).in_bulk({assignment.slot_id for assignment in assignments})
+        for slot in by_key.values():
+            slot.stage = self.stage
+        for assignment in assignments:
+            assignment.slot = by_key[assignment.slot_id]
+            assignment.sitting.stage = self.stage
+        return assignments
+
+    def _with_items(self, slots: QuerySet[Slot]) -> QuerySet[Slot]:
+        """With what the instrument reads of a slot, by joins where there is one row."""
+        paths = [path.removeprefix(OF_SLOT) for path in self._relations(of_slot=True)]
+        single = [path for path in paths if is_single(Slot, path)]
+        return slots.select_related(*single).prefetch_related(*(path for path in paths if path not in single))
+
+    def _relations(self, *, of_slot: bool) -> list[str]:
+        return [path for path in self.instrument.prefetch() if path.startswith(OF_SLOT) == of_slot]
+
+
+def _make_room(cache: dict[int, Any], wanted: Collection[int]) -> list[int]:
+    """The keys that are not there yet. Where too much is kept, all of it goes but what is wanted now."""
+    missing = [key for key in wanted if key not in cache]
+    if missing and len(cache) + len(missing) > KEPT:
+        for key in [key for key in cache if key not in wanted]:
+            del cache[key]
+    return sorted(missing)
+
+
+def _in_json(responses: Sequence[Sequence[Any]]) -> str | None:
+    """The stored responses as the column `responses` has them: objects with their keys in order."""
+    if not responses:
+        return None
+    parts = []
+    for _key, at, client, number, server_ms, points, rule, version, screen, *_own in responses:
+        measured = "{}" if client == "{}" else in_order(json.loads(client))
+        scored = "" if points is None else f'"rule": {quoted(rule)}, "score": {quoted(str(points))}, '
+        by = "" if points is None else f', "version": {quoted(version)}'
+        parts.append(
+            f'{{"answered_at": "{at}", "client": {measured}, "number": {number}, {scored}"screen": {quoted(screen)}, '
+            f'"server_ms": {server_ms}{by}}}'
+        )
+    return f"[{', '.join(parts)}]"
+
+
+@dataclass(frozen=True)
+class CountedAnswers:
+    """The answers that estimates use, read again in chunks each time they are iterated."""
+
+    study: Study
+    stage: int | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        for stage in self._stages():
+            answers = with_answers(counting([stage]), self.study).prefetch_related(*relations_of(self.study))
+            for answer in answers.order_by("slot__number").iterator(CHUNK):
+                if has_levels(answer, self.levels):
+                    yield answer
+
+    def files(self) -> Iterable[ExtraFile]:
+        """The instrument's further files about these answers, from tuples where it can."""
+        instrument = instruments.of_study(self.study)
+        quick = instrument.quick_export
+        extra_files = None if quick is None else quick.extra_files(QuickAnswers(self))
+        return instrument.extra_files(self) if extra_files is None else extra_files
+
+    def _stages(self) -> Iterator[Stage]:
+        for stage in self.study.main_stages():
+            if self.stage in (None, stage.index):
+                stage.study = self.study
+                yield stage
+
+    def quick(self) -> Iterator[QuickAnswer]:
+        """The same answers as tuples."""
+        for stage in self._stages():
+            reader = _Reader(self.study, stage, self.levels, None, {})
+            most = stage.slots.aggregate(most=Max("number"))["most"] or 0
+            for after, last in _parts(0, most, CHUNK):
+                yield from reader.counted(after, last)
+
+
+@dataclass(frozen=True)
+class QuickAnswers:
+    """`CountedAnswers.quick`, read again each time it is iterated."""
+
+    answers: CountedAnswers
+
+    def __iter__(self) -> Iterator[QuickAnswer]:
+        return self.answers.quick()
