@@ -5,6 +5,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,7 @@ from survey.services.stages.verifying import verify_stage
 from survey.study_file.language_models import LanguageModelConfig
 from tests import cast
 from tests.frontend.pages import arrive, read
+from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -68,6 +70,12 @@ STUDY: dict[str, Any] = {
 }
 
 
+@kept
+def prepare_tales() -> None:
+    with TemporaryDirectory() as folder:
+        prepare(Path(folder))
+
+
 def prepare(folder: Path, texts: list[str] = TEXTS) -> None:
     path = folder / "tales.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -83,8 +91,8 @@ def prepare(folder: Path, texts: list[str] = TEXTS) -> None:
 
 
 @pytest.fixture
-def tales(tmp_path: Path) -> None:
-    prepare(tmp_path)
+def tales() -> None:
+    prepare_tales()
 
 
 def opened(study: Study, index: int = 1) -> Stage:
@@ -116,7 +124,10 @@ def play(study: Study, folder: Path | None = None) -> None:
         sitting.refresh_from_db()
 
 
-def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) -> None:
+@kept
+def adaptive_study() -> Study:
+    """Both stages are frozen, and the second was drawn by the guesses of the first."""
+    prepare_tales()
     design = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.4}
     instrument_options = {**STUDY["instrument"]["options"], "priority": "gap"}
     stages = [*STUDY["stages"], {"sittings": 6, "responses_per_item": 2, "design": design}]
@@ -128,7 +139,12 @@ def test_an_adaptive_study_goes_through_its_stages(tales: None, tmp_path: Path) 
         for _person in range(stage.config.sittings):
             play(study)
         jobs.run_inline(lifecycle.close_stage(stage))
-        stage = Stage.objects.select_related("study__bank").get(pk=stage.pk)
+    return study
+
+
+def test_an_adaptive_study_goes_through_its_stages(tmp_path: Path) -> None:
+    study = adaptive_study()
+    for stage in Stage.objects.select_related("study__bank").filter(study=study).order_by("index"):
         assert SnapshotAnswer.objects.filter(stage=stage).count() == 12
         assert not verify_stage(stage).differences
     assert stage.manifest["priority"] == {"name": "gap", "version": "1"}
