@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
@@ -25,7 +24,7 @@ from survey.instruments.next_token.analysis.guesses import ModelGuesses, most_bi
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess, TokenRun
 from survey.instruments.next_token.wording import shown_token, typed_token
-from survey.models import ApiToken, Score, Sitting, SnapshotAnswer, Stage, Study
+from survey.models import Score, Sitting, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams, passages
 from survey.services.banks.readings import text_hash
@@ -168,13 +167,6 @@ def test_an_adaptive_study_goes_through_its_stages(tmp_path: Path) -> None:
     assert findings.data["given"] == sum(int(row["given"]) for row in _answers(tmp_path))
     live = reports.make(study, "next_token_live")
     assert (live.data["guesses"], live.data["right"], live.data["stages"]) == (len(rows), right, 2)
-    user = User.objects.create_user("reader")
-    user.user_permissions.add(Permission.objects.get(codename="export_study"))
-    cast.join_all(user)
-    reader = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
-    for name in ("next_token", "next_token_live"):
-        sent = reader.get(f"/api/v1/studies/guessing/reports/{name}/").json()
-        assert (sent["data"]["guesses"], sent["data"]["right"]) == (len(rows), right)
     # The same guesses beside the model's chances.
     for name in ("agreement", "calibration", "gaps"):
         assert "trigram" in str(reports.make(study, name).data)

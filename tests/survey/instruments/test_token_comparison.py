@@ -154,9 +154,6 @@ def test_a_study_goes_through_its_stages(compared: Study, tmp_path: Path) -> Non
     assert (live.data["answers"], live.data["stages"]) == (30, 2)
     assert live.data["towards_true"] == sum(answer.percent_true > 50 for answer in stated)
     report = reports.make(study, "token_comparison", {"by": ["person"]})
-    for name, own in (("token_comparison", report.data["answers"]), ("token_comparison_live", 30)):
-        sent = reading_client().get(f"/api/v1/studies/compare/reports/{name}/").json()
-        assert sent["data"]["answers"] == own
     people = report.data["people"]
     assert report.data["answers"] == 30 and people["perplexity"] == pytest.approx(math.exp(people["loss"]))
     assert [check["model"] for check in report.data["checks"]] == ["unigram", "generator"]
