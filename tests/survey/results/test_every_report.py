@@ -75,7 +75,7 @@ OTHER_STUDIES: Mapping[str, Callable[[], Study]] = {
     "composition_live": test_evidence_in_steps.answered_steps,
 }
 # Tables of exports that these studies have no rows for: no judge has judged, and only one model has read.
-NOT_MADE = ("judges", "next_token_ensemble")
+NOT_MADE = ("judges", "assisted", "next_token_ensemble")
 
 
 def every_report() -> Iterator[Any]:
