@@ -22,7 +22,7 @@ NAMES = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 
 @pytest.fixture
 def study() -> Study:
-    new_study = run_study("beliefs", **ADAPTIVE)
+    new_study = run_study(**ADAPTIVE)
     answers_of("good", new_study, share=0.8)
     answers_of("poor", new_study, share=0.5)
     return new_study

@@ -13,6 +13,7 @@ from survey.models import Study
 from survey.services.results import comparing, reports
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
+from tests.survey.instruments.test_aligning import ADAPTIVE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
@@ -68,7 +69,8 @@ def test_the_report_says_what_the_command_says(study: Study, tmp_path: Path) -> 
         ({"epsilon": ["0.1"] * 13}, "at most 12"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(study: Study, asked: dict[str, list[str]], message: str) -> None:
+def test_what_cannot_be_compared_is_refused(asked: dict[str, list[str]], message: str) -> None:
+    study = run_study(**ADAPTIVE)
     with pytest.raises(HunchError, match=message):
         reports.make(study, "policies", asked)
 
