@@ -1,13 +1,17 @@
 """Language models on trial in a study: against plain computations from the rows."""
 
+import csv
+import io
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 
 from survey.contracts.reports import ReportArguments
-from survey.exceptions import StateRefused
+from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.alignment.report import AlignmentReport
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
@@ -149,7 +153,66 @@ def test_it_says_which_pairs_carry_the_ranking_of_models(study: Study) -> None:
     assert len(row[8].split("; ")) == row[5]
 
 
+@pytest.fixture
+def tried(study: Study) -> Study:
+    """With a model of an odd name that is right on two questions of three."""
+    model = LanguageModel.objects.create(name="<b>one</b>")
+    ModelAnswer.objects.bulk_create(
+        ModelAnswer(language_model=model, question=question, correct=place % 3 > 0)
+        for place, question in enumerate(eligible_questions(study))
+    )
+    return study
+
+
+def command(*options: str) -> str:
+    out = io.StringIO()
+    call_command("alignment", *options, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+def test_the_command_takes_weights_as_they_are_and_no_seed_for_a_study(tried: Study, tmp_path: Path) -> None:
+    arguments = [f"--study={tried.slug}", "--alpha=1234567", "--samples=100", f"--out={tmp_path}"]
+    command(*arguments)
+    with (tmp_path / "alignment.csv").open(newline="") as file:
+        assert {float(row["alpha"]) for row in csv.DictReader(file)} == {1234567.0}
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("alignment", *arguments, "--seed=3", stdout=io.StringIO(), stderr=err)
+    assert "--seed: is for files: a study's resamples follow from its own seed" in err.getvalue()
+
+
+def test_the_command_of_a_study_gives_the_scores_of_its_report(tried: Study, tmp_path: Path) -> None:
+    text = command(f"--study={tried.slug}", "--alpha=1,19", "--samples=100", f"--out={tmp_path}")
+    assert "Weighted binary cross-entropy (lower is better), by alpha" in text and "19 (95.0 %)" in text
+    assert "deployed as often as believed" in text and "Pairs that led people astray" in text
+    with (tmp_path / "alignment.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["llm"], row["alpha"], row["threshold"]) for row in rows] == [
+        ("<b>one</b>", "1", "0.5"),
+        ("<b>one</b>", "19", "0.95"),
+    ]
+    scores = json.loads((tmp_path / "alignment.json").read_text())["data"]["scores"]
+    assert [float(row["accuracy"]) for row in rows] == scores[0]["accuracy"]
+
+
+def test_what_cannot_be_asked_is_refused(tried: Study) -> None:
+    for name, text, message in (
+        ("condition", "mode=odd", "has no"),
+        ("alpha", "-1", "alpha: "),
+        ("failures", "many", "failures: "),
+    ):
+        with pytest.raises(HunchError, match=message) as refused:
+            reports.make(tried, "alignment", {name: [text], "samples": ["100"]})
+        assert refused.value.status == 400
+
+
 @pytest.mark.thorough
+def test_a_task_that_does_not_exist_leaves_no_failures(tried: Study) -> None:
+    for asked, some in (({}, True), ({"task": ["weather"]}, False)):
+        (table,) = (table for table in reports.make(tried, "alignment", asked).tables if table.name == "failures")
+        assert bool(table.rows) is some and ("None." in table.note) is not some
+
+
 def test_failures_are_pairs_that_led_people_astray(study: Study) -> None:
     answers = answers_of("good", study, share=0.6)
     lines = aligning.failures_of(study)
@@ -180,8 +243,11 @@ def test_without_models_people_or_scores_it_says_what_is_missing(study: Study) -
     with pytest.raises(StateRefused, match="import_answers"):
         aligning.alignment_of(study)
     fresh = cast.small_study("fresh")
-    with pytest.raises(StateRefused, match="uniform pool"):
+    with pytest.raises(StateRefused, match="uniform pool") as refused:
         aligning.alignment_of(fresh)
+    assert refused.value.status == 409
+    (line,) = (line for line in reports.lines_of(fresh) if line.entry.name == "alignment")
+    assert "uniform pool" in line.obstacle
     with pytest.raises(StateRefused, match="no answer counts"):
         aligning.failures_of(fresh)
 

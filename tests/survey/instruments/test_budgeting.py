@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from django.core.management import call_command
-from django.test import Client
-from django.urls import reverse
 
 import bandit
-from survey.exceptions import FileErrors
+from survey.exceptions import FileErrors, HunchError
 from survey.instruments.belief_update.reports.budget import budgeting
 from survey.instruments.belief_update.reports.budget import simulation as budget
 from survey.instruments.belief_update.reports.budget.simulation import Policy, StudySetting, World
@@ -285,6 +283,9 @@ def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
     assert any("assumed" in note for note in findings.notes)
     again = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
     assert again.data == findings.data
+    assert [picture.name for picture in findings.pictures] == ["frontier", "found", "auc"]
+    with pytest.raises(HunchError, match="take at most 10; for more, run: hunch report planned budget studies=1000"):
+        reports.make_for_web(study, "budget", {"studies": ["1000"]}, reader=None)
 
 
 @pytest.mark.django_db
@@ -311,18 +312,6 @@ def test_what_cannot_be_simulated_is_said_in_the_list_of_reports(stages: list[An
     study = of_study(stages=stages, roles={"holdout": 0.0, "controls": 0.0})
     (line,) = [line for line in reports.lines_of(study) if line.entry.name == "budget"]
     assert message in line.obstacle and "plan_budget" in line.obstacle
-
-
-@pytest.mark.django_db
-def test_its_figures_stand_in_the_page(admin_client: Client) -> None:
-    study = of_study()
-    page = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "2"})
-    text = page.content.decode()
-    assert text.count('<div class="hunch-figure">') == 3 and "Changes of belief found, expected" in text
-    refused = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, "budget"]), {"studies": "1000"})
-    assert "pages and the API take at most 10; for more, run: hunch report planned budget studies=1000" in (
-        refused.content.decode()
-    )
 
 
 def test_the_example_is_a_budget() -> None:

@@ -2,16 +2,23 @@
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
 
 from survey.exceptions import HunchError, NotFound, StateRefused
+from survey.figures.rendering import sheets_of
 from survey.instruments.belief_update.reports.calibration.calibrating import human_calibration, people_studies
-from survey.models import Bank, ModelAnswer, Question, Sitting, Task
+from survey.instruments.belief_update.reports.calibration.expectations import perplexity_table
+from survey.models import ApiToken, Bank, ModelAnswer, Question, Sitting, Study, Task
+from survey.services.results import reports
 from tests import cast
+from tests.kept import kept
 from tests.survey.foresight import N, belief_study, even, model, open_one, people_study
 
 pytestmark = pytest.mark.slow
@@ -130,10 +137,80 @@ def test_it_refuses_people_who_answered_none_of_the_questions(bank: Bank) -> Non
 @pytest.mark.django_db
 def test_studies_in_which_people_answer_the_same_bank_are_offered(bank: Bank) -> None:
     beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
+    (line,) = (line for line in reports.lines_of(beliefs) if line.entry.name == "human_calibration")
+    assert "create one with the instrument own_answers" in line.obstacle
     people = people_study(bank, right=even)
     people_study(cast.small_bank(N, name="other", tasks=2), right=even, slug="elsewhere")
     cast.small_study("more-beliefs", on=bank)
     assert people_studies(beliefs) == [people]
+
+
+# The report
+
+
+@kept
+def foreseen() -> Study:
+    """People foresee everything; three people and two models have answered all questions."""
+    bank = cast.small_bank(N, tasks=2)
+    people_study(bank, right=even)
+    model(bank, "<b>always</b>")
+    model(bank, "never", right=lambda position: False)
+    return belief_study(
+        bank,
+        posterior=lambda pair, sitting: 90 if pair.target.position % 2 == 0 else 10,
+        conditions=[{"factor": "answerer", "levels": ["model", "ai_or_person"]}],
+    )
+
+
+@pytest.mark.django_db
+def test_the_report_has_the_figure_and_the_perplexities() -> None:
+    findings = reports.make(foreseen(), "human_calibration", {"people_study": ["people"]})
+    assert any("12 beliefs, 3 people answering" in line for line in findings.lines)
+    figure, perplexity = findings.tables
+    assert "100.0 %" in {text for row in sheets_of(figure)[0].texts() for text in row}
+    # A belief of 90 % that comes true has perplexity 1 / 0.9; of the two models one does what was foreseen.
+    assert perplexity.title == "The perplexity of people's expectations"
+    assert "1.111" in str(sheets_of(perplexity)[0].texts())
+    assert [picture.name for picture in findings.pictures] == ["figure7"]
+
+
+@pytest.mark.django_db
+def test_the_report_is_of_the_chosen_models_and_levels() -> None:
+    study = foreseen()
+    asked = {"people_study": ["people"], "model": ["never"], "condition": ["answerer=model"]}
+    findings = reports.make(study, "human_calibration", asked)
+    assert any("6 beliefs" in line for line in findings.lines)
+    assert any("hold for never, not for models at large" in note for note in findings.notes)
+    asked |= {"model": ["never", "<b>always</b>"]}
+    data = reports.as_json(study, "human_calibration", reports.make(study, "human_calibration", asked))["data"]
+    people = Study.objects.get(slug="people")
+    expected = human_calibration(study, people_study=people, condition=["answerer=model"])
+    perplexity = json.loads(json.dumps(perplexity_table(expected.expectations).records()))
+    assert json.loads(json.dumps(data)) == {**expected.as_json(), "perplexity": perplexity}
+    assert len(data["points"]) == 6 and data["points"][1]["accuracy"] is None
+    of_all = reports.make(study, "human_calibration", {"people_study": ["people"], "model": ["never"]})
+    rows = list(of_all.tables[0].records())
+    assert [row["answerers"] for row in rows if row["answerers_are"] == "language models"] == [1, 0, 1]
+    assert [row["accuracy"] for row in rows[:3]] == [0.0, None, 1.0]
+
+
+@pytest.mark.django_db
+def test_the_api_names_the_other_studies_that_the_reader_may_see(django_user_model: Any) -> None:
+    study = foreseen()
+    user = django_user_model.objects.create_superuser("super")
+    cast.join_all(user)
+    client = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+
+    def answer(**asked: Any) -> Any:
+        return client.get(f"/api/v1/studies/{study.slug}/reports/human_calibration/", asked)
+
+    unnamed = answer()
+    assert (unnamed.status_code, unnamed.json()["error"]["code"]) == (400, "invalid")
+    assert "there are: people" in unnamed.json()["error"]["message"]
+    assert answer(people_study="gull").status_code == 404
+    assert answer(people_study="people", model="gull").status_code == 404
+    assert answer(people_study="beliefs").status_code == 409
+    assert answer(people_study="people", condition="weather=fine").status_code == 400
 
 
 @pytest.mark.django_db

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from tests.frontend.pages import arrive, read
 from tests.golden.psych_ds import errors_of
 from tests.golden.test_package import built
 from tests.golden.test_quick_export import both_ways
+from tests.kept import kept
 from tests.predictors.fake_endpoint import running
 from tests.predictors.test_reading_texts import listing
 
@@ -87,16 +89,26 @@ ADAPTIVE: dict[str, Any] = {
 
 
 @pytest.fixture
-def sentences(tmp_path: Path) -> None:
+def sentences() -> None:
+    import_sentences()
+
+
+@kept
+def import_sentences() -> None:
     rows = [f's{number},source_{number % 2},"{text}",' for number, text in enumerate(SENTENCES)]
     rows[5] = rows[5] + '"3,4"'
-    path = tmp_path / "sentences.csv"
-    path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n")
-    call_command("import_questions", str(path), bank="sentences", format="sentences")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "sentences.csv"
+        path.write_text("\n".join(["id,source,text,positions", *rows]) + "\n")
+        call_command("import_questions", str(path), bank="sentences", format="sentences")
 
 
 @pytest.fixture
-def tiny_model(tmp_path: Path) -> None:
+def tiny_model() -> None:
+    train_tiny_model()
+
+
+def train_tiny_model() -> None:
     ngrams.train([Text("a", " ".join(SENTENCES[:4]))], name="tiny", order=2, unit="word", smoothing="kneser_ney")
 
 
@@ -145,10 +157,21 @@ def test_the_universe_follows_from_the_sentences_and_not_from_their_number(sente
     assert instrument.universe_size(questions) == 6 + 5 + 5 + 6 + 5 + 2
 
 
-def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_model: None, tmp_path: Path) -> None:
+@kept
+def adaptive_study() -> Study:
+    """Both stages are frozen, and the second was drawn by the words of the first. A model has read the sentences."""
+    import_sentences()
+    train_tiny_model()
     study = cast.study(**ADAPTIVE)
     for index in (1, 2):
-        stage = run_stage(study, index)
+        run_stage(study, index)
+    read_models_of_first(study)
+    return study
+
+
+def test_an_adaptive_cloze_study_goes_through_its_stages(tmp_path: Path) -> None:
+    study = adaptive_study()
+    for stage in Stage.objects.select_related("study__bank").filter(study=study).order_by("index"):
         assert SnapshotAnswer.objects.filter(stage=stage).count() == 24
         assert not verify_stage(stage).differences
     for booklet in stage.booklets.all():
@@ -174,7 +197,6 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(sentences: None, tiny_m
     estimates = estimate(study, by=["source", "position"]).as_json()
     assert "positions in the bank's 6 sentences" in str(estimates) and "source_1" in str(estimates)
     # The report, with the model that read, and the one that did not.
-    read_models_of_first(study)
     report = reports.make(study, "cloze")
     assert any("absent: left out" in note for note in report.notes)
     assert set(report.data["models"]) == {"bigram"}

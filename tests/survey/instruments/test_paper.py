@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.test import Client
-from django.urls import reverse
 
 from survey.exceptions import HunchError
 from survey.figures import Figure
@@ -110,6 +107,12 @@ def test_a_study_has_its_tables_and_figures_and_says_what_it_lacks(study: Study)
     assert "no language model has answered" in paper_pieces["table2"].missing
     assert paper_pieces["table3"].missing == "no group has five rows and both labels"
     assert "neither people nor language models have answered" in paper_pieces["figure7"].missing
+
+
+def test_the_report_shows_figures_and_what_is_missing(study: Study) -> None:
+    findings = reports.make(study, "paper")
+    assert [picture.name for picture in findings.pictures] == list(DRAWN)
+    assert any("Table 3: no group has five rows and both labels" in text for text in (*findings.lines, *findings.notes))
 
 
 def test_table_1_is_the_leaderboards_on_the_majorities_with_the_papers_numbers(study: Study) -> None:
@@ -367,16 +370,6 @@ def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: St
     assert (tmp_path / "table1.md").read_text(encoding="utf-8").count("\n| ") == 8  # Two heads, two predictors, twice.
     said = json.loads((tmp_path / "paper.json").read_text(encoding="utf-8"))["data"]["pieces"]
     assert [entry["name"] for entry in said] == NAMES
-
-
-@pytest.mark.thorough
-def test_the_page_shows_figures_and_what_is_missing(study: Study) -> None:
-    client = Client()
-    client.force_login(User.objects.create_superuser("super"))
-    page = client.get(reverse("admin:survey_study_report", args=[study.pk, "paper"])).content.decode()
-    assert "Figure 5: Beliefs and changes after the first stage" in page
-    assert "Table 3: no group has five rows and both labels" in page
-    assert all(f'id="{name}-title"' in page for name in DRAWN)
 
 
 LABELS = ["q1", "q2", "source1", "source2", "previous_correct", "belief_change"]

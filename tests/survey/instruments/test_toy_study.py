@@ -2,7 +2,6 @@
 its own priority, and its report through every door."""
 
 import csv
-import re
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from survey.services.base import files as stored_files
 from survey.services.base import hashing
 from survey.services.plans import drafting, planning
 from survey.services.plans.candidates import PRIORITY, SCORE
+from survey.services.results import reports
 from survey.services.results.estimates import study_estimates
 from survey.services.results.export import files
 from survey.services.stages.verifying import verify_stage
@@ -310,38 +310,21 @@ def test_a_priority_that_needs_a_predictor_is_refused_without_one() -> None:
 # The report
 
 
-@pytest.mark.thorough
-def test_its_report_is_a_command_a_page_an_address_of_the_api_and_a_file_of_the_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_report_counts_words_and_is_a_file_of_the_export(tmp_path: Path) -> None:
     study = drawn_by_letters()
     texts = list(Guess.objects.values_list("text", flat=True))
     counted = Counter(word for text in texts for word in set(text.split()))
     assert len(texts) == 108 and len(counted) == 16
     least = sorted(counted.values())[8]
     often = sorted((word, count) for word, count in counted.items() if count >= least)
-    call_command("report", "toy")
-    assert "guessed_words: How often each word was guessed." in capsys.readouterr().out
-    call_command("report", "toy", "guessed_words", f"least={least}", "--out", str(tmp_path / "command"))
-    assert "16 different words in 108 guesses" in capsys.readouterr().out
-    assert table_of(tmp_path / "command" / "guessed_words.csv") == often
-    admin = Client()
-    admin.force_login(User.objects.create_superuser("root"))
-    change = admin.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
-    address = f"/admin/survey/study/{study.pk}/reports/guessed_words/"
-    assert f'href="{address}"' in change
-    page = admin.get(f"{address}?least={least}").content.decode()
-    assert "16 different words in 108 guesses" in page
-    listed = [word for word in sorted(counted) if re.search(rf">\s*{word}\s*<", page)]
-    assert listed == [word for word, _count in often]
-    report = admin.get(f"/api/v1/studies/toy/reports/guessed_words/?least={least}").json()
-    assert report["tables"][0]["rows"] == [list(row) for row in often]
-    assert report["data"] == {"guesses": 108, "words": dict(often)}
-    files.write_export(study, tmp_path / "export")
-    assert table_of(tmp_path / "export" / "guessed_words.csv") == sorted(counted.items())
-    assert "| word | text | A word that was guessed, in small letters. |" in (
-        tmp_path / "export" / "codebook.md"
-    ).read_text(encoding="utf-8")
+    findings = reports.make(study, "guessed_words", {"least": [str(least)]})
+    assert "16 different words in 108 guesses" in "\n".join(findings.lines)
+    assert findings.tables[0].rows == often and findings.data == {"guesses": 108, "words": dict(often)}
+    files.write_export(study, tmp_path)
+    assert table_of(tmp_path / "guessed_words.csv") == sorted(counted.items())
+    assert "| word | text | A word that was guessed, in small letters. |" in (tmp_path / "codebook.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def table_of(path: Path) -> list[tuple[str, int]]:

@@ -5,14 +5,12 @@ import io
 from pathlib import Path
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from survey.exceptions import HunchError
-from survey.figures import plain_columns
+from survey.figures import plain_columns, rendering
 from survey.models import StoredEstimate, Study
 from survey.services.results import reports
 from survey.services.results.estimates import estimate_tables, stored_estimates, study_estimates
@@ -72,24 +70,15 @@ def test_bounds_have_their_ends_beside_the_interval(study: Study) -> None:
             assert row["low"] <= row["lowest"] <= row["highest"] <= row["high"]
 
 
-def test_page_and_api_show_stages_and_parts(study: Study) -> None:
-    user = get_user_model().objects.create_superuser("root", password="-")
-    page, api = Client(), APIClient()
-    page.force_login(user)
-    api.force_authenticate(user)
-    estimates = page.get(f"/admin/survey/study/{study.pk}/estimates/?by=outcome").content.decode()
+def test_it_shows_stages_and_parts_and_the_page_of_estimates_leads_to_it(study: Study, admin_client: Client) -> None:
+    estimates = admin_client.get(reverse("admin:survey_study_estimates", args=[study.pk]), {"by": "outcome"})
     address = reverse("admin:survey_study_report", args=[study.pk, "estimates"])
-    assert f'href="{address}?by=outcome"' in estimates
-    text = page.get(address, {"by": "outcome"}).content.decode()
-    assert "Each stage by itself" in text and "By outcome" in text
-    body = api.get("/api/v1/studies/small/reports/estimates/", {"by": "outcome"}).json()
-    assert {table["name"]: len(table["columns"]) for table in body["tables"]} == {
-        "estimates": len(plain_columns(estimate_tables.ESTIMATES)),
-        "leaving": len(plain_columns(estimate_tables.LEAVING)),
-        "noise": len(plain_columns(estimate_tables.NOISE)),
-        "slots": len(plain_columns(estimate_tables.SLOTS)),
-    }
-    assert body["data"]["figures"][0]["name"] == "changed_over_0"
+    assert f'href="{address}?by=outcome"' in estimates.content.decode()
+    findings = reports.make(study, "estimates", {"by": ["outcome"]})
+    titles = {sheet.title for table in findings.tables for sheet in rendering.sheets_of(table)}
+    assert {"Each stage by itself", "By outcome"} <= titles
+    assert [table.name for table in findings.tables] == ["estimates", "leaving", "noise", "slots"]
+    assert findings.data["figures"][0]["name"] == "changed_over_0"
 
 
 @pytest.mark.thorough

@@ -1,19 +1,12 @@
 """The reports agreement, calibration and gaps of a belief study: read from its rows, and shown everywhere."""
 
-import io
-import json
-
 import numpy as np
 import pytest
-from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.test import Client
-from django.urls import reverse
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.instrument import BeliefUpdate
-from survey.models import ApiToken, Assignment, LanguageModel, ModelAnswer, Question, Study
+from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Study
 from survey.services.results import reports
 from survey.services.results.estimates.weights import answer_weights
 from survey.services.results.expectations.load import Selection, read
@@ -29,7 +22,7 @@ NAMES = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 
 @pytest.fixture
 def study() -> Study:
-    new_study = run_study("beliefs", **ADAPTIVE)
+    new_study = run_study(**ADAPTIVE)
     answers_of("good", new_study, share=0.8)
     answers_of("poor", new_study, share=0.5)
     return new_study
@@ -68,19 +61,10 @@ def test_the_predictors_chances_are_those_of_the_plan(study: Study) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_a_command_of_its_own_and_a_report(name: str, study: Study, tmp_path) -> None:
-    output = io.StringIO()
-    call_command(name, study.slug, out=tmp_path, stdout=output, stderr=io.StringIO())
-    assert "good" in output.getvalue()
-    data = json.loads((tmp_path / f"{name}.json").read_text())
-    rows = data["data"][name]
-    assert {row["event"] for row in rows} == {"right", "changed"}
-    figures = list(tmp_path.glob("*.svg"))
-    assert figures
-    for figure in figures:
-        assert figure.read_text().startswith("<?xml")
-    report = reports.make(study, name)
-    assert report.notes
+def test_each_speaks_of_both_events_and_of_the_models(name: str, study: Study) -> None:
+    findings = reports.make(study, name)
+    assert {row["event"] for row in findings.data[name]} == {"right", "changed"}
+    assert findings.notes and "good" in str(findings.tables[0].rows)
 
 
 def test_readers_and_events_are_chosen_by_name(study: Study) -> None:
@@ -140,39 +124,11 @@ def test_only_the_model_that_people_were_shown_is_compared(study: Study, monkeyp
     assert [reader.name for reader in right.readers] == ["poor"]
 
 
-def test_exports_bring_them_along(study: Study) -> None:
-    files = {export_file.name: export_file for export_file in reports.export_files(study, {}, ())}
-    for name in ("agreement.csv", "calibration.csv", "reliability.csv", "gaps.csv"):
-        rows = list(files[name].rows)
-        assert rows
-        assert all(len(row) == len(files[name].columns) for row in rows)
-
-
 def test_an_export_of_a_study_that_cannot_be_compared_has_them_empty_and_warns_of_nothing(caplog) -> None:
     study = cast.small_study("empty")
     files = {export_file.name: list(export_file.rows) for export_file in reports.export_files(study, {}, ())}
     assert files["agreement.csv"] == []
     assert not [record for record in caplog.records if record.levelname == "WARNING" and "agreement" in record.message]
-
-
-def test_pages_and_the_api_show_them_and_ask_for_the_right(study: Study, admin_client, client) -> None:
-    for name in NAMES:
-        page = admin_client.get(reverse("admin:survey_study_report", args=[study.pk, name]), {"event": "right"})
-        text = page.content.decode()
-        assert page.status_code == 200
-        assert "<svg" in text
-        assert "good" in text
-        assert "may have learnt them" in text
-        assert client.get(reverse("admin:survey_study_report", args=[study.pk, name])).status_code == 302
-    user = User.objects.create_superuser("root2")
-    reader = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
-    for name in NAMES:
-        answer = reader.get(f"/api/v1/studies/{study.slug}/reports/{name}/", {"event": "changed"})
-        assert answer.status_code == 200
-        assert {row["event"] for row in answer.json()["data"][name]} == {"changed"}
-        assert client.get(f"/api/v1/studies/{study.slug}/reports/{name}/").status_code == 401
-    wrong = reader.get(f"/api/v1/studies/{study.slug}/reports/gaps/", {"event": "wrong"})
-    assert wrong.status_code == 400
 
 
 def test_an_instrument_that_cannot_say_what_it_expects_keeps_the_other_reports(study: Study, monkeypatch) -> None:

@@ -1,17 +1,11 @@
 """The report `people`: shares of variance and people's effects, in all its places, with nobody's own value."""
 
 import csv
-import io
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from django.contrib.auth import get_user_model
-from django.core.management import call_command
-from django.test import Client
-from django.urls import reverse
-from rest_framework.test import APIClient
 
 import bandit
 from survey.exceptions import HunchError, StateRefused
@@ -70,28 +64,20 @@ def test_it_is_the_closed_form_on_the_answers_that_count_with_their_weights(stud
     assert [row[1] for row in effects.rows] == pytest.approx(np.percentile(made.effects, PERCENTILES).tolist())
 
 
-def test_command_page_api_and_figure_show_it_and_nobody_in_it(study: Study, tmp_path: Path) -> None:
-    out = io.StringIO()
-    call_command("report", "small", "people", "resamples=20", "--out", str(tmp_path), stdout=out, stderr=out)
-    assert "of the variance of single answers lies between people" in out.getvalue()
-    assert "pairs cannot be separated from the rest" in out.getvalue()
-    with (tmp_path / "variance_shares.csv").open(newline="") as file:
-        parts = [row["part"] for row in csv.DictReader(file)]
+def test_lines_files_and_figure_show_it_and_nobody_in_it(study: Study, tmp_path: Path) -> None:
+    findings = reports.make(study, "people", {"resamples": ["20"]})
+    said = "\n".join([*findings.lines, *findings.notes])
+    assert "of the variance of single answers lies between people" in said
+    assert "pairs cannot be separated from the rest" in said
+    written = {path.name: path.read_text() for path in reports.write(study, "people", findings, tmp_path)}
+    parts = [row["part"] for row in csv.DictReader(written["variance_shares.csv"].splitlines())]
     assert parts[0] == "people" and parts[-1] == "rest" and "pairs" not in parts
-    figure = (tmp_path / "people_effects.svg").read_text()
+    assert [row["part"] for row in findings.data["shares"]] == parts
+    figure = written["people_effects.svg"]
     ElementTree.fromstring(figure)  # noqa: S314 - our own file
     assert "people, shrunken" in figure and "normal, not shrunken" in figure
     names = set(study.respondents.values_list("pseudonym", flat=True))
-    written = "".join(path.read_text() for path in tmp_path.iterdir())
-    assert len(names) == 72 and not any(name in written for name in names)
-    page, api = Client(), APIClient()
-    user = get_user_model().objects.create_superuser("root", password="-")
-    page.force_login(user)
-    api.force_authenticate(user)
-    text = page.get(reverse("admin:survey_study_report", args=[study.pk, "people"])).content.decode()
-    assert "Where answers differ" in text and "<svg" in text
-    body = api.get("/api/v1/studies/small/reports/people/", {"resamples": "20"}).json()
-    assert [row["part"] for row in body["data"]["shares"]] == parts
+    assert len(names) == 72 and not any(name in "".join(written.values()) for name in names)
 
 
 @pytest.mark.thorough

@@ -5,18 +5,15 @@ import io
 from pathlib import Path
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.test import Client
-from django.urls import reverse
-from rest_framework.test import APIClient
 
 from survey.exceptions import HunchError, StateRefused
-from survey.figures import Figure
+from survey.figures import Figure, rendering
 from survey.models import Study
 from survey.services.results import comparing, reports
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
+from tests.survey.instruments.test_aligning import ADAPTIVE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
@@ -32,18 +29,15 @@ def study() -> Study:
 
 
 @pytest.mark.thorough
-def test_page_api_and_files_say_what_the_command_says(study: Study, tmp_path: Path) -> None:
+def test_the_report_says_what_the_command_says(study: Study, tmp_path: Path) -> None:
     asked = {"epsilon": ["0.5"], "design": ["uniform"], "predictor": ["previous_correct"]}
     out = io.StringIO()
     arguments = ["--epsilon", "0.5", "--design", asked["design"][0], "--predictor", "previous_correct"]
     call_command("compare_policies", "small", *arguments, "--out", str(tmp_path / "one"), stdout=out, stderr=out)
-    call_command(
-        "report", "small", "policies", *(f"{name}={text}" for name, (text,) in asked.items()),
-        "--out", str(tmp_path / "other"), stdout=out, stderr=out,
-    )  # fmt: skip
-    files = [(tmp_path / folder / "policies.csv").read_text().splitlines() for folder in ("one", "other")]
-    assert files[0] == files[1]
-    rows = list(csv.DictReader(files[0]))
+    findings = reports.make(study, "policies", asked)
+    written = (tmp_path / "one" / "policies.csv").read_text()
+    assert written == rendering.csv(findings.tables[0])
+    rows = list(csv.DictReader(written.splitlines()))
     assert {row["stage"] for row in rows} == {"1", "2"}
     thin = [row for row in rows if row["reason"].startswith("not enough support")]
     assert thin and all(row["difference"] == row["plain"] == "" and row["effective_sample_size"] for row in thin)
@@ -56,15 +50,11 @@ def test_page_api_and_files_say_what_the_command_says(study: Study, tmp_path: Pa
     assert compared.difference is not None and float(known["difference"]) == compared.difference.value
     assert (float(known["difference_low"]), float(known["difference_high"])) == compared.difference.interval
 
-    user = get_user_model().objects.create_superuser("root", password="-")
-    page, api = Client(), APIClient()
-    page.force_login(user)
-    api.force_authenticate(user)
-    text = page.get(reverse("admin:survey_study_report", args=[study.pk, "policies"]), asked).content.decode()
-    assert "more than planned" in text.lower()
-    assert str(Figure.of(compared.difference, "share")) in text
-    body = api.get("/api/v1/studies/small/reports/policies/", asked).json()
-    assert [row["difference"] for row in body["data"]["policies"]] == [
+    sheets = rendering.sheets_of(findings.tables[0])
+    assert "more than planned" in {title.lower() for sheet in sheets for title in sheet.header}
+    cells = {text for sheet in sheets for row in sheet.texts() for text in row}
+    assert str(Figure.of(compared.difference, "share")) in cells
+    assert [row["difference"] for row in findings.data["policies"]] == [
         float(row["difference"]) if row["difference"] else None for row in rows
     ]
 
@@ -79,7 +69,8 @@ def test_page_api_and_files_say_what_the_command_says(study: Study, tmp_path: Pa
         ({"epsilon": ["0.1"] * 13}, "at most 12"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(study: Study, asked: dict[str, list[str]], message: str) -> None:
+def test_what_cannot_be_compared_is_refused(asked: dict[str, list[str]], message: str) -> None:
+    study = run_study(**ADAPTIVE)
     with pytest.raises(HunchError, match=message):
         reports.make(study, "policies", asked)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from predictors.evaluation.reading_times import TimedWords
 from predictors.word_forms import normalised
-from survey.contracts.reports import ReportResult
+from survey.contracts.reports import ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures.words import integer, short
 from survey.input_tables import cells
@@ -146,13 +146,14 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
         fixated=np.array([row.previous_fixated for _number, row in read.rows]) if read.has_fixated else None,
     )
     who = f"{integer(len({row.person for _number, row in read.rows}))} people, " if read.has_people else ""
-    return reading_results.make(
+    report = reading_results.make(
         material,
         fit=settings.fit,
         title="Reading times",
         lines=[f"{who}{integer(len(passages))} passages of {integer(len(texts))} words, {len(models)} models"],
         notes=[],
     )
+    return replace(report, files=[*report.files, ReportFile.of_json("reading.json", report.data)])
 
 
 def _read_columns(read: _TimesFile, number: Mapping[str, int]) -> ReadTimes:

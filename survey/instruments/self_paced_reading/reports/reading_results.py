@@ -74,7 +74,7 @@ def make(
     tables.append(_words_table(material))
     more = [*lines, *_lines(material, time, right)]
     data = _data(material, models, time, right)
-    files = [ReportFile.of_json("reading.json", data)]
+    files: list[ReportFile] = []
     said = list(notes)
     if fit == GAMM and models:
         files += [
