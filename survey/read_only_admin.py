@@ -79,7 +79,7 @@ class AdminPage:
         right: what the reader needs in the row's study, besides seeing the row.
         may_open: what else must hold for the reader and the row.
         by_post: whether it answers to POST alone.
-        group: the part of the row's own page that links to it.
+        group: the part of the row's own page that links to it; of the pages that Django makes, "tools" at the top.
         links: for a reader who may open it and a row: the text of each link there, and the other parts of the path.
     """
 
@@ -104,6 +104,7 @@ class HunchAdmin(ByRights, admin.ModelAdmin):
     pages: Sequence[AdminPage] = ()
     # What the pages of one row read together with it.
     page_related: tuple[str, ...] = ()
+    change_form_template = "admin/survey/row.html"
 
     actions: Any = None
     list_per_page = 50
@@ -172,6 +173,11 @@ class HunchAdmin(ByRights, admin.ModelAdmin):
                     address = reverse(f"admin:{self._address_name(page)}", args=[row.pk, *parts])
                     links.setdefault(page.group, []).append((text, address))
         return links
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        row = kwargs.get("obj")
+        context["tools"] = [] if row is None else self.links_of(request.user, row).get("tools", [])
+        return super().render_change_form(request, context, *args, **kwargs)
 
     @staticmethod
     def _may_open(page: AdminPage, user: Any, row: Model) -> bool:

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 
 from survey.exceptions import FieldErrors, HunchError, StateRefused
 from survey.models import Bank, Question, Study, Task
-from survey.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, admin_page, shortened
+from survey.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, admin_page, link, shortened
 from survey.services.banks import judging_again, question_flags
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -78,19 +78,20 @@ class BankAdmin(ReadOnlyAdmin):
     pages = (
         AdminPage("add", "add/", send_bank),
         AdminPage("look", "upload/<int:pk>/", look_at_bank),
-        AdminPage("judge_again", "<int:pk>/judge-again/", judge_again_page, may_open=may_judge_again),
+        AdminPage(
+            "judge_again",
+            "<int:pk>/judge-again/",
+            judge_again_page,
+            may_open=may_judge_again,
+            group="tools",
+            links=link("Judge replies again"),
+        ),
     )
     list_display = ("name", "version", "question_count", "source_file", "created_at")
     search_fields = ("name",)
-    change_form_template = "admin/survey/bank/page.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return rights.may_make_banks(request.user)
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        bank = kwargs.get("obj")
-        context["may_judge_again"] = bank is not None and may_judge_again(request.user, bank)
-        return super().render_change_form(request, context, *args, **kwargs)
 
 
 def _seen_by(user: Any, slugs: Sequence[str]) -> list[str]:

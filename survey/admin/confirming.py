@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from survey.exceptions import HunchError
 from survey.figures.words import money
-from survey.read_only_admin import admin_page
+from survey.read_only_admin import Links, admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
@@ -120,6 +120,11 @@ def doing(service: Callable[..., Any], message: str, **options: Any) -> Callable
         return message.format(subject)
 
     return do
+
+
+def offers(action: ConfirmedAction) -> Links:
+    """The link to the page that asks, while the action can be done to the row."""
+    return lambda user, row: [(action.label, ())] if action.is_offered(row) else []
 
 
 def about(row: Model, title: str, **more: Any) -> Confirmation:

@@ -33,16 +33,15 @@ from survey.models import (
     UnfinishedScreen,
     Withdrawal,
 )
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link_to
+from survey.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link, link_to
 from survey.services.answers.blinding import shown_values
 from survey.services.answers.counting import with_answers
-from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.rights import Right
 from survey.services.sittings.identities import unseal
 from survey.services.sittings.withdrawal import Plan, plan_withdrawal, withdraw
 
-from .confirming import ConfirmedAction, WordsField, about, confirm
+from .confirming import ConfirmedAction, WordsField, about, confirm, offers
 from .filters import deferred_study, level_filter, stage_filter, study_filter
 from .replay_pages import person_action, replay_page
 from .sitting_flags import FlagFilter, FlaggedSittings
@@ -111,7 +110,11 @@ def _what_follows(plan: Plan) -> list[str]:
 
 @admin.register(Respondent)
 class RespondentAdmin(ReadOnlyAdmin):
-    pages = (AdminPage("withdraw", "<int:pk>/withdraw/", withdraw_page, Right.WITHDRAW),)
+    pages = (
+        AdminPage(
+            "withdraw", "<int:pk>/withdraw/", withdraw_page, Right.WITHDRAW, group="tools", links=offers(WITHDRAW)
+        ),
+    )
     list_display = ("pseudonym", "study", "is_simulated", "created_at")
     list_filter = (study_filter(), "is_simulated")
     list_select_related = ("study",)
@@ -128,14 +131,6 @@ class RespondentAdmin(ReadOnlyAdmin):
             show_change_link=True,
         ),
     )
-    change_form_template = "admin/survey/respondent/page.html"
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        respondent: Respondent = kwargs["obj"]
-        context["may_withdraw"] = rights.may(request.user, Right.WITHDRAW, respondent.study_id) and (
-            WITHDRAW.is_offered(respondent)
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.display(description="withdrew all answers")
     def withdrawn(self, respondent: Respondent) -> SafeString | str:
@@ -162,11 +157,10 @@ class ItemConditionInline(ReadOnlyInline):
 @admin.register(Sitting)
 class SittingAdmin(FlaggedSittings):
     pages = (
-        AdminPage("replay", "<int:pk>/replay/", replay_page),
+        AdminPage("replay", "<int:pk>/replay/", replay_page, group="tools", links=link("Replay")),
         AdminPage("action", "<int:pk>/do/<slug:name>/", person_action),
     )
     page_related = ("stage__study__bank", "respondent")
-    change_form_template = "admin/survey/sitting/page.html"
     list_display = ("respondent", "stage", "state", "flags", "step", "started_at", "last_seen_at")
     list_filter = (
         study_filter("stage__study"),

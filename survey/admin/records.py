@@ -18,7 +18,7 @@ from survey.services.base.auditing import actor_of
 from survey.services.base.rights import Right
 from survey.services.base.tokens import issue_token, revoke_token
 
-from .confirming import ConfirmedAction, about, confirm, doing
+from .confirming import ConfirmedAction, about, confirm, doing, offers
 from .filters import KnownValueFilter
 
 
@@ -190,25 +190,34 @@ def _issue(request: HttpRequest, *, studies: QuerySet[Study], **chosen: Any) -> 
     return admin_page(request, "apitoken/issued.html", title="Your API token", token=token, secret=secret)
 
 
+REVOKE = ConfirmedAction(
+    "revoke",
+    "Revoke",
+    "Programs that use this token are refused from then on. A new token can be made at any time.",
+    doing(revoke_token, "The token {0.prefix}… is revoked."),
+    is_offered=lambda token: not token.revoked_at,
+    is_final=True,
+)
+
+
 def revoke_page(request: HttpRequest, token: ApiToken) -> HttpResponse:
-    named = f"{token.prefix}… ({token.name})" if token.name else f"{token.prefix}…"
-    action = ConfirmedAction(
-        "revoke",
-        "Revoke",
-        f"Programs that use the token {named} of {token.user} are refused from then on. A new token can be made at any "
-        "time.",
-        doing(revoke_token, "The token {0.prefix}… is revoked."),
-        is_final=True,
+    confirmation = about(
+        token,
+        "Revoke an API token",
+        facts=lambda: [("Token", f"{token.prefix}…"), ("What it is for", token.name or "–"), ("Of", token.user)],
+        then=reverse("admin:survey_apitoken_changelist"),
     )
-    tokens = reverse("admin:survey_apitoken_changelist")
-    return confirm(request, action, token, about(token, "Revoke an API token", then=tokens))
+    return confirm(request, REVOKE, token, confirmation)
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
     """Everybody sees and revokes their own tokens; superusers see and revoke all."""
 
-    pages = (AdminPage("add", "add/", make_token), AdminPage("revoke", "<int:pk>/revoke/", revoke_page))
+    pages = (
+        AdminPage("add", "add/", make_token),
+        AdminPage("revoke", "<int:pk>/revoke/", revoke_page, group="tools", links=offers(REVOKE)),
+    )
     page_related = ("user",)
     list_display = ("prefix", "name", "user", "scope", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
@@ -219,7 +228,6 @@ class ApiTokenAdmin(ReadOnlyAdmin):
         *("created_at", "expires_at", "last_used_at", "revoked_at"),
     )
     readonly_fields = ("created_at", "its_studies")
-    change_form_template = "admin/survey/apitoken/page.html"
 
     def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows if user.is_superuser else rows.filter(user=user.pk)

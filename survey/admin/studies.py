@@ -27,6 +27,7 @@ from . import (
     test_copies,
     waves,
 )
+from .confirming import offers
 from .filters import TestCopyFilter, deferred_study, study_filter
 
 RECEIVER = "<int:pk>/receivers/<int:receiver>/"
@@ -88,7 +89,7 @@ PAGES = (
         study_actions.unblind_page,
         Right.UNBLIND,
         group="unblind",
-        links=study_actions.unblind_links,
+        links=offers(study_actions.UNBLIND),
     ),
 )
 

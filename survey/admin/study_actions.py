@@ -40,6 +40,7 @@ UNBLIND = ConfirmedAction(
     "From then on everybody who sees the study sees its conditions: in pages, commands, the API and exports. The audit "
     "records who did it, when and why.",
     doing(blinding.unblind, "The conditions are shown from now on."),
+    is_offered=lambda study: study.is_blind,
     form=UnblindForm,
     is_final=True,
     stays=True,
@@ -48,10 +49,6 @@ UNBLIND = ConfirmedAction(
 
 def archive_links(user: Any, study: Study) -> list[tuple[str, tuple[Any, ...]]]:
     return [(_archiving(study).label, ())]
-
-
-def unblind_links(user: Any, study: Study) -> list[tuple[str, tuple[Any, ...]]]:
-    return [(UNBLIND.label, ())] if study.is_blind else []
 
 
 def _archiving(study: Study) -> ConfirmedAction:
