@@ -6,12 +6,17 @@ see its rows; for everybody else there are none.
 """
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -60,8 +65,46 @@ class ByRights:
         raise Http404
 
 
+Links = Callable[[Any, Any], Sequence[tuple[str, tuple[Any, ...]]]]
+
+
+@dataclass(frozen=True)
+class AdminPage:
+    """A page beside those that Django makes of a model; one that is called "add" takes the place of Django's.
+
+    Attributes:
+        name: of its address, after the model's: the page "live" of studies is `admin:survey_study_live`.
+        path: below the model's list. A page whose path begins with `<int:pk>/` is of one row.
+        view: answers a request. It gets the request, the row if the page is of one, and the other parts of the path.
+        right: what the reader needs in the row's study, besides seeing the row.
+        may_open: what else must hold for the reader and the row.
+        by_post: whether it answers to POST alone.
+        group: the part of the row's own page that links to it; of the pages that Django makes, "tools" at the top.
+        links: for a reader who may open it and a row: the text of each link there, and the other parts of the path.
+    """
+
+    name: str
+    path: str
+    view: Callable[..., HttpResponseBase]
+    right: Right | None = None
+    may_open: Callable[[Any, Any], bool] | None = None
+    by_post: bool = False
+    group: str = ""
+    links: Links = lambda user, row: ()
+
+
+def link(text: str) -> Links:
+    """The same link for everybody who may open the page."""
+    return lambda user, row: [(text, ())]
+
+
 class HunchAdmin(ByRights, admin.ModelAdmin):
-    """A list that needs only a few queries for any number of rows."""
+    """A list that needs only a few queries for any number of rows, and the pages of `pages`."""
+
+    pages: Sequence[AdminPage] = ()
+    # What the pages of one row read together with it.
+    page_related: tuple[str, ...] = ()
+    change_form_template = "admin/survey/row.html"
 
     actions: Any = None
     list_per_page = 50
@@ -79,6 +122,68 @@ class HunchAdmin(ByRights, admin.ModelAdmin):
             rows = rows.select_related(*related)
         return rows.defer(*self.deferred) if self.deferred else rows
 
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            path(page.path, self.admin_site.admin_view(self._answering(page)), name=self._address_name(page))
+            for page in self.pages
+        ]
+        return [*own, *super().get_urls()]
+
+    def _address_name(self, page: AdminPage) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{page.name}"
+
+    def _answering(self, page: AdminPage) -> Callable[..., HttpResponseBase]:
+        """The page's view, once the row is there and the reader may open it."""
+
+        def answer(request: HttpRequest, **parts: Any) -> HttpResponseBase:
+            rows = []
+            if page.name == "add" and not self.has_add_permission(request):
+                raise PermissionDenied
+            if page.path.startswith("<int:pk>/"):
+                rows = [self.readable_row(request, parts.pop("pk"))]
+                if not self._may_open(page, request.user, rows[0]):
+                    raise PermissionDenied
+            if page.by_post and request.method != "POST":
+                return HttpResponseNotAllowed(["POST"])
+            return page.view(request, *rows, **parts)
+
+        return answer
+
+    def readable_row(self, request: HttpRequest, pk: int) -> Any:
+        """The row with that key.
+
+        Raises:
+            Http404: there is no such row, or the reader may not see it.
+            PermissionDenied: the reader's account lacks the model's view permission.
+        """
+        rows = self.visible_to(request.user, self.model._default_manager.select_related(*self.page_related))
+        row = rows.filter(pk=pk).first()
+        if row is None:
+            raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return row
+
+    def links_of(self, user: Any, row: Model) -> dict[str, list[tuple[str, str]]]:
+        """By group the links to the row's pages that this reader is offered now: text and address."""
+        links: dict[str, list[tuple[str, str]]] = {}
+        for page in self.pages:
+            if page.group and self._may_open(page, user, row):
+                for text, parts in page.links(user, row):
+                    address = reverse(f"admin:{self._address_name(page)}", args=[row.pk, *parts])
+                    links.setdefault(page.group, []).append((text, address))
+        return links
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        row = kwargs.get("obj")
+        context["tools"] = [] if row is None else self.links_of(request.user, row).get("tools", [])
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @staticmethod
+    def _may_open(page: AdminPage, user: Any, row: Model) -> bool:
+        has_right = page.right is None or rights.may(user, page.right, rights.study_key_of(row))
+        return has_right and (page.may_open is None or page.may_open(user, row))
+
 
 class ReadOnlyAdmin(ReadOnly, HunchAdmin):
     """A list and its pages, for looking only."""
@@ -93,6 +198,23 @@ class ReadOnlyInline(ReadOnly, admin.TabularInline):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).select_related(*self.related)
+
+
+def inline_of(model: type[Model], *fields: str, related: Sequence[str] = (), **attributes: Any) -> type[ReadOnlyInline]:
+    """The model's rows, with these fields, on the page of the row they belong to. `related` is read with them."""
+    own = {"model": model, "fields": fields, "related": related, **attributes}
+    return type(f"{model.__name__}Inline", (ReadOnlyInline,), own)
+
+
+def admin_page(
+    request: HttpRequest, template: str, *, of: type[Model] | None = None, status: int = 200, **context: Any
+) -> TemplateResponse:
+    """A page by a template below `admin/survey`, among the pages of the model `of`: by default the one that the
+    template's folder is called after."""
+    model = of or apps.get_model("survey", template.partition("/")[0])
+    media = admin.site.get_model_admin(model).media
+    common = {**admin.site.each_context(request), "opts": model._meta, "media": media}
+    return TemplateResponse(request, f"admin/survey/{template}", {**common, **context}, status=status)
 
 
 def pretty_json(value: Any) -> SafeString:

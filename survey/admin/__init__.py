@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from . import (
+from . import (  # noqa: F401 (each registers its pages)
     alerts,
     banks,
     comments,
@@ -19,24 +19,6 @@ from . import (
     study_file,
     users,
 )
-
-__all__ = [
-    "alerts",
-    "banks",
-    "comments",
-    "jobs",
-    "language_models",
-    "links",
-    "log_ins",
-    "people",
-    "plans",
-    "postings",
-    "predictors",
-    "records",
-    "studies",
-    "study_file",
-    "users",
-]
 
 admin.site.site_header = "Hunch"
 admin.site.site_title = "Hunch"

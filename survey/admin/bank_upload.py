@@ -8,14 +8,13 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.input_tables import reader
 from survey.input_tables.reader import TableReading
-from survey.read_only_admin import ReadOnlyAdmin
+from survey.read_only_admin import admin_page
 from survey.services.banks import columns, uploads
 from survey.services.banks.columns import ColumnChoice
 from survey.services.base import rights
@@ -91,95 +90,75 @@ class LookForm(forms.Form):
         return [self[name] for name in self.fields if not name.startswith("column_") and name != "bank"]
 
 
-class BankUploadPages(ReadOnlyAdmin):
-    """Mixed into the banks' admin."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return rights.may_make_banks(request.user)
-
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [path("upload/<int:pk>/", wrap(self.look_view), name="survey_bank_look"), *super().get_urls()]
-
-    def _bank_page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/bank/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-        )
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Takes the file. Nothing but the file is kept, for an hour."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        posted = request.method == "POST"
-        form = SendForm(request.POST if posted else None, request.FILES if posted else None)
-        problems: list[str] = []
-        if posted and form.is_valid():
-            sent = form.cleaned_data["file"]
-            if sent.size > reader.LARGEST_FILE:
-                problems = [f"{sent.name}: file: {reader.too_large(sent.size)}"]
-            else:
-                try:
-                    upload = uploads.keep(user=request.user, name=sent.name, content=sent.read(), now=timezone.now())
-                    return HttpResponseRedirect(reverse("admin:survey_bank_look", args=[upload.pk]))
-                except FileErrors as exc:
-                    problems = shown(exc.problems)
-        return self._bank_page(request, "send.html", title="New bank", form=form, problems=problems)
-
-    def look_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Shows how the file is read and what is wrong or stands in it twice; stores it once that has been seen."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        try:
-            upload = uploads.find(pk, user=request.user, now=timezone.now())
-        except NotFound as exc:
-            raise Http404(exc.message) from exc
-        if "discard" in request.POST:
-            uploads.forget(upload)
-            messages.success(request, "The file was deleted; nothing was stored.")
-            return HttpResponseRedirect(reverse("admin:survey_bank_add"))
-        content, wrong = bytes(upload.content), []
-        reading, choice = _reading(request.POST), _choice(request.POST)
-        try:
-            proposal = uploads.propose(content, upload.name, reading=reading, choice=choice)
-            if choice and not set(choice.columns.values()) <= set(proposal.table.header):
-                wrong = ["Read in this way the file has other columns. Look at the choice below."]
-                proposal = uploads.propose(content, upload.name, reading=reading)
-        except FileErrors as exc:  # The reading that was chosen does not fit; the one that was found does.
-            wrong = shown(exc.problems)
-            proposal = uploads.propose(content, upload.name)
-        initial = _initial(proposal, upload.name)
-        posted = request.POST if request.method == "POST" and not wrong else None
-        if wrong:  # The page shows what `proposal` holds, and so do its fields.
-            initial["bank"] = request.POST.get("bank", "")
-        form = LookForm(posted, proposal=proposal, initial=initial)
-        if form.is_valid():
+def send_bank(request: HttpRequest) -> HttpResponse:
+    """Takes the file. Nothing but the file is kept, for an hour."""
+    posted = request.method == "POST"
+    form = SendForm(request.POST if posted else None, request.FILES if posted else None)
+    problems: list[str] = []
+    if posted and form.is_valid():
+        sent = form.cleaned_data["file"]
+        if sent.size > reader.LARGEST_FILE:
+            problems = [f"{sent.name}: file: {reader.too_large(sent.size)}"]
+        else:
             try:
-                uploads.refuse_name(form.cleaned_data["bank"], request.user)
-                was_seen = request.POST.get("seen") == proposal.seen
-                if "store" in request.POST and was_seen and not proposal.problems:
-                    bank = uploads.store(proposal, bank_name=form.cleaned_data["bank"], by=request.user)
-                    uploads.forget(upload)
-                    messages.success(request, f"Stored {bank.question_count:,} questions as {bank}.")
-                    return HttpResponseRedirect(reverse("admin:survey_bank_change", args=[bank.pk]))
-                if "store" in request.POST and not was_seen:
-                    wrong = ["What you chose changes what would be stored. Look at it again, then store it."]
-            except HunchError as exc:
-                form.add_error("bank", exc.message.removeprefix("bank: "))
-        return self._bank_page(
-            request,
-            "look.html",
-            title=f"New bank from {upload.name}",
-            kept=upload,
-            form=form,
-            proposal=proposal,
-            wrong=wrong,
-            problems=shown(proposal.problems),
-            rows=[(line, [_cell(value) for value in values]) for line, values in proposal.table.rows[:ROWS_SHOWN]],
-        )
+                upload = uploads.keep(user=request.user, name=sent.name, content=sent.read(), now=timezone.now())
+                return HttpResponseRedirect(reverse("admin:survey_bank_look", args=[upload.pk]))
+            except FileErrors as exc:
+                problems = shown(exc.problems)
+    return admin_page(request, "bank/send.html", title="New bank", form=form, problems=problems)
+
+
+def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
+    """Shows how the file is read and what is wrong or stands in it twice; stores it once that has been seen."""
+    if not rights.may_make_banks(request.user):
+        raise PermissionDenied
+    try:
+        upload = uploads.find(pk, user=request.user, now=timezone.now())
+    except NotFound as exc:
+        raise Http404(exc.message) from exc
+    if "discard" in request.POST:
+        uploads.forget(upload)
+        messages.success(request, "The file was deleted; nothing was stored.")
+        return HttpResponseRedirect(reverse("admin:survey_bank_add"))
+    content, wrong = bytes(upload.content), []
+    reading, choice = _reading(request.POST), _choice(request.POST)
+    try:
+        proposal = uploads.propose(content, upload.name, reading=reading, choice=choice)
+        if choice and not set(choice.columns.values()) <= set(proposal.table.header):
+            wrong = ["Read in this way the file has other columns. Look at the choice below."]
+            proposal = uploads.propose(content, upload.name, reading=reading)
+    except FileErrors as exc:  # The reading that was chosen does not fit; the one that was found does.
+        wrong = shown(exc.problems)
+        proposal = uploads.propose(content, upload.name)
+    initial = _initial(proposal, upload.name)
+    posted = request.POST if request.method == "POST" and not wrong else None
+    if wrong:  # The page shows what `proposal` holds, and so do its fields.
+        initial["bank"] = request.POST.get("bank", "")
+    form = LookForm(posted, proposal=proposal, initial=initial)
+    if form.is_valid():
+        try:
+            uploads.refuse_name(form.cleaned_data["bank"], request.user)
+            was_seen = request.POST.get("seen") == proposal.seen
+            if "store" in request.POST and was_seen and not proposal.problems:
+                bank = uploads.store(proposal, bank_name=form.cleaned_data["bank"], by=request.user)
+                uploads.forget(upload)
+                messages.success(request, f"Stored {bank.question_count:,} questions as {bank}.")
+                return HttpResponseRedirect(reverse("admin:survey_bank_change", args=[bank.pk]))
+            if "store" in request.POST and not was_seen:
+                wrong = ["What you chose changes what would be stored. Look at it again, then store it."]
+        except HunchError as exc:
+            form.add_error("bank", exc.message.removeprefix("bank: "))
+    return admin_page(
+        request,
+        "bank/look.html",
+        title=f"New bank from {upload.name}",
+        kept=upload,
+        form=form,
+        proposal=proposal,
+        wrong=wrong,
+        problems=shown(proposal.problems),
+        rows=[(line, [_cell(value) for value in values]) for line, values in proposal.table.rows[:ROWS_SHOWN]],
+    )
 
 
 def shown(problems: Any) -> list[str]:

@@ -7,95 +7,91 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from survey.exceptions import FieldErrors, HunchError, StateRefused
 from survey.models import Bank, Question, Study, Task
-from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
+from survey.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, admin_page, link, shortened
 from survey.services.banks import judging_again, question_flags
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
-from .bank_upload import BankUploadPages
+from .bank_upload import look_at_bank, send_bank
 from .filters import TaskFilter
 
 MAX_JUDGED_HERE = 5000  # Replies; judging one takes up to 4 ms, and a request must end.
 DIFFERENCES_SHOWN = 200
 
 
+def may_judge_again(user: Any, bank: Bank) -> bool:
+    """It changes what reports of every study of the bank say, as flags do: the same people may."""
+    visible = rights.visible_banks(user, Right.RUN).filter(pk=bank.pk)
+    return user.has_perm("survey.change_question") and visible.exists()
+
+
+def judge_again_page(request: HttpRequest, bank: Bank) -> HttpResponse:
+    """Judge stored replies by the present rules. GET shows what would change, POST stores that and nothing else."""
+    again, wrong = None, ""
+    waiting = judging_again.waiting_answers(bank).count()
+    if waiting <= MAX_JUDGED_HERE:
+        if request.method == "POST":
+            try:
+                judging_again.judge_again(
+                    bank, write=True, seen=request.POST.get("seen") or "-", by=request.user, via="admin"
+                )
+            except StateRefused as refusal:
+                wrong = refusal.message
+            else:
+                messages.success(request, "The replies are judged by the present rules.")
+                return HttpResponseRedirect(reverse("admin:survey_bank_change", args=[bank.pk]))
+        again = judging_again.judge_again(bank, write=False)
+    context: dict[str, Any] = {
+        "title": f"Judge the replies to {bank} again?",
+        "bank": bank,
+        "waiting": waiting,
+        "again": again,
+        "wrong": wrong,
+    }
+    if again is not None:
+        lines = [
+            str(replace(difference, studies=_seen_by(request.user, difference.studies)))
+            for difference in again.differences
+        ]
+        lines += [line for scores in again.scores.values() for line in scores.differences]
+        context |= {
+            "changed": sum(not difference.studies for difference in again.differences),
+            "lines": lines[:DIFFERENCES_SHOWN],
+            "more": max(len(lines) - DIFFERENCES_SHOWN, 0),
+            "resting": _seen_by(request.user, again.resting),
+            "studies": _seen_by(request.user, again.studies),
+        }
+    return admin_page(request, "bank/judge_again.html", **context)
+
+
 @admin.register(Bank)
-class BankAdmin(BankUploadPages):
+class BankAdmin(ReadOnlyAdmin):
+    pages = (
+        AdminPage("add", "add/", send_bank),
+        AdminPage("look", "upload/<int:pk>/", look_at_bank),
+        AdminPage(
+            "judge_again",
+            "<int:pk>/judge-again/",
+            judge_again_page,
+            may_open=may_judge_again,
+            group="tools",
+            links=link("Judge replies again"),
+        ),
+    )
     list_display = ("name", "version", "question_count", "source_file", "created_at")
     search_fields = ("name",)
-    change_form_template = "admin/survey/bank/page.html"
 
-    def _may_judge_again(self, request: HttpRequest, bank: Bank) -> bool:
-        """It changes what reports of every study of the bank say, as flags do: the same people may."""
-        return request.user.has_perm("survey.change_question") and (
-            rights.visible_banks(request.user, Right.RUN).filter(pk=bank.pk).exists()
-        )
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.judge_again_view)
-        return [path("<int:pk>/judge-again/", view, name="survey_bank_judge_again"), *super().get_urls()]
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        bank = kwargs.get("obj")
-        context["may_judge_again"] = bank is not None and self._may_judge_again(request, bank)
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def judge_again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Judge stored replies by the present rules. GET shows what would change, POST stores that and nothing else."""
-        bank: Bank | None = self.get_queryset(request).filter(pk=pk).first()
-        if bank is None:
-            raise Http404
-        if not (self.has_view_permission(request, bank) and self._may_judge_again(request, bank)):
-            raise PermissionDenied
-        again, wrong = None, ""
-        waiting = judging_again.waiting_answers(bank).count()
-        if waiting <= MAX_JUDGED_HERE:
-            if request.method == "POST":
-                try:
-                    judging_again.judge_again(
-                        bank, write=True, seen=request.POST.get("seen") or "-", by=request.user, via="admin"
-                    )
-                except StateRefused as refusal:
-                    wrong = refusal.message
-                else:
-                    messages.success(request, "The replies are judged by the present rules.")
-                    return HttpResponseRedirect(reverse("admin:survey_bank_change", args=[pk]))
-            again = judging_again.judge_again(bank, write=False)
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": f"Judge the replies to {bank} again?",
-            "bank": bank,
-            "waiting": waiting,
-            "again": again,
-            "wrong": wrong,
-        }
-        if again is not None:
-            lines = [
-                str(replace(difference, studies=_seen_by(request.user, difference.studies)))
-                for difference in again.differences
-            ]
-            lines += [line for scores in again.scores.values() for line in scores.differences]
-            context |= {
-                "changed": sum(not difference.studies for difference in again.differences),
-                "lines": lines[:DIFFERENCES_SHOWN],
-                "more": max(len(lines) - DIFFERENCES_SHOWN, 0),
-                "resting": _seen_by(request.user, again.resting),
-                "studies": _seen_by(request.user, again.studies),
-            }
-        return TemplateResponse(request, "admin/survey/bank/judge_again.html", context)
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return rights.may_make_banks(request.user)
 
 
 def _seen_by(user: Any, slugs: Sequence[str]) -> list[str]:

@@ -5,14 +5,32 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from django.http import HttpRequest, HttpResponse
+
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.figures import rendering
 from survey.models import Study
+from survey.read_only_admin import admin_page
 from survey.services.answers.conditions import pairs_of
+from survey.services.base import rights
+from survey.services.base.rights import Right
 from survey.services.results.estimates import stored_estimates, study_estimates
 from survey.services.results.estimates.estimate_tables import tables_of
 from survey.services.results.estimates.people_groups import people_questions
+
+
+def page(request: HttpRequest, study: Study) -> HttpResponse:
+    """What the answers say about all items."""
+    may_see_people = rights.may(request.user, Right.EXPORT, study.pk)
+    by, condition = request.GET.getlist("by"), request.GET.getlist("condition")
+    return admin_page(
+        request,
+        "study/estimates.html",
+        title=f"Estimates: {study.title}",
+        study=study,
+        **context(study, by, condition, may_see_people=may_see_people),
+    )
 
 
 def context(

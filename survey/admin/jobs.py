@@ -14,21 +14,18 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
 )
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 
-from survey.contracts.reports import Argument
 from survey.exceptions import HunchError, NotFound
 from survey.models import Job, Study
 from survey.ranged_files import file_response
-from survey.read_only_admin import ReadOnlyAdmin
+from survey.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page
 from survey.services.base import job_kinds, jobs, rights
 from survey.services.base.job_kinds import JobKind
 
-from .report_pages import kind_of
+from .report_pages import fields_of, kind_of
 
 ON_A_PAGE = 25
 
@@ -44,21 +41,80 @@ class ShownJob:
     may_cancel: bool
 
 
-@dataclass(frozen=True)
-class JobField:
-    """An argument in the form, with its possible values and the chosen ones."""
+def ask_for_job(request: HttpRequest, study: int, kind: str) -> HttpResponse:
+    """GET shows the arguments, POST asks."""
+    visible_study = rights.visible(request.user, Study.objects.all()).filter(pk=study).first()
+    try:
+        wanted = job_kinds.find_kind(kind)
+    except NotFound as exc:
+        raise Http404(exc.message) from exc
+    if visible_study is None:
+        raise Http404
+    rights.require(request.user, wanted.right, visible_study.pk)
+    arguments = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
+    problem = ""
+    errors: dict[str, list[str]] = {}
+    if request.method == "POST":
+        try:
+            job, is_new = jobs.ask(visible_study, kind, arguments, by=request.user, via="admin")
+        except HunchError as exc:
+            errors = getattr(exc, "errors", {})
+            problem = exc.message
+        else:
+            if not is_new:
+                messages.info(request, "This was asked for before and is not over yet: here it is.")
+            return HttpResponseRedirect(reverse("admin:survey_job_change", args=[job.pk]))
+    return admin_page(
+        request,
+        "job/ask.html",
+        title=f"{wanted.title} of {visible_study}",
+        study=visible_study,
+        kind=wanted,
+        fields=fields_of(wanted.arguments, arguments, lambda argument: argument.choices_in(visible_study), errors),
+        problem=problem,
+    )
 
-    argument: Argument
-    choices: Sequence[str]
-    chosen: Sequence[str]
-    errors: Sequence[str]
+
+def cancel_job(request: HttpRequest, job: Job) -> HttpResponse:
+    if jobs.cancel(job, by=request.user, via="admin"):
+        messages.success(request, f"Job {job.pk} is cancelled.")
+    else:
+        messages.info(request, f"Job {job.pk} was over already.")
+    return HttpResponseRedirect(reverse("admin:survey_job_changelist"))
+
+
+def job_file(request: HttpRequest, job: Job, name: str) -> HttpResponseBase:
+    """One result file. By GET, so that browsers can go on with a download that stopped; it changes nothing but the
+    audit."""
+    try:
+        file = jobs.file_of(job, name, by=request.user)
+        response = file_response(
+            request,
+            lambda: jobs.opened(job, name),
+            name=name,
+            size=file["bytes"],
+            sha256=file["sha256"],
+            content_type=kind_of(name),
+        )
+    except jobs.NotAllowed as exc:
+        raise PermissionDenied(exc.message) from exc
+    except HunchError as exc:
+        messages.error(request, exc.message)
+        return HttpResponseRedirect(reverse("admin:survey_job_change", args=[job.pk]))
+    jobs.record_download(job, name, by=request.user, via="admin", span=response.headers.get("Content-Range", ""))
+    return response
 
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
     """Everybody's own jobs. Their pages change nothing but the job itself, so no permission of the account is asked."""
 
-    list_select_related = ("study", "asked_by")
+    pages = (
+        AdminPage("ask", "ask/<int:study>/<slug:kind>/", ask_for_job),
+        AdminPage("cancel", "<int:pk>/cancel/", cancel_job, by_post=True),
+        AdminPage("file", "<int:pk>/files/<str:name>", job_file),
+    )
+    page_related = list_select_related = ("study", "asked_by")
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
@@ -69,29 +125,20 @@ class JobAdmin(ReadOnlyAdmin):
     def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(pk__in=jobs.jobs_of(user).order_by().values("pk"))
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("ask/<int:study>/<slug:kind>/", wrap(self.ask_view), name="survey_job_ask"),
-            path("<int:pk>/cancel/", wrap(self.cancel_view), name="survey_job_cancel"),
-            path("<int:pk>/files/<str:name>", wrap(self.file_view), name="survey_job_file"),
-            *super().get_urls(),
-        ]
-
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The user's jobs, the newest first. A page that is open asks for the table alone, again and again."""
         rows = jobs.jobs_of(request.user).defer("study__source_text", "study__stored_config").order_by("-pk")
         slug = request.GET.get("study", "")
         page = Paginator(rows.filter(study__slug=slug) if slug else rows, ON_A_PAGE).get_page(request.GET.get("p"))
         shown_jobs = [_shown(job, request.user) for job in page.object_list]
-        context = {
+        context: dict[str, Any] = {
             "shown": shown_jobs,
             "page": page,
             "slug": slug,
             "is_waiting": any(shown_job.job.is_waiting for shown_job in shown_jobs),
         }
         template = "table.html" if "HX-Request" in request.headers else "list.html"
-        return self._page(request, template, title="Jobs", **context)
+        return admin_page(request, f"job/{template}", title="Jobs", **context)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -99,87 +146,11 @@ class JobAdmin(ReadOnlyAdmin):
         """Where other pages link to."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        job = self._job(request, int(object_id) if object_id.isascii() and object_id.isdigit() else 0)
+        job = self.readable_row(request, int(object_id) if object_id.isdecimal() else 0)
         shown_job = _shown(job, request.user)
         context = {"shown": [shown_job], "is_waiting": job.is_waiting}
         template = "table.html" if "HX-Request" in request.headers else "list.html"
-        return self._page(request, template, title=f"{shown_job.title} of {job.study}", one=job, **context)
-
-    def ask_view(self, request: HttpRequest, study: int, kind: str) -> HttpResponse:
-        """GET shows the arguments, POST asks."""
-        visible_study = rights.visible(request.user, Study.objects.all()).filter(pk=study).first()
-        try:
-            wanted = job_kinds.find_kind(kind)
-        except NotFound as exc:
-            raise Http404(exc.message) from exc
-        if visible_study is None:
-            raise Http404
-        rights.require(request.user, wanted.right, visible_study.pk)
-        arguments = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
-        problem = ""
-        errors: dict[str, list[str]] = {}
-        if request.method == "POST":
-            try:
-                job, is_new = jobs.ask(visible_study, kind, arguments, by=request.user, via="admin")
-            except HunchError as exc:
-                errors = getattr(exc, "errors", {})
-                problem = exc.message
-            else:
-                if not is_new:
-                    messages.info(request, "This was asked for before and is not over yet: here it is.")
-                return HttpResponseRedirect(reverse("admin:survey_job_change", args=[job.pk]))
-        return self._page(
-            request,
-            "ask.html",
-            title=f"{wanted.title} of {visible_study}",
-            study=visible_study,
-            kind=wanted,
-            fields=_fields(wanted, visible_study, arguments if request.method == "POST" else {}, errors),
-            problem=problem,
-        )
-
-    def cancel_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        job = self._job(request, pk)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if jobs.cancel(job, by=request.user, via="admin"):
-            messages.success(request, f"Job {job.pk} is cancelled.")
-        else:
-            messages.info(request, f"Job {job.pk} was over already.")
-        return HttpResponseRedirect(reverse("admin:survey_job_changelist"))
-
-    def file_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
-        """One result file. By GET, so that browsers can go on with a download that stopped; it changes nothing but the
-        audit."""
-        job = self._job(request, pk)
-        try:
-            file = jobs.file_of(job, name, by=request.user)
-            response = file_response(
-                request,
-                lambda: jobs.opened(job, name),
-                name=name,
-                size=file["bytes"],
-                sha256=file["sha256"],
-                content_type=kind_of(name),
-            )
-        except jobs.NotAllowed as exc:
-            raise PermissionDenied(exc.message) from exc
-        except HunchError as exc:
-            messages.error(request, exc.message)
-            return HttpResponseRedirect(reverse("admin:survey_job_change", args=[job.pk]))
-        jobs.record_download(job, name, by=request.user, via="admin", span=response.headers.get("Content-Range", ""))
-        return response
-
-    @staticmethod
-    def _job(request: HttpRequest, pk: int) -> Job:
-        try:
-            return jobs.find_job(pk, request.user)
-        except NotFound as exc:
-            raise Http404(exc.message) from exc
-
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        common = {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media}
-        return TemplateResponse(request, f"admin/survey/job/{template}", {**common, **context})
+        return admin_page(request, f"job/{template}", title=f"{shown_job.title} of {job.study}", one=job, **context)
 
 
 def kinds_for(study: Study, user: Any) -> list[JobKind]:
@@ -208,14 +179,3 @@ def in_words(left: timedelta) -> str:
         return "less than a minute left"
     minutes = seconds // 60 + 1
     return f"about {minutes} minutes left" if minutes < 90 else f"about {round(minutes / 60)} hours left"
-
-
-def _fields(kind: JobKind, study: Study, arguments: Any, errors: Any) -> list[JobField]:
-    fields = []
-    for argument in kind.arguments:
-        choices = argument.choices_in(study)
-        if not choices and argument.choices is not None:  # An argument whose list of choices is empty is not shown.
-            continue
-        chosen = arguments.get(argument.name) or ([argument.default] if argument.default else [])
-        fields.append(JobField(argument, choices, chosen, errors.get(argument.name, ())))
-    return fields

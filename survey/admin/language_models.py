@@ -4,10 +4,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import Count, ExpressionWrapper, FloatField, Q, QuerySet, Sum
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
@@ -16,7 +16,7 @@ from predictors.readings import TextReading
 from survey.exceptions import HunchError
 from survey.figures.words import number, percent
 from survey.models import AnswerCollection, LanguageModel, ModelAnswer, NgramModel, Reading
-from survey.read_only_admin import HunchAdmin, ReadOnlyAdmin, shortened
+from survey.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import collecting
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -188,8 +188,33 @@ class CollectionForm(forms.ModelForm):
         """There is none."""
 
 
+def may_collect(user: Any) -> bool:
+    """Asking may cost money: it needs a permission of the account, and a study to run that uses the bank."""
+    return bool(user.has_perm("survey.collect_answers")) and rights.studies_with(user, Right.RUN) != frozenset()
+
+
+def may_run(user: Any, collection: AnswerCollection) -> bool:
+    return may_collect(user) and rights.visible_banks(user, Right.RUN).filter(pk=collection.bank_id).exists()
+
+
+def stop(request: HttpRequest, collection: AnswerCollection) -> HttpResponse:
+    collecting.request_stop(collection, by=request.user)
+    messages.success(request, "It stops after the questions that are on their way.")
+    return HttpResponseRedirect(reverse("admin:survey_answercollection_change", args=[collection.pk]))
+
+
+def resume(request: HttpRequest, collection: AnswerCollection) -> HttpResponse:
+    collecting.resume(collection, by=request.user)
+    messages.success(request, "Queued again; it asks what has no answer yet.")
+    return HttpResponseRedirect(reverse("admin:survey_answercollection_change", args=[collection.pk]))
+
+
 @admin.register(AnswerCollection)
 class AnswerCollectionAdmin(HunchAdmin):
+    pages = (
+        AdminPage("stop", "<int:pk>/stop/", stop, may_open=may_run, by_post=True),
+        AdminPage("resume", "<int:pk>/resume/", resume, may_open=may_run, by_post=True),
+    )
     list_display = ("language_model", "bank", "state", "progress", "spent", "created_by", "created_at", "said")
     list_filter = ("state", "language_model", "bank")
     list_select_related = ("language_model", "bank", "created_by")
@@ -215,14 +240,7 @@ class AnswerCollectionAdmin(HunchAdmin):
     change_form_template = "admin/survey/collection/page.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Asking may cost money: it needs a permission of the account, and a study to run that uses the bank."""
-        return bool(request.user.has_perm("survey.collect_answers")) and (
-            rights.studies_with(request.user, Right.RUN) != frozenset()
-        )
-
-    def _may_run(self, request: HttpRequest, collection: AnswerCollection) -> bool:
-        banks = rights.visible_banks(request.user, Right.RUN)
-        return self.has_add_permission(request) and banks.filter(pk=collection.bank_id).exists()
+        return may_collect(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -244,33 +262,9 @@ class AnswerCollectionAdmin(HunchAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """The service has written it while the form was checked, in the same transaction."""
 
-    def get_urls(self) -> list[URLPattern]:
-        act = self.admin_site.admin_view(self.act_view)
-        actions = [
-            path(f"<int:pk>/{action}/", act, {"action": action}, name=f"survey_answercollection_{action}")
-            for action in ("stop", "resume")
-        ]
-        return [*actions, *super().get_urls()]
-
-    def act_view(self, request: HttpRequest, pk: int, action: str) -> HttpResponse:
-        collection = self.get_object(request, str(pk))
-        if collection is None:
-            raise Http404
-        if not self._may_run(request, collection):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if action == "stop":
-            collecting.request_stop(collection, by=request.user)
-            messages.success(request, "It stops after the questions that are on their way.")
-        else:
-            collecting.resume(collection, by=request.user)
-            messages.success(request, "Queued again; it asks what has no answer yet.")
-        return HttpResponseRedirect(reverse("admin:survey_answercollection_change", args=[pk]))
-
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         collection = kwargs.get("obj")
-        if collection is not None and self._may_run(request, collection):
+        if collection is not None and may_run(request.user, collection):
             context["can_stop"] = collection.state in (State.QUEUED, State.RUNNING) and not collection.stop_requested
             context["can_resume"] = collection.state in (State.STOPPED, State.FAILED) or (
                 collection.state == State.DONE and collection.refused > 0

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.http import HttpRequest, HttpResponse
+
 from survey.contracts.instruments import Learning
 from survey.figures import Figure
 from survey.figures.words import NOTHING, number
 from survey.models import Study
+from survey.read_only_admin import admin_page
 from survey.services.answers.conditions import pairs_of
 from survey.services.stages.leaderboard import (
     COLUMNS_NOTE,
@@ -63,6 +66,13 @@ class MetricHead:
 
     head: SortableColumn
     parts: Sequence[str]
+
+
+def page(request: HttpRequest, study: Study) -> HttpResponse:
+    """How the study's predictors did on later answers."""
+    title = f"Leaderboard of {study.slug}"
+    shown = context(study, request.GET.dict())
+    return admin_page(request, "study/leaderboard.html", title=title, study=study, **shown)
 
 
 def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:

@@ -1,21 +1,21 @@
 """Links that let in one person each: which are used, and a page that makes new ones and shows them once."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.urls import reverse
 
-from survey.exceptions import HunchError
 from survey.figures.csv_lines import csv_line
 from survey.models import EntryLink, Study
-from survey.read_only_admin import ReadOnlyAdmin
+from survey.read_only_admin import AdminPage, ReadOnlyAdmin
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings import links
 
+from .confirming import Confirmation, ConfirmedAction, confirm
 from .filters import deferred_study, study_filter
 
 
@@ -34,10 +34,38 @@ class LinksForm(forms.Form):
         field.queryset = rights.visible(user, studies, Right.MAKE_LINKS)
 
 
+def _make(request: HttpRequest, *, study: Study, count: int, **by: Any) -> HttpResponse:
+    """The links come in the answer itself: a redirect would mean that they are stored in between. The admin's pages are
+    never cached."""
+    root = request.build_absolute_uri("/").rstrip("/")
+    made = links.make_links(study, count=count, root=root, **by)
+    lines = [csv_line(["number", "link"]), *(csv_line([link.number, link.address]) for link in made)]
+    response = HttpResponse("".join(lines), content_type="text/csv; charset=utf-8")
+    name = f"{study.slug}-links-{made[0].number}-{made[-1].number}.csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def make_links(request: HttpRequest) -> HttpResponse:
+    action = ConfirmedAction(
+        "add",
+        "Make links",
+        "Each link lets one person in, and the same link goes on with what that person began. They come as a file and "
+        "are shown once: only their hashes are stored.",
+        _make,
+        form=partial(LinksForm, initial=request.GET.dict(), user=request.user),
+        button="Make and download them",
+        stays=True,
+    )
+    back = reverse("admin:survey_entrylink_changelist")
+    return confirm(request, action, request, Confirmation(EntryLink, "Make entry links", [], back))
+
+
 @admin.register(EntryLink)
 class EntryLinkAdmin(ReadOnlyAdmin):
     """A link itself is nowhere: only its hash is stored. Nor is it stored whose answers came by it."""
 
+    pages = (AdminPage("add", "add/", make_links),)
     list_display = ("number", "study", "state", "used_at", "created_by", "created_at")
     list_filter = (study_filter(), ("used_at", admin.EmptyFieldListFilter))
     list_select_related = ("study", "created_by")
@@ -51,40 +79,3 @@ class EntryLinkAdmin(ReadOnlyAdmin):
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return rights.studies_with(request.user, Right.MAKE_LINKS) != frozenset()
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        posted = request.POST if request.method == "POST" else None
-        form = LinksForm(posted, initial=request.GET.dict(), user=request.user)
-        if request.method == "POST" and form.is_valid():
-            study: Study = form.cleaned_data["study"]
-            try:
-                return self._file(request, study, form.cleaned_data["count"])
-            except HunchError as exc:
-                form.add_error(None, exc.message)
-        return TemplateResponse(
-            request,
-            "admin/survey/entrylink/make.html",
-            {
-                **self.admin_site.each_context(request),
-                "opts": self.opts,
-                "media": self.media,
-                "title": "Make entry links",
-                "form": form,
-            },
-        )
-
-    @staticmethod
-    def _file(request: HttpRequest, study: Study, count: int) -> HttpResponse:
-        """Show the links in the answer itself: a redirect would mean that they are stored in between. The admin's pages
-        are never cached."""
-        root = request.build_absolute_uri("/").rstrip("/")
-        made = links.make_links(study, count=count, root=root, by=request.user, via="admin")
-        lines = [csv_line(["number", "link"]), *(csv_line([link.number, link.address]) for link in made)]
-        response = HttpResponse("".join(lines), content_type="text/csv; charset=utf-8")
-        name = f"{study.slug}-links-{made[0].number}-{made[-1].number}.csv"
-        response["Content-Disposition"] = f'attachment; filename="{name}"'
-        return response

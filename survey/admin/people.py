@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django import forms
+from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from survey.contracts import instruments
 from survey.models import (
@@ -21,6 +20,7 @@ from survey.models import (
     ConditionLevel,
     Consent,
     DataChoice,
+    Exclusion,
     FormAnswer,
     PanelIdentity,
     PracticeAnswer,
@@ -28,32 +28,93 @@ from survey.models import (
     QuotaPlace,
     Respondent,
     Response,
+    ScreenTiming,
     Sitting,
+    UnfinishedScreen,
     Withdrawal,
 )
-from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline, link_to
+from survey.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link, link_to
 from survey.services.answers.blinding import shown_values
 from survey.services.answers.counting import with_answers
-from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.rights import Right
 from survey.services.sittings.identities import unseal
-from survey.services.sittings.withdrawal import plan_withdrawal, withdraw
+from survey.services.sittings.withdrawal import Plan, plan_withdrawal, withdraw
 
+from .confirming import ConfirmedAction, WordsField, about, confirm, offers
 from .filters import deferred_study, level_filter, stage_filter, study_filter
-from .replay_pages import ReplayPages
-from .sitting_flags import ExclusionInline, FlagFilter, ScreenTimingInline, UnfinishedScreenInline
+from .replay_pages import person_action, replay_page
+from .sitting_flags import FlagFilter, FlaggedSittings
+
+OF_SITTING = ("sitting__respondent", "sitting__stage__study")
+OF_ASSIGNMENT = (
+    "assignment__slot__stage__study",
+    "assignment__sitting__respondent",
+    "assignment__sitting__stage__study",
+)
 
 
-class SittingInline(ReadOnlyInline):
-    model = Sitting
-    fields = ("stage", "wave", "state", "started_at", "last_seen_at", "ended_at")
-    related = ("stage__study", "respondent")
-    show_change_link = True
+class WithdrawalForm(forms.Form):
+    reason = WordsField(
+        label="How you came to know",
+        widget=forms.TextInput(attrs={"maxlength": "300", "placeholder": "A letter of 3 May"}),
+    )
+
+
+def _withdraw(respondent: Respondent, **by: Any) -> str:
+    done = withdraw(respondent=respondent, now=timezone.now(), **by)
+    return f"{done.answers} answers of {respondent} are deleted."
+
+
+WITHDRAW = ConfirmedAction(
+    "withdraw",
+    "Withdraw",
+    "Everything that the person gave is deleted, as the person wished. What stays is the shape of the plan, that "
+    "consent was given and taken back, and what a payment needs.",
+    _withdraw,
+    Right.WITHDRAW,
+    is_offered=lambda respondent: not Withdrawal.objects.filter(respondent=respondent).exists(),
+    form=WithdrawalForm,
+    is_final=True,
+    button="Delete the answers",
+)
+
+
+def withdraw_page(request: HttpRequest, respondent: Respondent) -> HttpResponse:
+    """Delete a person's answers at their request. GET shows what would be deleted, POST deletes it."""
+    plan = plan_withdrawal(respondent) if request.method != "POST" else None
+    confirmation = about(
+        respondent,
+        f"Delete what {respondent} gave?",
+        facts=lambda: _to_be_deleted(plan) if plan else (),
+        notes=_what_follows(plan) if plan else (),
+    )
+    return confirm(request, WITHDRAW, respondent, confirmation)
+
+
+def _to_be_deleted(plan: Plan) -> list[tuple[str, int]]:
+    return [("Complete answers", plan.answers), *((capfirst(table), rows) for table, rows in plan.removed.items())]
+
+
+def _what_follows(plan: Plan) -> list[str]:
+    notes = []
+    for part in plan.stages:
+        stay = f"frozen. {part['answers']} keyed hashes stay and are marked as withdrawn."
+        notes.append(
+            f"Stage {part['stage']}: {stay if part['frozen'] else 'its slots are dealt again while it is open.'}"
+        )
+    for run in plan.runs:
+        notes.append(f"{run} had learnt from the answers and keeps what it learnt: train it again where that matters.")
+    return [*notes, "The panel's ids go once the payment is settled."]
 
 
 @admin.register(Respondent)
 class RespondentAdmin(ReadOnlyAdmin):
+    pages = (
+        AdminPage(
+            "withdraw", "<int:pk>/withdraw/", withdraw_page, Right.WITHDRAW, group="tools", links=offers(WITHDRAW)
+        ),
+    )
     list_display = ("pseudonym", "study", "is_simulated", "created_at")
     list_filter = (study_filter(), "is_simulated")
     list_select_related = ("study",)
@@ -62,51 +123,19 @@ class RespondentAdmin(ReadOnlyAdmin):
     search_help_text = "By the beginning of the pseudonym."
     fields = ("pseudonym", "study", "is_simulated", "created_at", "came_before", "withdrawn")
     readonly_fields = ("pseudonym", "created_at", "withdrawn")
-    inlines = (SittingInline,)
-    change_form_template = "admin/survey/respondent/page.html"
-
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("<int:pk>/withdraw/", wrap(self.withdraw_view), name="survey_respondent_withdraw"),
-            *super().get_urls(),
-        ]
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        respondent: Respondent = kwargs["obj"]
-        context["may_withdraw"] = (
-            rights.may(request.user, Right.WITHDRAW, respondent.study_id)
-            and not Withdrawal.objects.filter(respondent=respondent).exists()
-        )
-        return super().render_change_form(request, context, *args, **kwargs)
+    inlines = (
+        inline_of(
+            Sitting,
+            *("stage", "wave", "state", "started_at", "last_seen_at", "ended_at"),
+            related=("stage__study", "respondent"),
+            show_change_link=True,
+        ),
+    )
 
     @admin.display(description="withdrew all answers")
     def withdrawn(self, respondent: Respondent) -> SafeString | str:
         taken_back = Withdrawal.objects.filter(respondent=respondent).first()
         return link_to(taken_back, f"{taken_back.at:%Y-%m-%d}" if taken_back else "")
-
-    def withdraw_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Delete a person's answers at their request. GET shows what would be deleted, POST deletes it."""
-        respondent: Respondent | None = self.get_queryset(request).filter(pk=pk).first()
-        if respondent is None:
-            raise Http404
-        rights.require(request.user, Right.WITHDRAW, respondent.study_id)
-        if not self.has_view_permission(request, respondent):
-            raise PermissionDenied
-        if request.method == "POST":
-            reason = request.POST.get("reason", "").replace("\x00", "")
-            done = withdraw(respondent=respondent, now=timezone.now(), reason=reason, by=request.user, via="admin")
-            messages.success(request, f"{done.answers} answers of {respondent} are deleted.")
-            return HttpResponseRedirect(reverse("admin:survey_respondent_change", args=[pk]))
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "media": self.media,
-            "title": f"Delete what {respondent} gave?",
-            "respondent": respondent,
-            "plan": plan_withdrawal(respondent),
-        }
-        return TemplateResponse(request, "admin/survey/respondent/withdraw.html", context)
 
 
 class ConditionInline(ReadOnlyInline):
@@ -125,70 +154,13 @@ class ItemConditionInline(ReadOnlyInline):
         return super().get_queryset(request).filter(assignment__slot__stage__study__is_blind=False)
 
 
-class ConsentInline(ReadOnlyInline):
-    model = Consent
-    fields = ("version", "language", "given_at", "text_sha256")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class CheckAttemptInline(ReadOnlyInline):
-    model = CheckAttempt
-    fields = ("attempt", "answers", "shown", "passed", "at")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class PracticeAnswerInline(ReadOnlyInline):
-    model = PracticeAnswer
-    fields = ("number", "screen", "data", "at")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class AttentionAnswerInline(ReadOnlyInline):
-    model = AttentionAnswer
-    fields = ("name", "position", "answer", "shown", "passed", "at")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class QuestionReportInline(ReadOnlyInline):
-    model = QuestionReport
-    fields = ("assignment", "screen", "text", "at")
-    related = (
-        "assignment__slot__stage__study",
-        "assignment__sitting__respondent",
-        "assignment__sitting__stage__study",
-        "sitting__respondent",
-        "sitting__stage__study",
-    )
-
-
-class DataChoiceInline(ReadOnlyInline):
-    model = DataChoice
-    fields = ("may_use", "at")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class FormAnswerInline(ReadOnlyInline):
-    model = FormAnswer
-    fields = ("block", "version", "answers", "at")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class QuotaPlaceInline(ReadOnlyInline):
-    model = QuotaPlace
-    fields = ("quota", "cell", "state", "answers", "at")
-    related = ("sitting__respondent", "sitting__stage__study")
-
-
-class AssignmentInline(ReadOnlyInline):
-    model = Assignment
-    fields = ("position", "slot", "state", "assigned_at", "completed_at")
-    related = ("slot__stage__study", "sitting__respondent", "sitting__stage__study")
-    show_change_link = True
-
-
 @admin.register(Sitting)
-class SittingAdmin(ReplayPages):
-    change_form_template = "admin/survey/sitting/page.html"
+class SittingAdmin(FlaggedSittings):
+    pages = (
+        AdminPage("replay", "<int:pk>/replay/", replay_page, group="tools", links=link("Replay")),
+        AdminPage("action", "<int:pk>/do/<slug:name>/", person_action),
+    )
+    page_related = ("stage__study__bank", "respondent")
     list_display = ("respondent", "stage", "state", "flags", "step", "started_at", "last_seen_at")
     list_filter = (
         study_filter("stage__study"),
@@ -220,29 +192,24 @@ class SittingAdmin(ReplayPages):
     )
     readonly_fields = ("flags",)
     inlines = (
-        ExclusionInline,
+        inline_of(Exclusion, "flags", "decided_at", "stage", related=(*OF_SITTING, "stage__study")),
         ConditionInline,
-        ConsentInline,
-        PracticeAnswerInline,
-        CheckAttemptInline,
-        AssignmentInline,
-        AttentionAnswerInline,
-        FormAnswerInline,
-        QuotaPlaceInline,
-        QuestionReportInline,
-        DataChoiceInline,
-        ScreenTimingInline,
-        UnfinishedScreenInline,
-    )
-
-
-class ResponseInline(ReadOnlyInline):
-    model = Response
-    fields = ("number", "screen", "answered_at", "server_ms", "client")
-    related = (
-        "assignment__slot__stage__study",
-        "assignment__sitting__respondent",
-        "assignment__sitting__stage__study",
+        inline_of(Consent, "version", "language", "given_at", "text_sha256", related=OF_SITTING),
+        inline_of(PracticeAnswer, "number", "screen", "data", "at", related=OF_SITTING),
+        inline_of(CheckAttempt, "attempt", "answers", "shown", "passed", "at", related=OF_SITTING),
+        inline_of(
+            Assignment,
+            *("position", "slot", "state", "assigned_at", "completed_at"),
+            related=("slot__stage__study", *OF_SITTING),
+            show_change_link=True,
+        ),
+        inline_of(AttentionAnswer, "name", "position", "answer", "shown", "passed", "at", related=OF_SITTING),
+        inline_of(FormAnswer, "block", "version", "answers", "at", related=OF_SITTING),
+        inline_of(QuotaPlace, "quota", "cell", "state", "answers", "at", related=OF_SITTING),
+        inline_of(QuestionReport, "assignment", "screen", "text", "at", related=(*OF_ASSIGNMENT, *OF_SITTING)),
+        inline_of(DataChoice, "may_use", "at", related=OF_SITTING),
+        inline_of(ScreenTiming, "step", "kind", "name", "taken_at", "server_ms", "client", related=OF_SITTING),
+        inline_of(UnfinishedScreen, "step", "number", "kind", "name", "left_at", "client", related=OF_SITTING),
     )
 
 
@@ -264,7 +231,10 @@ class AssignmentAdmin(ReadOnlyAdmin):
     search_help_text = "By the beginning of the pseudonym."
     fields = ("sitting", "slot", "position", "state", "assigned_at", "completed_at", "content")
     readonly_fields = ("content",)
-    inlines = (ItemConditionInline, ResponseInline)
+    inlines = (
+        ItemConditionInline,
+        inline_of(Response, "number", "screen", "answered_at", "server_ms", "client", related=OF_ASSIGNMENT),
+    )
 
     @admin.display(ordering="sitting__respondent__pseudonym")
     def respondent(self, assignment: Assignment) -> str:

@@ -3,23 +3,22 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth import get_user_model
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from survey.models import ApiToken, AuditEntry, AuditSeal, Study
 from survey.models.audit import MAX_TOKEN_DAYS, TOKEN_DAYS
-from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
+from survey.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page, pretty_json, shortened
 from survey.services.base import audit_chain, rights
 from survey.services.base.auditing import actor_of
 from survey.services.base.rights import Right
 from survey.services.base.tokens import issue_token, revoke_token
 
+from .confirming import ConfirmedAction, about, confirm, doing, offers
 from .filters import KnownValueFilter
 
 
@@ -174,10 +173,52 @@ class TokenForm(forms.Form):
         field.queryset = rights.visible(user, Study.objects.real().order_by("slug"))
 
 
+def make_token(request: HttpRequest) -> HttpResponse:
+    form = TokenForm(request.POST if request.method == "POST" else None, user=request.user)
+    if request.method == "POST" and form.is_valid():
+        return _issue(request, **form.cleaned_data)
+    return admin_page(request, "apitoken/make.html", title="Make an API token", form=form)
+
+
+def _issue(request: HttpRequest, *, studies: QuerySet[Study], **chosen: Any) -> HttpResponse:
+    token, secret = issue_token(user=request.user, studies=studies or None, by=request.user, via="admin", **chosen)
+    if "download" in request.POST:
+        response = HttpResponse(f"{secret}\n", content_type="text/plain; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="hunch-token-{token.prefix}.txt"'
+        return response
+    # No redirect: it would mean that the secret is stored in between. The admin's pages are never cached.
+    return admin_page(request, "apitoken/issued.html", title="Your API token", token=token, secret=secret)
+
+
+REVOKE = ConfirmedAction(
+    "revoke",
+    "Revoke",
+    "Programs that use this token are refused from then on. A new token can be made at any time.",
+    doing(revoke_token, "The token {0.prefix}… is revoked."),
+    is_offered=lambda token: not token.revoked_at,
+    is_final=True,
+)
+
+
+def revoke_page(request: HttpRequest, token: ApiToken) -> HttpResponse:
+    confirmation = about(
+        token,
+        "Revoke an API token",
+        facts=lambda: [("Token", f"{token.prefix}…"), ("What it is for", token.name or "–"), ("Of", token.user)],
+        then=reverse("admin:survey_apitoken_changelist"),
+    )
+    return confirm(request, REVOKE, token, confirmation)
+
+
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
     """Everybody sees and revokes their own tokens; superusers see and revoke all."""
 
+    pages = (
+        AdminPage("add", "add/", make_token),
+        AdminPage("revoke", "<int:pk>/revoke/", revoke_page, group="tools", links=offers(REVOKE)),
+    )
+    page_related = ("user",)
     list_display = ("prefix", "name", "user", "scope", "created_at", "expires_at", "last_used_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     list_select_related = ("user",)
@@ -187,7 +228,6 @@ class ApiTokenAdmin(ReadOnlyAdmin):
         *("created_at", "expires_at", "last_used_at", "revoked_at"),
     )
     readonly_fields = ("created_at", "its_studies")
-    change_form_template = "admin/survey/apitoken/page.html"
 
     def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows if user.is_superuser else rows.filter(user=user.pk)
@@ -200,45 +240,3 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm("survey.add_apitoken"))
-
-    def get_urls(self) -> list[URLPattern]:
-        revoke = self.admin_site.admin_view(self.revoke_view)
-        return [path("<int:pk>/revoke/", revoke, name="survey_apitoken_revoke"), *super().get_urls()]
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        form = TokenForm(request.POST if request.method == "POST" else None, user=request.user)
-        if request.method == "POST" and form.is_valid():
-            return self._issue(request, **form.cleaned_data)
-        return self._page(request, "make.html", title="Make an API token", form=form)
-
-    def _issue(self, request: HttpRequest, *, studies: QuerySet[Study], **chosen: Any) -> HttpResponse:
-        token, secret = issue_token(user=request.user, studies=studies or None, by=request.user, via="admin", **chosen)
-        if "download" in request.POST:
-            response = HttpResponse(f"{secret}\n", content_type="text/plain; charset=utf-8")
-            response["Content-Disposition"] = f'attachment; filename="hunch-token-{token.prefix}.txt"'
-            return response
-        # No redirect: it would mean that the secret is stored in between. The admin's pages are never cached.
-        return self._page(request, "issued.html", title="Your API token", token=token, secret=secret)
-
-    def revoke_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        token = self.get_object(request, str(pk))
-        if token is None:
-            raise Http404
-        if not self.has_view_permission(request, token):
-            raise PermissionDenied
-        if request.method != "POST":
-            return self._page(request, "revoke.html", title="Revoke an API token", token=token)
-        revoke_token(token, by=request.user, via="admin")
-        messages.success(request, f"The token {token.prefix}… is revoked.")
-        return HttpResponseRedirect(reverse("admin:survey_apitoken_changelist"))
-
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/apitoken/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-        )

@@ -3,229 +3,205 @@
 Each action first asks. What costs money is done only by a person who types the sum, as on a posting's page.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from django.contrib import messages
+from django import forms
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 
 from survey.contracts import instruments, panels
-from survey.contracts.panels import PanelClient, SubmissionStatus
-from survey.exceptions import HunchError
+from survey.contracts.panels import SubmissionStatus
 from survey.figures import words
 from survey.live import snapshots
 from survey.live.replay import replay
 from survey.models import Sitting, Submission
 from survey.panels import money, owed_list, reconciliation
-from survey.panels.asking import can_ask
-from survey.panels.reconciliation import Action, Participation
+from survey.panels.reconciliation import Participation
+from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
-from .sitting_flags import FlaggedSittings
-from .sums import sum_error
+from .confirming import Confirmation, ConfirmedAction, WordsField, action_named, confirm
+from .posting_actions import why_not
 
-Status = SubmissionStatus
-
-
-@dataclass(frozen=True)
-class PersonAction:
-    """Something that can be done about one person at the panel. `needs` is the panel's own ability. `run` gets the sum
-    that was typed, if it costs money."""
-
-    name: str
-    label: str
-    explanation: str
-    right: Right
-    needs: str
-    is_offered: Callable[[Participation], bool]
-    run: Callable[[Submission, HttpRequest, int | None], str]
-    costs: Callable[[Participation], int] | None = None
-    says_why: bool = False
+NOT_NOW = "It cannot be done now: the panel says something else than before."
 
 
-def _approve(row: Submission, request: HttpRequest, cents: int | None) -> str:
-    done = reconciliation.approve_finished(row.posting, only=row, cents=cents, by=request.user, via="admin")
+class RejectForm(forms.Form):
+    """What the panel asks for. The service says what is wrong with it, by the panel's rules."""
+
+    category = WordsField(label="The panel's category")
+    message = WordsField(label="What the person reads", widget=forms.Textarea(attrs={"rows": 4, "cols": 60}))
+
+    def __init__(self, data: Mapping[str, Any] | None, *, categories: Sequence[str] = ()) -> None:
+        super().__init__(data)
+        if categories:
+            self.fields["category"].widget = forms.Select(choices=[(name, name) for name in categories])
+
+
+def _submission(participation: Participation) -> Submission:
+    """The panel's side of it, without which nothing is done about a person."""
+    if participation.submission is None:
+        raise ValueError(f"{participation.who}: the panel knows no submission")
+    return participation.submission
+
+
+def _approve(participation: Participation, **by: Any) -> str:
+    row = _submission(participation)
+    done = reconciliation.approve_finished(row.posting, only=row, **by)
     return "The submission is approved." if done else "Nothing was done: it does not wait for approval any more."
 
 
-def _pay(row: Submission, request: HttpRequest, cents: int | None) -> str:
-    batches = money.pay_owed(row.posting, only=row, cents=cents, by=request.user, via="admin")
+def _pay(participation: Participation, **by: Any) -> str:
+    row = _submission(participation)
+    batches = money.pay_owed(row.posting, only=row, **by)
     return "What was owed is paid." if batches else "Nothing was done: nothing is owed any more."
 
 
-def _ask_back(row: Submission, request: HttpRequest, cents: int | None) -> str:
-    done = reconciliation.ask_back(row.posting, only=row, by=request.user, via="admin")
+def _ask_back(participation: Participation, **by: Any) -> str:
+    row = _submission(participation)
+    done = reconciliation.ask_back(row.posting, only=row, **by)
     return "The person is asked to return the submission." if done else "Nothing was done: they were asked before."
 
 
-def _reject(row: Submission, request: HttpRequest, cents: int | None) -> str:
-    category, message = (request.POST.get(name, "").replace("\x00", "") for name in ("category", "message"))
-    reconciliation.reject(row, category=category, message=message, by=request.user, via="admin")
+def _reject(participation: Participation, **by: Any) -> str:
+    reconciliation.reject(_submission(participation), **by)
     return "The submission is rejected."
 
 
-def _waits(participation: Participation) -> bool:
-    return participation.status == Status.AWAITING_REVIEW
-
-
 ACTIONS = (
-    PersonAction(
+    ConfirmedAction(
         "approve",
         "Approve",
         "The person finished here, and gets the reward.",
-        Right.SPEND,
-        "approve",
-        lambda participation: participation.judgement.action == Action.APPROVE,
         _approve,
-        costs=lambda participation: participation.submission.posting.reward if participation.submission else 0,
+        Right.SPEND,
+        needs="approve",
+        is_offered=lambda participation: participation.judgement.action == reconciliation.Action.APPROVE,
+        costs=lambda participation, _values: _submission(participation).posting.reward,
+        stays=True,
     ),
-    PersonAction(
+    ConfirmedAction(
         "pay",
         "Pay what is owed",
-        "A bonus on top of the reward. It is sent once, and cannot be taken back.",
-        Right.PAY,
-        "pay_bonuses",
-        lambda participation: bool(participation.owed),
+        "A bonus beside the reward. It is sent once, and cannot be taken back.",
         _pay,
-        costs=lambda participation: sum(payment.amount for payment in participation.owed),
+        Right.PAY,
+        needs="pay_bonuses",
+        is_offered=lambda participation: bool(participation.owed),
+        costs=lambda participation, _values: sum(payment.amount for payment in participation.owed),
+        stays=True,
     ),
-    PersonAction(
+    ConfirmedAction(
         "ask-back",
         "Ask for a return",
         "The panel asks the person to return the submission. They need not, and nothing is held against them.",
-        Right.RECRUIT,
-        "ask_to_return",
-        lambda participation: participation.judgement.action == Action.ASK_BACK,
         _ask_back,
+        Right.RECRUIT,
+        needs="ask_to_return",
+        is_offered=lambda participation: participation.judgement.action == reconciliation.Action.ASK_BACK,
+        stays=True,
     ),
-    PersonAction(
+    ConfirmedAction(
         "reject",
         "Reject",
         "The person is not paid, and it is held against them at the panel. Read the whole sitting first.",
-        Right.RECRUIT,
-        "reject",
-        _waits,
         _reject,
-        says_why=True,
+        Right.RECRUIT,
+        needs="reject",
+        is_offered=lambda participation: participation.status == SubmissionStatus.AWAITING_REVIEW,
+        form=RejectForm,
+        stays=True,
     ),
 )
-ACTION_BY_NAME = {action.name: action for action in ACTIONS}
 
 
-class ReplayPages(FlaggedSittings):
-    """Mixed into the sittings' admin."""
+def replay_page(request: HttpRequest, sitting: Sitting) -> HttpResponse:
+    problem = instruments.problem_with(sitting.stage.study.instrument)
+    participation = _participation(request, sitting)
+    return admin_page(
+        request,
+        "sitting/replay.html",
+        title=f"{sitting.respondent.pseudonym} in stage {sitting.stage.index}",
+        sitting=sitting,
+        problem=problem,
+        replay=None if problem else replay(sitting),
+        found=participation,
+        listed=_listed(request, sitting),
+        actions=[
+            action for action in ACTIONS if participation is not None and _may(request.user, action, participation)
+        ],
+    )
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("<int:pk>/replay/", wrap(self.replay_view), name="survey_sitting_replay"),
-            path("<int:pk>/do/<slug:name>/", wrap(self.person_view), name="survey_sitting_action"),
-            *super().get_urls(),
-        ]
 
-    def replay_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        sitting = self._sitting(request, pk)
-        problem = instruments.problem_with(sitting.stage.study.instrument)
-        participation = self._participation(request, sitting)
-        return self._page(
-            request,
-            "replay.html",
-            title=f"{sitting.respondent.pseudonym} in stage {sitting.stage.index}",
-            sitting=sitting,
-            problem=problem,
-            replay=None if problem else replay(sitting),
-            found=participation,
-            listed=self._listed(request, sitting),
-            actions=[
-                action for action in ACTIONS if participation is not None and self._may(request, action, participation)
-            ],
-        )
+def person_action(request: HttpRequest, sitting: Sitting, name: str) -> HttpResponse:
+    action, study = action_named(ACTIONS, name), sitting.stage.study
+    if not action.is_allowed(request.user, study.pk):
+        raise PermissionDenied
+    participation = _participation(request, sitting)
+    if participation is None or participation.submission is None:
+        raise Http404
+    posting = participation.submission.posting
+    back = reverse("admin:survey_sitting_replay", args=[sitting.pk])
+    client = panels.find(posting.panel).client
+    if action.form is RejectForm and client is not None:
+        action = replace(action, form=partial(RejectForm, categories=client.rejection_categories))
+    confirmation = Confirmation(
+        Sitting,
+        f"{action.label}: {sitting.respondent.pseudonym}?",
+        [(sitting.respondent.pseudonym, back)],
+        back,
+        facts=partial(_facts, participation),
+        currency=posting.currency,
+        obstacle="" if _may(request.user, action, participation) else NOT_NOW,
+    )
+    response = confirm(request, action, participation, confirmation)
+    if request.method == "POST":
+        snapshots.forget(study)
+    return response
 
-    def person_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """GET asks first, POST acts."""
-        sitting, action = self._sitting(request, pk), ACTION_BY_NAME.get(name)
-        if action is None:
-            raise Http404
-        rights.require(request.user, action.right, sitting.stage.study_id)
-        participation = self._participation(request, sitting)
-        if participation is None or participation.submission is None:
-            raise Http404
-        row, error = participation.submission, ""
-        cents = action.costs(participation) if action.costs is not None else None
-        client = panels.find(row.posting.panel).client
-        if request.method == "POST":
-            error = "" if cents is None else sum_error(request, cents, row.posting.currency)
-            if not error and not self._may(request, action, participation):
-                error = "It cannot be done now: the panel says something else than before."
-            if not error:
-                try:
-                    messages.success(request, action.run(row, request, cents))
-                    snapshots.forget(sitting.stage.study)
-                    return HttpResponseRedirect(reverse("admin:survey_sitting_replay", args=[pk]))
-                except HunchError as exc:
-                    error = exc.message
-        return self._page(
-            request,
-            "act.html",
-            title=f"{action.label}: {sitting.respondent.pseudonym}?",
-            sitting=sitting,
-            action=action,
-            found=participation,
-            cents=cents,
-            error=error,
-            categories=client.rejection_categories if client is not None else (),
-            said={name: request.POST.get(name, "") for name in ("category", "message")},
-        )
 
-    def _sitting(self, request: HttpRequest, pk: int) -> Sitting:
-        rows = self.visible_to(request.user, Sitting.objects.select_related("stage__study__bank", "respondent"))
-        sitting: Sitting | None = rows.filter(pk=pk).first()
-        if sitting is None:
-            raise Http404
-        if not self.has_view_permission(request, sitting):
-            raise PermissionDenied
-        return sitting
+def _facts(participation: Participation) -> list[tuple[str, Any]]:
+    currency = _submission(participation).posting.currency
+    return [
+        ("Here", participation.ours),
+        ("At the panel", participation.theirs),
+        ("Why", participation.why),
+        *(("Owed", f"{words.money(debt.amount, currency)}: {debt.kind.label}") for debt in participation.owed),
+    ]
 
-    def _participation(self, request: HttpRequest, sitting: Sitting) -> Participation | None:
-        """What both sides say of the person; None without a submission, or for a user who may not see it."""
-        if not rights.may(request.user, Right.SEE_POSTINGS, sitting.stage.study_id):
-            return None
-        rows = Submission.objects.filter(respondent=sitting.respondent_id, posting__wave=sitting.wave)
-        row = rows.select_related("posting__study__bank", "posting__stage").order_by("-pk").first()
-        return reconciliation.reconcile(row.posting).of(row) if row is not None else None
 
-    def _listed(self, request: HttpRequest, sitting: Sitting) -> str:
-        """What is owed where people are paid from a list."""
-        study = sitting.stage.study
-        if not panels.of_study(study).pays_from_a_list or sitting.respondent.is_simulated:
-            return ""
-        if not rights.may(request.user, Right.SEE_POSTINGS, study.pk):
-            return ""
-        points = money.points_of([sitting]).get(sitting.pk, Decimal(0))
-        cents = owed_list.owed_for(study, sitting, points)
-        return words.money(cents, study.config.panel.currency)
+def _participation(request: HttpRequest, sitting: Sitting) -> Participation | None:
+    """What both sides say of the person; None without a submission, or for who may not see it."""
+    if not rights.may(request.user, Right.SEE_POSTINGS, sitting.stage.study_id):
+        return None
+    rows = Submission.objects.filter(respondent=sitting.respondent_id, posting__wave=sitting.wave)
+    row = rows.select_related("posting__study__bank", "posting__stage").order_by("-pk").first()
+    return reconciliation.reconcile(row.posting).of(row) if row is not None else None
 
-    def _may(self, request: HttpRequest, action: PersonAction, participation: Participation) -> bool:
-        row = participation.submission
-        if row is None or not row.posting.external_id or not can_ask(row.posting.panel):
-            return False
-        client: type[PanelClient] | None = panels.find(row.posting.panel).client
-        return (
-            client is not None
-            and client.can(action.needs)
-            and rights.may(request.user, action.right, row.posting.study_id)
-            and action.is_offered(participation)
-        )
 
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/sitting/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-        )
+def _listed(request: HttpRequest, sitting: Sitting) -> str:
+    """What is owed where people are paid from a list."""
+    study = sitting.stage.study
+    if not panels.of_study(study).pays_from_a_list or sitting.respondent.is_simulated:
+        return ""
+    if not rights.may(request.user, Right.SEE_POSTINGS, study.pk):
+        return ""
+    points = money.points_of([sitting]).get(sitting.pk, Decimal(0))
+    cents = owed_list.owed_for(study, sitting, points)
+    return words.money(cents, study.config.panel.currency)
+
+
+def _may(user: Any, action: ConfirmedAction, participation: Participation) -> bool:
+    row = participation.submission
+    return (
+        row is not None
+        and not why_not(row.posting, action)
+        and action.is_allowed(user, row.posting.study_id)
+        and action.is_offered(participation)
+    )

@@ -1,16 +1,18 @@
 """One page for every report of a study: a form for its arguments, its tables, pictures and files."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from survey.contracts.reports import (
@@ -19,8 +21,6 @@ from survey.contracts.reports import (
     Picture,
     ReceivedFile,
     Report,
-    ReportEntry,
-    ReportResult,
     Table,
 )
 from survey.exceptions import HunchError
@@ -28,12 +28,12 @@ from survey.figures import rendering
 from survey.figures.csv_lines import guarded
 from survey.figures.rendering import Sheet
 from survey.models import Study
+from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results import reports
 
 from . import downloads
-from .members import MemberPages
 from .pictures import NotAPicture, inline
 
 WITHHELD = (
@@ -44,11 +44,12 @@ WITHHELD = (
 
 @dataclass(frozen=True)
 class Field:
-    """An argument in the form, with its possible values and the chosen ones."""
+    """An argument in the form, with its possible values, the chosen ones and what is wrong with them."""
 
     argument: Argument
     choices: Sequence[str]
     chosen: Sequence[str]
+    errors: Sequence[str] = ()
 
     @property
     def text(self) -> str:
@@ -74,86 +75,66 @@ class ShownPicture:
     why: str
 
 
-class ReportPages(MemberPages):
-    """Mixed into the study's admin."""
+def take_files(request: HttpRequest, study: Study, name: str) -> HttpResponse:
+    """Files that the report takes back. After a problem the page says what it is, and nothing is stored."""
+    _entry, report = _found(study, name)
+    if report.intake is None:
+        raise Http404
+    sent = request.FILES.getlist("files")
+    try:
+        taken = reports.take(study, name, _taken(sent, report.intake), by=request.user, via="admin")
+    except HunchError as exc:
+        return report_page(request, study, name, refused=exc.message)
+    messages.success(request, taken)
+    return HttpResponseRedirect(reverse("admin:survey_study_report", args=[study.pk, name]))
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("<int:pk>/reports/<slug:name>/", wrap(self.report_view), name="survey_study_report"),
-            path("<int:pk>/reports/<slug:name>/files/", wrap(self.report_take_view), name="survey_study_report_take"),
-            path(
-                "<int:pk>/reports/<slug:name>/<str:file>", wrap(self.report_file_view), name="survey_study_report_file"
-            ),
-            *super().get_urls(),
-        ]
 
-    def report_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """The report with the arguments in the address; its form leads to other addresses."""
-        return self._report_page(request, self._study(request, pk), name)
+def report_page(request: HttpRequest, study: Study, name: str, *, refused: str = "") -> HttpResponse:
+    """The report with the arguments in the address; its form leads to other addresses."""
+    may_export = rights.may(request.user, Right.EXPORT, study.pk)
+    entry, report = _found(study, name)
+    findings, fields, problem = None, [], ""
+    try:
+        arguments = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
+        choices_of = partial(reports.choices_of, study, entry, reader=request.user)
+        fields = fields_of(report.arguments, arguments, choices_of)
+        findings = reports.make_for_web(study, name, arguments, reader=request.user)
+    except HunchError as exc:
+        problem = exc.message
+    return admin_page(
+        request,
+        "study/report.html",
+        title=findings.title if findings else f"{entry.title}: {study.title}",
+        study=study,
+        entry=entry,
+        fields=fields,
+        problem=problem,
+        refused=refused,
+        intake=report.intake if may_export else None,
+        status=422 if refused else 200,
+        query=request.GET.urlencode(),
+        may_export=may_export,
+        **(_shown(findings, study, name, may_export=may_export) if findings else {}),
+    )
 
-    def report_take_view(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
-        """Files that the report takes back. After a problem the page says what it is, and nothing is stored."""
-        study = self._study(request, pk, Right.EXPORT)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        _entry, report = _found(study, name)
-        if report.intake is None:
-            raise Http404
-        sent = request.FILES.getlist("files")
-        try:
-            taken = reports.take(study, name, _taken(sent, report.intake), by=request.user, via="admin")
-        except HunchError as exc:
-            return self._report_page(request, study, name, refused=exc.message)
-        messages.success(request, taken)
-        return HttpResponseRedirect(reverse("admin:survey_study_report", args=[pk, name]))
 
-    def _report_page(self, request: HttpRequest, study: Study, name: str, *, refused: str = "") -> HttpResponse:
-        may_export = rights.may(request.user, Right.EXPORT, study.pk)
-        entry, report = _found(study, name)
-        findings, fields, problem = None, [], ""
-        try:
-            arguments = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
-            fields = _fields(study, entry, report, arguments, request.user)
-            findings = reports.make_for_web(study, name, arguments, reader=request.user)
-        except HunchError as exc:
-            problem = exc.message
-        return self._page(
-            request,
-            "report.html",
-            title=findings.title if findings else f"{entry.title}: {study.title}",
-            study=study,
-            entry=entry,
-            fields=fields,
-            problem=problem,
-            refused=refused,
-            intake=report.intake if may_export else None,
-            status=422 if refused else 200,
-            query=request.GET.urlencode(),
-            may_export=may_export,
-            **(_shown(findings, study, name, may_export=may_export) if findings else {}),
-        )
-
-    def report_file_view(self, request: HttpRequest, pk: int, name: str, file: str) -> HttpResponse:
-        """One file of the report, made with the same arguments as the page. By POST, since the audit records each
-        download."""
-        study = self._study(request, pk, Right.EXPORT)
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        entry, report = _found(study, name)
-        try:
-            arguments = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
-            findings = reports.make_for_web(study, name, arguments, reader=request.user)
-        except HunchError as exc:
-            raise Http404(exc.message) from exc
-        writer = reports.file_of(findings, file)
-        if writer is None or any(picture.heavy and f"{picture.name}.svg" == file for picture in findings.pictures):
-            raise Http404
-        content, is_guarded = _content(writer), downloads.is_guarded(request, file)
-        response = HttpResponse(guarded(content.decode()) if is_guarded else content, content_type=kind_of(file))
-        reports.record_reading(study, name, _given(request), by=request.user, via="admin", file=file)
-        response["Content-Disposition"] = downloads.save_as(study, file, guarded=is_guarded)
-        return response
+def report_file(request: HttpRequest, study: Study, name: str, file: str) -> HttpResponse:
+    """One file of the report, made with the same arguments as the page. By POST, since the audit records each
+    download."""
+    entry, report = _found(study, name)
+    try:
+        arguments = reports.pages_arguments(study, entry, report, _given(request), reader=request.user)
+        findings = reports.make_for_web(study, name, arguments, reader=request.user)
+    except HunchError as exc:
+        raise Http404(exc.message) from exc
+    writer = reports.file_of(findings, file)
+    if writer is None or any(picture.heavy and f"{picture.name}.svg" == file for picture in findings.pictures):
+        raise Http404
+    content, is_guarded = _content(writer), downloads.is_guarded(request, file)
+    response = HttpResponse(guarded(content.decode()) if is_guarded else content, content_type=kind_of(file))
+    reports.record_reading(study, name, _given(request), by=request.user, via="admin", file=file)
+    response["Content-Disposition"] = downloads.save_as(study, file, guarded=is_guarded)
+    return response
 
 
 def _found(study: Study, name: str) -> tuple[Any, Report]:
@@ -172,18 +153,22 @@ def _given(request: HttpRequest) -> dict[str, Sequence[str]]:
     return {name: request.GET.getlist(name) for name in request.GET}
 
 
-def _fields(
-    study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]], reader: Any
+def fields_of(
+    arguments: Sequence[Argument],
+    entered: Mapping[str, Sequence[str]],
+    choices_of: Callable[[Argument], Sequence[str]],
+    errors: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Field]:
+    """The arguments as a form asks for them. One whose list of choices is empty is not shown."""
     return [
         Field(
             argument,
             choices,
-            arguments.get(argument.name) or ([argument.default] if argument.default else []),
+            entered.get(argument.name) or ([argument.default] if argument.default else []),
+            errors.get(argument.name, ()),
         )
-        for argument in report.arguments
-        # An argument whose list of choices is empty is not shown.
-        if (choices := reports.choices_of(study, entry, argument, reader=reader)) or argument.choices is None
+        for argument in arguments
+        if (choices := choices_of(argument)) or argument.choices is None
     ]
 
 

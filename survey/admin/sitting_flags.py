@@ -1,4 +1,4 @@
-"""Flags in the list of sittings; on a sitting's page its times, and why it is excluded."""
+"""Flags in the list of sittings."""
 
 from typing import Any
 
@@ -6,13 +6,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from survey.models import Exclusion, ScreenTiming, Sitting, UnfinishedScreen
-from survey.read_only_admin import ReadOnlyAdmin, ReadOnlyInline
+from survey.models import Sitting
+from survey.read_only_admin import ReadOnlyAdmin
 from survey.services.answers.sitting_flags import flags_of, marks_of
 from survey.study_file import FLAGS
 
 ANY, NONE, EXCLUDED = "any", "none", "excluded"
-OF_SITTING = ("sitting__respondent", "sitting__stage__study")
 
 
 class FlagFilter(admin.SimpleListFilter):
@@ -66,21 +65,3 @@ class FlaggedSittings(ReadOnlyAdmin):
         known = getattr(sitting, "known_flags", None)
         flags = flags_of([sitting.pk])[sitting.pk] if known is None else known
         return ", ".join(name.replace("_", " ") for name in flags) or "–"
-
-
-class ExclusionInline(ReadOnlyInline):
-    model = Exclusion
-    fields = ("flags", "decided_at", "stage")
-    related = (*OF_SITTING, "stage__study")
-
-
-class ScreenTimingInline(ReadOnlyInline):
-    model = ScreenTiming
-    fields = ("step", "kind", "name", "taken_at", "server_ms", "client")
-    related = OF_SITTING
-
-
-class UnfinishedScreenInline(ReadOnlyInline):
-    model = UnfinishedScreen
-    fields = ("step", "number", "kind", "name", "left_at", "client")
-    related = OF_SITTING

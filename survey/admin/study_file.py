@@ -5,15 +5,14 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from survey.exceptions import FileErrors, HunchError
 from survey.models import Amendment, Study, Withdrawal
-from survey.read_only_admin import ReadOnlyAdmin, link_to, pretty_json, shortened
+from survey.read_only_admin import ReadOnlyAdmin, admin_page, link_to, pretty_json, shortened
 from survey.services.answers import blinding
 from survey.services.base import rights
 from survey.services.base.retention import is_over
@@ -66,120 +65,95 @@ class AmendForm(TextForm):
             self.fields["reason"].help_text = "May be left out before the first main stage is opened."
 
 
-class StudyFilePages(ReadOnlyAdmin):
-    """Mixed into the study's admin."""
+def amend_page(request: HttpRequest, study: Study) -> HttpResponse:
+    """Show first what would change; only the second button changes it."""
+    is_locked = study.locked_at is not None
+    initial = {"text": study.source_text, "read_sha256": study.source_sha256}
+    posted = request.POST.copy() if request.method == "POST" else None
+    form = AmendForm(posted, initial=initial, is_locked=is_locked)
+    proposal, problems, others = None, [], []
+    text = study.source_text
+    if request.method == "POST" and form.is_valid():
+        text, name = form.cleaned_data["text"], f"{study.slug}.toml"
+        read = form.cleaned_data["read_sha256"]
+        try:
+            if "amend" in request.POST:
+                made = amending.amend(
+                    study,
+                    text=text,
+                    source_name=name,
+                    reason=form.cleaned_data["reason"] or UNLOCKED_REASON,
+                    by=request.user,
+                    via="admin",
+                    read_sha256=read,
+                    only_unlocked=not rights.may(request.user, Right.AMEND, study.pk),
+                )
+                messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
+                return HttpResponseRedirect(reverse("admin:survey_study_change", args=[study.pk]))
+            proposal = amending.propose(study, text=text, source_name=name, by=request.user)
+        except FileErrors as exc:
+            problems = exc.lines
+        except amending.FileChanged as exc:
+            problems = [exc.message]
+            study = readable_study(request, study.pk)
+            if not may_change(request.user, study):
+                raise PermissionDenied from exc
+            proposal = _proposed(study, text, name, request.user)
+        except HunchError as exc:
+            problems = [exc.message]
+        if posted is not None and read and read != study.source_sha256:
+            # Another file is in force than the one that was read: show what the others did, and go on from there.
+            others = _since(study, read)
+            posted["read_sha256"] = study.source_sha256
+    changes = (
+        [(amending.in_words(change), proposal.refusals.get(change.key, "")) for change in proposal.changes]
+        if proposal
+        else []
+    )
+    known = {change.key for change in proposal.changes} if proposal else set()
+    return admin_page(
+        request,
+        "study/amend.html",
+        title=f"Amend the study file of {study.slug}" if is_locked else f"Edit the study file of {study.slug}",
+        study=study,
+        form=form,
+        proposal=proposal,
+        changes=changes,
+        more=[f"{key}: {why}" for key, why in proposal.refusals.items() if key not in known] if proposal else [],
+        problems=problems,
+        diff=file_texts.diff_lines(study.source_text, text) if request.method == "POST" else [],
+        others=others,
+        check=checked_by(request.user, text, study) if request.method == "POST" else None,
+    )
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("<int:pk>/amend/", wrap(self.amend_view), name="survey_study_amend"),
-            *super().get_urls(),
-        ]
 
-    def _page(self, request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            f"admin/survey/study/{template}",
-            {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context},
-            status=status,
-        )
+def readable_study(request: HttpRequest, pk: int) -> Study:
+    """The study with that key. Who may not see it gets an answer as if it were not there."""
+    studies: Any = admin.site.get_model_admin(Study)
+    study: Study = studies.readable_row(request, pk)
+    return study
 
-    def amend_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Show first what would change; only the second button changes it."""
-        study = self.editable(request, pk)
-        is_locked = study.locked_at is not None
-        initial = {"text": study.source_text, "read_sha256": study.source_sha256}
-        posted = request.POST.copy() if request.method == "POST" else None
-        form = AmendForm(posted, initial=initial, is_locked=is_locked)
-        proposal, problems, others = None, [], []
-        text = study.source_text
-        if request.method == "POST" and form.is_valid():
-            text, name = form.cleaned_data["text"], f"{study.slug}.toml"
-            read = form.cleaned_data["read_sha256"]
-            try:
-                if "amend" in request.POST:
-                    made = amending.amend(
-                        study,
-                        text=text,
-                        source_name=name,
-                        reason=form.cleaned_data["reason"] or UNLOCKED_REASON,
-                        by=request.user,
-                        via="admin",
-                        read_sha256=read,
-                        only_unlocked=not rights.may(request.user, Right.AMEND, study.pk),
-                    )
-                    messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
-                    return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
-                proposal = amending.propose(study, text=text, source_name=name, by=request.user)
-            except FileErrors as exc:
-                problems = exc.lines
-            except amending.FileChanged as exc:
-                problems = [exc.message]
-                study = self.editable(request, pk)
-                proposal = _proposed(study, text, name, request.user)
-            except HunchError as exc:
-                problems = [exc.message]
-            if posted is not None and read and read != study.source_sha256:
-                # Another file is in force than the one that was read: show what the others did, and go on from there.
-                others = _since(study, read)
-                posted["read_sha256"] = study.source_sha256
-        changes = (
-            [(amending.in_words(change), proposal.refusals.get(change.key, "")) for change in proposal.changes]
-            if proposal
-            else []
-        )
-        known = {change.key for change in proposal.changes} if proposal else set()
-        return self._page(
-            request,
-            "amend.html",
-            title=f"Amend the study file of {study.slug}" if is_locked else f"Edit the study file of {study.slug}",
-            study=study,
-            form=form,
-            proposal=proposal,
-            changes=changes,
-            more=[f"{key}: {why}" for key, why in proposal.refusals.items() if key not in known] if proposal else [],
-            problems=problems,
-            diff=file_texts.diff_lines(study.source_text, text) if request.method == "POST" else [],
-            others=others,
-            check=checked_by(request.user, text, study) if request.method == "POST" else None,
-        )
 
-    def editable(self, request: HttpRequest, pk: int) -> Study:
-        """The study with that key, for who may change its file as it is now."""
-        study = self._study(request, pk)
-        if study.locked_at is not None or not rights.may(request.user, Right.EDIT, study.pk):
-            rights.require(request.user, Right.AMEND, study.pk)
-        self.require_file(request, study)
-        return study
+def may_read_file(user: Any, study: Study) -> bool:
+    """The study's file names the conditions: while the study is blind, it is for who may unblind it."""
+    return not study.is_blind or rights.may(user, Right.UNBLIND, study.pk)
 
-    def require_file(self, request: HttpRequest, study: Study) -> None:
-        """The study's file names the conditions: while the study is blind, it is for who may unblind it."""
-        if study.is_blind:
-            rights.require(request.user, Right.UNBLIND, study.pk)
 
-    def _study(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
-        """The study with that key, for a page that needs the right in it. Anyone who is no member finds none."""
-        study = self.visible_to(request.user, Study.objects.select_related("bank", "test_of")).filter(pk=pk).first()
-        if study is None:
-            raise Http404
-        rights.require(request.user, right, study.pk)
-        if not self.has_view_permission(request, study):
-            raise PermissionDenied
-        return study
+def may_change(user: Any, study: Study) -> bool:
+    """Whether the user may change the study's file as it is now."""
+    may_edit = study.locked_at is None and rights.may(user, Right.EDIT, study.pk)
+    return may_read_file(user, study) and (may_edit or rights.may(user, Right.AMEND, study.pk))
+
+
+def amend_links(user: Any, study: Study) -> list[tuple[str, tuple[Any, ...]]]:
+    return [] if study.is_test else [("Amend" if study.locked_at else "Edit", ())]
 
 
 def file_facts(study: Study, user: Any) -> dict[str, Any]:
     """What the study page says about the file: its lock, its amendments, and until when data is kept."""
-    may_unblind = study.is_blind and rights.may(user, Right.UNBLIND, study.pk)
-    may_read = may_unblind or not study.is_blind
-    may_amend = rights.may(user, Right.AMEND, study.pk)
-    may_edit = rights.may(user, Right.EDIT, study.pk)
     return {
         "amendments": list(study.amendments.select_related("actor").order_by("-pk")),
-        "may_amend": not study.is_test and may_read and (may_amend or (study.locked_at is None and may_edit)),
-        "may_edit": may_edit,
-        "may_duplicate": not study.is_test and may_read and rights.may_make_studies(user),
-        "may_unblind": may_unblind,
+        "may_duplicate": not study.is_test and may_read_file(user, study) and rights.may_make_studies(user),
         "file_text": blinding.shown_file(study, study.source_text),
         "retention_until": study.config.data.retention_until,
         "retention_is_over": is_over(study, today=timezone.now().date()),

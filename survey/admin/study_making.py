@@ -8,9 +8,9 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from survey import study_file
@@ -18,11 +18,11 @@ from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, HunchError
 from survey.input_tables import decoding
 from survey.models import Study
+from survey.read_only_admin import admin_page
 from survey.services.base import rights
-from survey.services.base.rights import Right
-from survey.services.studies import archiving, creating, file_texts
+from survey.services.studies import creating, file_texts
 
-from .study_file import NEW, StudyFilePages, TextForm, checked_by
+from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
 
 
 class PartsForm(forms.Form):
@@ -98,161 +98,126 @@ class SendFileForm(forms.Form):
     file = forms.FileField(label="Study file", widget=forms.FileInput(attrs={"accept": ".toml,.txt"}))
 
 
-class StudyMakingPages(StudyFilePages):
-    """Mixed into the study's admin."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return rights.may_make_studies(request.user)
-
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("check-file/", wrap(self.check_view), name="survey_study_check"),
-            path("<int:pk>/duplicate/", wrap(self.duplicate_view), name="survey_study_duplicate"),
-            path("<int:pk>/archive/", wrap(self.archive_view), name="survey_study_archive"),
-            *super().get_urls(),
-        ]
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """A choice of beginnings; then the text, which is checked and becomes a study."""
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        posted = request.POST
-        if request.method != "POST":
-            return self._beginnings(request)
+def new_study(request: HttpRequest) -> HttpResponse:
+    """A choice of beginnings; then the text, which is checked and becomes a study."""
+    posted = request.POST
+    if request.method != "POST":
+        return _beginnings(request)
+    try:
+        if "template" in posted:
+            text = file_texts.with_fitting_seed(_template(posted["template"]), reader=request.user)
+            return _editor(request, text=text)
+        if "send" in posted:
+            return _sent(request)
+    except HunchError as exc:
+        return _beginnings(request, problems=exc.message.splitlines())
+    form = TextForm(posted)
+    if not form.is_valid():
+        return _editor(request, form=form)
+    text = form.cleaned_data["text"]
+    if "parts" in posted or "apply" in posted:
+        return _parts(request, text)
+    if "create" in posted:
         try:
-            if "template" in posted:
-                text = file_texts.with_fitting_seed(self._template(posted["template"]), reader=request.user)
-                return self._editor(request, text=text)
-            if "send" in posted:
-                return self._sent(request)
-        except HunchError as exc:
-            return self._beginnings(request, problems=exc.message.splitlines())
-        form = TextForm(posted)
-        if not form.is_valid():
-            return self._editor(request, form=form)
-        text = form.cleaned_data["text"]
-        if "parts" in posted or "apply" in posted:
-            return self._parts(request, text)
-        if "create" in posted:
-            try:
-                made = creating.create_study(
-                    text=text, source_name=NEW, by=request.user, via="admin", reader=request.user
-                )
-            except HunchError:
-                return self._editor(request, form=form)  # The findings say why.
-            messages.success(request, f"The study {made.slug} is made. Its first stage is not open yet.")
-            for remark in creating.remarks_on(made):
-                messages.info(request, str(remark))
-            return HttpResponseRedirect(reverse("admin:survey_study_change", args=[made.pk]))
-        return self._editor(request, form=form)
+            made = creating.create_study(text=text, source_name=NEW, by=request.user, via="admin", reader=request.user)
+        except HunchError:
+            return _editor(request, form=form)  # The findings say why.
+        messages.success(request, f"The study {made.slug} is made. Its first stage is not open yet.")
+        for remark in creating.remarks_on(made):
+            messages.info(request, str(remark))
+        return HttpResponseRedirect(reverse("admin:survey_study_change", args=[made.pk]))
+    return _editor(request, form=form)
 
-    def _beginnings(self, request: HttpRequest, *, problems: list[str] | None = None) -> HttpResponse:
-        return self._page(
-            request,
-            "new.html",
-            title="New study",
-            templates=file_texts.STARTING_FILES,
-            form=SendFileForm(),
-            problems=problems or [],
-            studies=self.visible_to(request.user, Study.objects.order_by("slug")).only("pk", "slug", "title"),
-        )
 
-    @staticmethod
-    def _template(name: str) -> str:
-        text = file_texts.starting_text(name)
-        file = tomllib.loads(text)
-        kind = file.get("instrument", {}).get("kind", "")
-        demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
-        if demonstration is not None:
-            import_string(
-                demonstration.load_bank
-            )()  # With all that the study needs in addition to it, unless it is stored.
-        return text
+def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> HttpResponse:
+    return admin_page(
+        request,
+        "study/new.html",
+        title="New study",
+        templates=file_texts.STARTING_FILES,
+        form=SendFileForm(),
+        problems=problems or [],
+        studies=rights.visible(request.user, Study.objects.order_by("slug")).only("pk", "slug", "title"),
+    )
 
-    def _sent(self, request: HttpRequest) -> HttpResponse:
-        form = SendFileForm(request.POST, request.FILES)
-        if not form.is_valid():
-            return self._beginnings(request, problems=["Choose a file that is not empty."])
-        sent = form.cleaned_data["file"]
-        if sent.size > study_file.LONGEST_FILE:
-            return self._beginnings(request, problems=[f"{sent.name}: file: {study_file.too_large(sent.size)}"])
+
+def _template(name: str) -> str:
+    text = file_texts.starting_text(name)
+    file = tomllib.loads(text)
+    kind = file.get("instrument", {}).get("kind", "")
+    demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
+    if demonstration is not None:
+        import_string(demonstration.load_bank)()  # With all that the study needs beside it, unless it is stored.
+    return text
+
+
+def _sent(request: HttpRequest) -> HttpResponse:
+    form = SendFileForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _beginnings(request, problems=["Choose a file that is not empty."])
+    sent = form.cleaned_data["file"]
+    if sent.size > study_file.LONGEST_FILE:
+        return _beginnings(request, problems=[f"{sent.name}: file: {study_file.too_large(sent.size)}"])
+    try:
+        text = decoding.toml_text(sent.read(), str(sent.name))
+    except FileErrors as exc:
+        return _beginnings(request, problems=exc.lines)
+    return _editor(request, text=text.replace("\r\n", "\n"))
+
+
+def _editor(request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
+    form = form or TextForm(initial={"text": text})
+    edited = form.cleaned_data["text"] if form.is_bound and form.is_valid() else text
+    return admin_page(
+        request,
+        "study/text.html",
+        title="New study",
+        form=form,
+        check=checked_by(request.user, edited) if edited else None,
+        button="Make the study",
+    )
+
+
+def _parts(request: HttpRequest, text: str) -> HttpResponse:
+    """The form of the text, and back to the text."""
+    try:
+        initial = file_texts.values_of(text)
+    except file_texts.NotWritable as exc:
+        messages.error(request, exc.message)
+        return _editor(request, form=TextForm(request.POST))
+    form = PartsForm(request.POST if "apply" in request.POST else None, initial=initial)
+    if form.is_valid():
         try:
-            text = decoding.toml_text(sent.read(), str(sent.name))
-        except FileErrors as exc:
-            return self._beginnings(request, problems=exc.lines)
-        return self._editor(request, text=text.replace("\r\n", "\n"))
-
-    def _editor(self, request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
-        form = form or TextForm(initial={"text": text})
-        edited = form.cleaned_data["text"] if form.is_bound and form.is_valid() else text
-        return self._page(
-            request,
-            "text.html",
-            title="New study",
-            form=form,
-            check=checked_by(request.user, edited) if edited else None,
-            button="Make the study",
-        )
-
-    def _parts(self, request: HttpRequest, text: str) -> HttpResponse:
-        """The form of the text, and back to the text."""
-        try:
-            initial = file_texts.values_of(text)
+            return _editor(request, text=file_texts.changed(text, form.cleaned_data))
         except file_texts.NotWritable as exc:
-            messages.error(request, exc.message)
-            return self._editor(request, form=TextForm(request.POST))
-        form = PartsForm(request.POST if "apply" in request.POST else None, initial=initial)
-        if form.is_valid():
-            try:
-                return self._editor(request, text=file_texts.changed(text, form.cleaned_data))
-            except file_texts.NotWritable as exc:
-                form.add_error(None, exc.message)
-        banks = rights.visible_banks(request.user).order_by("name", "-version")
-        return self._page(request, "parts.html", title="New study", form=form, text=text, banks=banks)
+            form.add_error(None, exc.message)
+    banks = rights.visible_banks(request.user).order_by("name", "-version")
+    return admin_page(request, "study/parts.html", title="New study", form=form, text=text, banks=banks)
 
-    def check_view(self, request: HttpRequest) -> HttpResponse:
-        """What the checker finds in a text, as a part of a page. The editor asks while somebody types."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        study = None
-        if (key := request.POST.get("study", "")).isdecimal():
-            study = self.editable(request, int(key))
-        elif not self.has_add_permission(request):
-            raise PermissionDenied
-        form = TextForm(request.POST)
-        check = checked_by(request.user, form.cleaned_data["text"], study) if form.is_valid() else None
-        return render(request, "admin/survey/study/findings.html", {"check": check})
 
-    def duplicate_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The file of a study, with a slug and a seed of its own, as the beginning of another one."""
-        study = self._study(request, pk)
-        self.require_file(request, study)
-        if not self.has_add_permission(request):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        try:
-            text = file_texts.with_fitting_seed(file_texts.copied_text(study), reader=request.user)
-        except file_texts.NotWritable:
-            text = study.source_text
-        return self._editor(request, text=text)
+def check_text(request: HttpRequest) -> HttpResponse:
+    """What the checker finds in a text, as a part of a page. The editor asks while somebody types."""
+    study = None
+    if (key := request.POST.get("study", "")).isdecimal():
+        study = readable_study(request, int(key))
+        may_write = may_change(request.user, study)
+    else:
+        may_write = rights.may_make_studies(request.user)
+    if not may_write:
+        raise PermissionDenied
+    form = TextForm(request.POST)
+    check = checked_by(request.user, form.cleaned_data["text"], study) if form.is_valid() else None
+    return render(request, "admin/survey/study/findings.html", {"check": check})
 
-    def archive_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """GET asks first, POST archives the study or brings it back."""
-        study = self._study(request, pk, Right.EDIT)
-        if request.method == "POST":
-            try:
-                if study.archived_at is None:
-                    archiving.archive(study, by=request.user, via="admin")
-                    messages.success(request, f"{study.slug} is archived. The list of archived studies has it.")
-                else:
-                    archiving.bring_back(study, by=request.user, via="admin")
-                    messages.success(request, f"{study.slug} is back in the list of studies.")
-            except HunchError as exc:
-                messages.error(request, f"Not archived: {exc.message}")
-            return HttpResponseRedirect(reverse("admin:survey_study_change", args=[pk]))
-        what = "Archive" if study.archived_at is None else "Bring back"
-        return self._page(request, "archive.html", title=f"{what} {study.slug}?", study=study, what=what)
+
+def may_duplicate(user: Any, study: Study) -> bool:
+    return may_read_file(user, study) and rights.may_make_studies(user)
+
+
+def duplicate(request: HttpRequest, study: Study) -> HttpResponse:
+    """The file of a study, with a slug and a seed of its own, as the beginning of another one."""
+    try:
+        text = file_texts.with_fitting_seed(file_texts.copied_text(study), reader=request.user)
+    except file_texts.NotWritable:
+        text = study.source_text
+    return _editor(request, text=text)

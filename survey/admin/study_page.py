@@ -1,11 +1,15 @@
-"""What the study page shows: the study's snapshot, with the rows that its actions need as they are now."""
+"""The study page: the study's snapshot, with the rows that its actions need as they are now, and what leads on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from django.apps import apps
+from django.contrib import admin
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -18,16 +22,37 @@ from survey.live.people import CheckCount, Funnel, ScreenTimes
 from survey.live.snapshots import RemarkFacts, StudyLook
 from survey.live.stage_sections import StageSection
 from survey.models import QuestionReport, Sitting, Study
+from survey.read_only_admin import admin_page
 from survey.services.answers.blinding import HIDDEN
 from survey.services.base import rights
 from survey.services.base.rights import Right
+from survey.services.studies.outdated import file_problems
 
+from . import jobs
 from .drafting import may_draft
+from .exports import files_of
 from .pictures import inline
+from .stage_actions import offered
+from .study_file import file_facts
 
 State = Sitting.State
 MAX_TICKS = 6  # labels of hours that fit side by side
 REMARKS_AT_ONCE = 5
+
+
+LISTS = (
+    ("survey_sitting", "Sittings"),
+    ("survey_assignment", "Answers"),
+    ("survey_respondent", "Respondents"),
+    ("survey_item", "Items"),
+    ("survey_slot", "Slots"),
+    ("survey_booklet", "Booklets"),
+    ("survey_jobstep", "Job steps"),
+    ("survey_predictorrun", "Predictor runs"),
+    ("survey_posting", "Postings at a panel"),
+    ("survey_entrylink", "Entry links"),
+    ("survey_auditentry", "Who did what"),
+)
 
 
 @dataclass(frozen=True)
@@ -232,3 +257,78 @@ def addresses(study: Study, root: str) -> list[tuple[str, str]]:
         ("Answers by API (JSON)", root + reverse("api:answers", args=[study.slug])),
         ("Answers by API (CSV)", root + reverse("api:answers-csv", args=[study.slug])),
     ]
+
+
+# Pages
+
+
+def whole_study(user: Any, key: str) -> Study | None:
+    """The study with its file, and as `withdrawn` how many people have withdrawn, in one statement."""
+    if not key.isdecimal():
+        return None
+    rows = Study.objects.select_related("bank", "created_by").annotate(withdrawn=Count("respondents__withdrawal"))
+    return rights.visible(user, rows).filter(pk=int(key)).first()
+
+
+def page(request: HttpRequest, study: Study, *, links: Mapping[str, Sequence[tuple[str, str]]]) -> HttpResponse:
+    """
+    Args:
+        study: as `whole_study` gave it.
+        links: by group, to the study's other pages.
+    """
+    root = request.build_absolute_uri("/").rstrip("/")
+    may_run = rights.may(request.user, Right.RUN, study.pk)
+    context = _live_context(study, request.user, may_wait=False)
+    look = context["look"]
+    return admin_page(
+        request,
+        "study/page.html",
+        title=f"{study.title} (test copy)" if study.is_test else study.title,
+        study=study,
+        links=links,
+        addresses=addresses(study, root),
+        codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
+        reports=look.quick.reports if look else [],
+        earlier=earlier_stages(context["live"]),
+        **context,
+        may_draft=may_draft(request.user, study),
+        **file_facts(study, request.user),
+        files=files_of(study, request.user),
+        file_problems=[] if context["instrument_problem"] else file_problems(study),
+        job_kinds=jobs.kinds_for(study, request.user),
+        lists=[
+            (label, f"{reverse(f'admin:{name}_changelist')}?study={study.slug}")
+            for name, label in LISTS
+            if _may_list(request, study, name.removeprefix("survey_"))
+        ],
+    )
+
+
+def live_part(request: HttpRequest, study: Study) -> HttpResponse:
+    """The part of the study page that refreshes by itself. The page's script knows it by the header."""
+    context = _live_context(study, request.user, may_wait=True)
+    response = admin_page(request, "study/live.html", study=study, title=study.title, is_refresh=True, **context)
+    response["X-Hunch-Live"] = "1"
+    return response
+
+
+def _live_context(study: Study, user: Any, *, may_wait: bool) -> dict[str, Any]:
+    """What the part of the page shows that refreshes by itself, and what its stages' sections need."""
+    look, sections = shown(study, may_wait=may_wait)
+    may_run = rights.may(user, Right.RUN, study.pk)
+    return {
+        "look": look,
+        "live": live(study, user, look, sections) if look else None,
+        "sections": [(section, offered(section, sections) if may_run else []) for section in sections],
+        "outcome": next((section.outcomes.name for section in sections if section.outcomes.name), ""),
+        "instrument_problem": instruments.problem_with(study.instrument),
+        "panel_problem": panels.of_study(study).problem,
+        "alerts": list(study.alerts.filter(resolved_at__isnull=True)),
+    }
+
+
+def _may_list(request: HttpRequest, study: Study, name: str) -> bool:
+    """Whether the list of that model shows the user anything of the study."""
+    page: Any = admin.site.get_model_admin(apps.get_model("survey", name))
+    right = page.right or rights.right_to_see(page.model)
+    return page.has_view_permission(request) and rights.may(request.user, right, study.pk)

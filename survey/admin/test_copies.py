@@ -1,19 +1,20 @@
 """The page on which a study is tried out before anybody is paid: previews of its pages, and its test copy."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest, HttpResponse
+from django.template.defaultfilters import pluralize
+from django.urls import reverse
 from django.utils.translation import get_language_info
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Job, Study
+from survey.read_only_admin import admin_page
 from survey.services.answers.blinding import shown_conditions
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -22,7 +23,8 @@ from survey.services.sittings.capacity import admitting_stage, has_free_place
 from survey.services.stages import test_stages
 from survey.services.studies import test_copies
 
-from .report_pages import ReportPages
+from .confirming import ConfirmedAction, about, action_named, confirm, doing
+from .study_file import readable_study
 
 __test__ = False  # Its name would make pytest collect it.
 
@@ -51,92 +53,74 @@ class PreviewForm(forms.Form):
         return {factor: level for factor, level in chosen.items() if level}
 
 
-class TestCopyPages(ReportPages):
-    """Mixed into the study's admin."""
+def try_page(request: HttpRequest, study: Study) -> HttpResponse:
+    """What can be tried out. POST makes the address of a preview: who may not run the study gets one only where
+    the copy is there and open."""
+    study = _original(request, study)
+    form = PreviewForm(study, request.POST if request.method == "POST" else None)
+    address, problem = "", ""
+    if request.method == "POST" and form.is_valid():
+        try:
+            opened = _open_for_preview(request, study)
+            root = request.build_absolute_uri("/")
+            language = form.cleaned_data.get("language", "")
+            address = previews.address_of(opened, root=root, language=language, levels=form.levels)
+        except HunchError as exc:
+            problem = exc.message
+    copy = test_copies.copy_of(study)
+    stages = list(copy.stages.order_by("index")) if copy else []
+    return admin_page(
+        request,
+        "study/try.html",
+        title=f"Try out {study.slug}",
+        study=study,
+        form=form,
+        address=address,
+        holds=previews.HOLDS.days,
+        problem=problem,
+        copy=copy,
+        stages=stages,
+        people=copy.respondents.count() if copy else 0,
+        is_current=copy is not None and test_copies.is_current(copy),
+        may_run=rights.may(request.user, Right.RUN, study.pk),
+        screens=_newest(study, "screens").filter(asked_by=request.user.pk).first(),
+        dry_run=_shown_dry_run(study, copy),
+        instrument_problem=instruments.problem_with(study.instrument),
+    )
 
-    __test__ = False
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("<int:pk>/try/", wrap(self.try_view), name="survey_study_try"),
-            path("<int:pk>/try/copy/<slug:what>/", wrap(self.copy_view), name="survey_study_test_copy"),
-            *super().get_urls(),
-        ]
+def copy_page(request: HttpRequest, study: Study, what: str) -> HttpResponse:
+    """Make, renew or delete the test copy: what happened in the copy is deleted with it."""
+    study, action = _original(request, study), action_named(ACTIONS, what)
+    rights.require(request.user, Right.RUN, study.pk)
+    copy = test_copies.copy_of(study)
+    people = copy.respondents.count() if copy else 0
+    people_in_words = f"{people} {pluralize(people, 'person,people')}"
+    page = reverse("admin:survey_study_try", args=[study.pk])
+    confirmation = about(study, f"{action.label} the test copy of {study.slug}?")
+    explanation = action.explanation.format(people=people_in_words)
+    action = replace(action, explanation=explanation, button=f"{action.label} it", refused="")
+    return confirm(
+        request, action, study, replace(confirmation, trail=[*confirmation.trail, ("Try out", page)], back=page)
+    )
 
-    def try_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """What can be tried out. POST makes the address of a preview: a user who may not run the study gets one only
-        where the copy is there and open."""
-        study = self._original(request, pk)
-        form = PreviewForm(study, request.POST if request.method == "POST" else None)
-        address, problem = "", ""
-        if request.method == "POST" and form.is_valid():
-            try:
-                opened = self._open_for_preview(request, study)
-                root = request.build_absolute_uri("/")
-                language = form.cleaned_data.get("language", "")
-                address = previews.address_of(opened, root=root, language=language, levels=form.levels)
-            except HunchError as exc:
-                problem = exc.message
-        copy = test_copies.copy_of(study)
-        stages = list(copy.stages.order_by("index")) if copy else []
-        return self._page(
-            request,
-            "try.html",
-            title=f"Try out {study.slug}",
-            study=study,
-            form=form,
-            address=address,
-            holds=previews.HOLDS.days,
-            problem=problem,
-            copy=copy,
-            stages=stages,
-            people=copy.respondents.count() if copy else 0,
-            is_current=copy is not None and test_copies.is_current(copy),
-            may_run=rights.may(request.user, Right.RUN, study.pk),
-            screens=_newest(study, "screens").filter(asked_by=request.user.pk).first(),
-            dry_run=_shown_dry_run(study, copy),
-            instrument_problem=instruments.problem_with(study.instrument),
+
+def _original(request: HttpRequest, study: Study) -> Study:
+    """The study; of a test copy, the study that it is a copy of."""
+    return study if study.test_of is None else readable_study(request, study.test_of.pk)
+
+
+def _open_for_preview(request: HttpRequest, study: Study) -> Study:
+    copy = test_copies.copy_of(study)
+    stage = admitting_stage(copy) if copy is not None and test_copies.is_current(copy) else None
+    if stage is None:
+        rights.require(request.user, Right.RUN, study.pk)
+        stage = test_stages.open_copy(study, by=request.user, via="admin")
+    if not has_free_place(stage):
+        raise HunchError(
+            f"all places of stage {stage.index} of the test copy are taken: renew the test copy, or close the stage"
         )
-
-    def copy_view(self, request: HttpRequest, pk: int, what: str) -> HttpResponse:
-        """Make, renew or delete the test copy. GET asks first: what happened in the copy is deleted with it."""
-        study = self._original(request, pk, Right.RUN)
-        do = ACTIONS.get(what)
-        if do is None:
-            return HttpResponseNotAllowed([])
-        if request.method == "POST":
-            try:
-                messages.success(request, do(study, request.user))
-            except HunchError as exc:
-                messages.error(request, exc.message)
-            return HttpResponseRedirect(reverse("admin:survey_study_try", args=[pk]))
-        copy = test_copies.copy_of(study)
-        return self._page(
-            request,
-            "test_copy.html",
-            title=f"{what.capitalize()} the test copy of {study.slug}?",
-            study=study,
-            what=what,
-            people=copy.respondents.count() if copy else 0,
-        )
-
-    def _original(self, request: HttpRequest, pk: int, right: Right = Right.SEE) -> Study:
-        """The study; of a test copy, the study that it is a copy of."""
-        study = self._study(request, pk, right)
-        return study if study.test_of is None else self._study(request, study.test_of.pk, right)
-
-    def _open_for_preview(self, request: HttpRequest, study: Study) -> Study:
-        copy = test_copies.copy_of(study)
-        stage = admitting_stage(copy) if copy is not None and test_copies.is_current(copy) else None
-        if stage is None:
-            rights.require(request.user, Right.RUN, study.pk)
-            stage = test_stages.open_copy(study, by=request.user, via="admin")
-        if not has_free_place(stage):
-            raise HunchError(
-                f"all places of stage {stage.index} of the test copy are taken: renew the test copy, or close the stage"
-            )
-        return stage.study
+    return stage.study
 
 
 def _newest(study: Study, kind: str) -> QuerySet[Job]:
@@ -176,19 +160,25 @@ def _address_of(filled: Mapping[str, str], copy: int) -> str:
     return reverse(f"admin:survey_study_{filled['kind']}", args=[copy])
 
 
-def _make(study: Study, user: Any) -> str:
-    test_copies.make_copy(study, by=user, via="admin")
-    return "The test copy is there, with the study's present file."
-
-
-def _renew(study: Study, user: Any) -> str:
-    test_copies.renew_copy(study, by=user, via="admin")
-    return "The test copy is new: nothing has happened in it yet."
-
-
-def _delete(study: Study, user: Any) -> str:
-    people = test_copies.delete_copy(study, by=user, via="admin")
+def _delete(study: Study, **by: Any) -> str:
+    people = test_copies.delete_copy(study, **by)
     return f"The test copy is deleted, with {people} people."
 
 
-ACTIONS: Mapping[str, Callable[[Study, Any], str]] = {"make": _make, "renew": _renew, "delete": _delete}
+DELETES = "Deletes the test copy with everything in it: {people}, their answers, its plans, predictors and figures."
+ACTIONS = (
+    ConfirmedAction(
+        "make",
+        "Make",
+        "Makes a study of its own with this study's file, for previews and simulated people.",
+        doing(test_copies.make_copy, "The test copy is there, with the study's present file."),
+    ),
+    ConfirmedAction(
+        "renew",
+        "Renew",
+        f"{DELETES} Then it is made anew from the present file. The study itself is not touched.",
+        doing(test_copies.renew_copy, "The test copy is new: nothing has happened in it yet."),
+        is_final=True,
+    ),
+    ConfirmedAction("delete", "Delete", f"{DELETES} The study itself is not touched.", _delete, is_final=True),
+)

@@ -8,10 +8,9 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from survey.admin.postings import ACTIONS
+from survey.admin.posting_actions import ACTIONS, PostingFacts
 from survey.contracts.panels import PanelError
 from survey.models import PaymentBatch, Posting, Sitting
-from survey.panels import reconciliation
 from survey.panels.money import pay_owed
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
@@ -153,6 +152,11 @@ def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
     assert "Too little is paid" in page(admin_client, posting)
 
 
+def _offered(posting: Posting) -> set[str]:
+    facts = PostingFacts(posting)
+    return {action.name for action in ACTIONS if action.is_offered(facts)}
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("state", "is_published", "offered"),
@@ -168,16 +172,32 @@ def test_a_sinking_median_warns_on_the_studys_page_and_the_postings(
 def test_what_a_posting_is_offered_by_its_state(db: None, state: str, is_published: bool, offered: set[str]) -> None:
     study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, sitting={"items": 1}, stages=[{"sittings": 6}])
     posting = stored_posting(study, state=state, published_at=timezone.now() if is_published else None)
-    report = reconciliation.reconcile(posting)
-    assert {action.name for action in ACTIONS if action.is_offered(posting, report)} == {"read", *offered}
+    assert _offered(posting) == {"read", *offered}
     for status, name in (("AWAITING REVIEW", "approve"), ("TIMED-OUT", "pay")):
         row = stored_submission(posting, sits(study), status)
-        report = reconciliation.reconcile(posting)
-        assert {action.name for action in ACTIONS if action.is_offered(posting, report)} == {"read", *offered, name}
+        assert _offered(posting) == {
+            "read",
+            *offered,
+            name,
+        }
         row.delete()
     stored_submission(posting, sits(study, "expired"), "AWAITING REVIEW")
-    report = reconciliation.reconcile(posting)
-    assert {action.name for action in ACTIONS if action.is_offered(posting, report)} == {"read", *offered, "ask-back"}
+    assert _offered(posting) == {
+        "read",
+        *offered,
+        "ask-back",
+    }
+
+
+def test_a_page_says_why_not_in_place_of_asking_what_cannot_be_done_now(posting: Posting) -> None:
+    client, here = somebody("pay_people"), f"/admin/survey/posting/{posting.pk}/do"
+    assert 'value="Pause"' in client.get(f"{here}/pause/").content.decode()
+    for name in ("start", "publish"):
+        body = client.get(f"{here}/{name}/").content.decode()
+        assert "It cannot be done now" in body and 'class="hunch-confirm"' not in body
+    Posting.objects.update(external_id="")
+    body = client.get(f"{here}/pause/").content.decode()
+    assert "The posting is not at the panel yet." in body and 'value="Pause"' not in body
 
 
 def test_rows_of_another_posting_are_not_settled_by_this_ones_page(db: None) -> None:
@@ -185,7 +205,7 @@ def test_rows_of_another_posting_are_not_settled_by_this_ones_page(db: None) -> 
     posting, other = stored_posting(study), stored_posting(study)
     row = stored_submission(other, None, "APPROVED")
     batch = PaymentBatch.objects.create(posting=other, state="unknown", sent_at=timezone.now() - timedelta(days=1))
-    client, here = somebody(), f"/admin/survey/posting/{posting.pk}"
+    client, here = somebody("pay_people"), f"/admin/survey/posting/{posting.pk}"
     assert client.post(f"{here}/settle/{row.pk}/", {"resolution": "yes"}).status_code == 404
     assert client.post(f"{here}/payment/{batch.pk}/", {"said": "paid", "sum": "0.00"}).status_code == 404
     batch.refresh_from_db()

@@ -184,7 +184,7 @@ def test_one_person_is_asked_for_a_return_and_one_is_rejected_with_words(posting
     assert row.asked_back_at is not None
     assert posting.submissions.get(respondent=rejected.respondent).asked_back_at is None
     short = act(client, rejected, "reject", category="LOW_EFFORT", message="No.")
-    assert "the panel asks for" in short and ">No.</textarea>" in short, "nothing that was typed is lost"
+    assert "the panel asks for" in short and "No.</textarea>" in short, "nothing that was typed is lost"
     assert "The submission is rejected." in act(client, rejected, "reject", category="LOW_EFFORT", message=REASON)
     assert posting.submissions.get(respondent=rejected.respondent).rejected_at is not None
     assert AuditEntry.objects.filter(action="reject_submission").count() == 1

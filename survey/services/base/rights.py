@@ -281,6 +281,22 @@ def path_to_study(model: type[Model]) -> str | None:
     return _way_to_study(model)[0]
 
 
+def study_key_of(row: Model) -> int:
+    """The key of the study that the row belongs to.
+
+    Raises:
+        LookupError: rows of its model belong to no study.
+    """
+    path = path_to_study(type(row))
+    if path is None:
+        raise LookupError(f"rows of {type(row).__name__} belong to no study")
+    *relations, last = path.split("__")
+    owner: Any = row
+    for relation in relations:
+        owner = getattr(owner, relation)
+    return int(owner.pk if last == "pk" else getattr(owner, f"{last}_id"))
+
+
 @cache
 def _way_to_study(model: type[Model]) -> tuple[str | None, tuple[type[Model], ...]]:
     """The shortest way by foreign keys that are always set, and the models on it."""
