@@ -21,6 +21,7 @@ from survey.contracts.reports import (
     Picture,
     ReceivedFile,
     Report,
+    ReportResult,
     Table,
 )
 from survey.exceptions import HunchError
