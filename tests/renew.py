@@ -22,6 +22,7 @@ TESTS = {
     "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
     "rights": ["tests/authorization/test_table.py"],
     "codebook": ["tests/survey/results/test_exporting.py::test_the_codebook_in_the_docs_is_what_an_export_writes"],
+    "sentences": ["tests/survey/instruments/test_sentences.py"],  # tests/sentences.txt
     "tables": ["tests/documents/test_tables.py"],  # docs/tables.md
     "pictures": ["tests/documents/test_tutorial.py"],
 }

@@ -572,9 +572,10 @@ class Instrument(ABC):
     # Columns of `export_values` that tell under which condition an answer was given. They are empty while a study is
     # blind.
     telling_columns: ClassVar[frozenset[str]] = frozenset()
-    # Values for options that a stored study does not name: it was created before the option existed, and its screens
-    # must stay as they were. New studies are stored with all options.
-    older_options: ClassVar[Mapping[str, Any]] = {}
+    # By option, the defaults that it had in earlier versions, oldest first. Studies are stored with all options, so a
+    # new default changes none of them. A study that was stored before an option existed has the first of these values;
+    # an amendment whose file does not name the option keeps whichever of them the study has.
+    earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {}
     # Whether the candidates stay the same under every renaming of the conflict keys, as all pairs of questions do. Only
     # then may a holdout that cannot be dealt be drawn again; elsewhere that would change the chances of its items.
     keys_are_alike: ClassVar[bool] = False
@@ -658,12 +659,17 @@ class Instrument(ABC):
         changes = any(condition.options for condition in config.conditions)
         return self.options_under(config, assignment.levels() if changes else {})
 
+    def stored_options(self, config: "StudyConfig") -> dict[str, Any]:
+        """A study file's options, with the first default of those that came later."""
+        first = {name: values[0] for name, values in self.earlier_defaults.items() if values}
+        return first | config.instrument.options
+
     def options_under(self, config: "StudyConfig", levels: Mapping[str, str]) -> Any:
         """A study file's options under the levels of its factors; the last condition that changes an option wins."""
         changed: dict[str, Any] = {}
         for condition in config.conditions:
             changed |= condition.options.get(levels.get(condition.factor, ""), {})
-        values = {**self.older_options, **config.instrument.options, **changed}
+        values = {**self.stored_options(config), **changed}
         try:
             return self.options_model.model_validate(values)
         except ValidationError:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from django.db.models import QuerySet
@@ -49,12 +49,13 @@ from .expecting import BeliefExpecting
 from .labels import beliefs_of
 from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
-from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
+from .options import BY_CONDITION, BeliefUpdateOptions
 from .pairing import BeliefPairs
 from .priorities import StepPriority
 from .quick_export import BeliefQuickExport
 from .screens import PRIOR
 from .sequences import BeliefSequences
+from .wording import NEWEST_EDITION
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
 POOLS = "survey.instruments.belief_update.reports.budget.pools"
@@ -143,7 +144,7 @@ class BeliefUpdate(Instrument):
     fewest_questions = 2
     condition_options = BY_CONDITION
     telling_columns = frozenset({"variant", *export.AID_NAMES})
-    older_options = OLDER
+    earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {"edition": range(1, NEWEST_EDITION)}
     keys_are_alike = True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
     codebook_note = "Beliefs are whole percentage points."
     columns = export.COLUMNS
