@@ -236,8 +236,9 @@ def test_new_options_are_in_the_hash_and_can_be_read() -> None:
         walker.post(**cast.answers_for(walker.step))
         variants |= set(Belief.objects.order_by("-response_id").values_list("variant", flat=True)[:1])
     assert len(hashes) == len(variants) == 5
+    edition = BeliefUpdateOptions().edition
     assert (
-        "answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en; edition=1"
+        f"answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en; edition={edition}"
         in variants
     )
 
@@ -506,14 +507,15 @@ def test_a_third_edition_leaves_studies_of_earlier_ones_their_words_through_ever
     with pytest.raises(FileErrors) as refused:
         amend(study, text=cast.study_text(**options(edition=3)), source_name="cast.toml", reason="new words")
     assert "instrument.options.edition" in str(refused.value.lines)
-    assert cast.open_study(slug="later", **options()).stored_config["instrument"]["options"]["edition"] == 3
 
 
 def test_a_study_from_before_an_option_existed_has_its_first_default(monkeypatch: pytest.MonkeyPatch) -> None:
     study = open_study()
     del study.stored_config["instrument"]["options"]["edition"]
+    study.save(update_fields=["stored_config"])
     monkeypatch.setattr(BeliefUpdate, "options_model", ThirdEdition)
     monkeypatch.setattr(BeliefUpdate, "earlier_defaults", {"edition": [1, 2]})
+    study = Study.objects.get()
     assert instruments.of_study(study).options.edition == 1
     assert file_problems(study) == []
 
