@@ -332,7 +332,7 @@ def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report:
     except PredictorError:  # Report it at the parameter that is wrong.
         return
     for index, stage in enumerate(config.stages):
-        if stage.design.by == "disagreement" and members < 2:
+        if stage.design.needs_disagreement and members < 2:
             report(
                 ("stages", index, "design", "by"),
                 f"{predictor.name} has {members} member, which cannot disagree with itself: set members to 2 or more, "

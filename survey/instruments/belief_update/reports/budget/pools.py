@@ -32,7 +32,7 @@ def larger_pools(config: StudyConfig, questions: Sequence[Question]) -> list[Poo
     is_adaptive = any(stage.design.kind != "uniform" for stage in stages[1:])
     if config.candidates.kind != "pool" or not is_adaptive or len(kinds) < 2 or config.predictor is None:
         return []
-    if any(stage.design.by == "disagreement" or stage.sittings < 2 for stage in stages):
+    if any(stage.design.needs_disagreement or stage.sittings < 2 for stage in stages):
         return []
     outlooks = []
     domains = len({domain for _task, domain in kinds})
