@@ -26,7 +26,11 @@ TESTS = {
     "tables": ["tests/documents/test_tables.py"],  # docs/tables.md
     "pictures": ["tests/documents/test_tutorial.py"],
 }
-COMMANDS = {"notices": ["tools/third_party_notices.py"], "study_file": ["tools/study_file_page.py"]}
+COMMANDS = {
+    "notices": ["tools/third_party_notices.py"],
+    "study_file": ["tools/study_file_page.py"],
+    "instruments": ["tools/instruments_page.py"],  # docs/instruments.md
+}
 
 
 def main(arguments: list[str]) -> int:

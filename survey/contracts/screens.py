@@ -22,7 +22,7 @@ class Screen:
 
     `form` is None on a screen that asks nothing, such as feedback: "Continue" leaves it, and is stored as a response
     without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with `defer`; a
-    screen must work without them, unless its instrument `needs_script`.
+    screen must work without them, unless its instrument `needs` scripts.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """The belief update's options in the study file. Imports only pydantic, the registry's base class, the study file's
 errors, and from bandit how many evidence questions an item may have."""
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
@@ -41,6 +42,9 @@ def is_order(text: str, many: int) -> bool:
 
 
 class BeliefUpdateOptions(Options):
+    by_condition = BY_CONDITION
+    earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {"edition": range(1, NEWEST_EDITION)}
+
     threshold: int = Field(default=0, ge=0, le=99)
     """A belief counts as changed if posterior and prior differ by more points than this. 0 to 99."""
     answer_mode: AnswerMode = "direction"

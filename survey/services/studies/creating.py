@@ -304,7 +304,7 @@ def _kept_from_before(
     in_force = instruments.of_study(instead_of).options.model_dump(mode="json")
     return {
         name: in_force[name]
-        for name, values in instrument.earlier_defaults.items()
+        for name, values in instrument.options_model.earlier_defaults.items()
         if name not in named and in_force[name] in values
     }
 

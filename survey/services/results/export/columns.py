@@ -102,5 +102,5 @@ IS_TEST = Column("is_test", "0 or 1", "1: the row comes from the test copy of a 
 
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    columns = [*BEFORE, *instruments.of_study(study).columns, *AFTER]
+    columns = [*BEFORE, *instruments.of_study(study).export.columns, *AFTER]
     return [*columns, IS_TEST] if study.is_test else columns
