@@ -1,7 +1,7 @@
 """A label that is yes or no, with everything done by which predictors of it are judged."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class BinaryLearning(Learning):
         ),
         Metric("auc", "Area under the ROC curve", highest_first=True, chance="a coin toss has 0.5"),
     )
-    parts: Sequence[AnswerPart] = (AnswerPart(evaluation.OVERALL, "over all answers"),)
+    parts: ClassVar[Sequence[AnswerPart]] = (AnswerPart(evaluation.OVERALL, "over all answers"),)
 
     def masks_of(self, inputs: Sequence[Any]) -> Mapping[str, np.ndarray]:
         """Which of these inputs (n,) belong to each of `parts` but the first: bool (n,) by the part's name."""

@@ -56,10 +56,11 @@ class ItemRows:
 
     def with_items(self, assignments: "QuerySet[Assignment]") -> "QuerySet[Assignment]":
         """The queryset with all that a screen shows of an item, so that a page reads it in one statement."""
-        joined = [*self._of_item(*self.questions, *self.shown), *self.beside]
+        joined = [*self._of_item(self.questions, self.shown), *self.beside]
         if not joined:
             return assignments
-        return assignments.select_related(*joined).defer(*self._of_item(*self.not_shown))
+        hidden = [f"{SLOT_ITEM}{self.item}__{path}" for path in self.not_shown]
+        return assignments.select_related(*joined).defer(*hidden)
 
     def with_answers(self, responses: "QuerySet[Response]") -> "QuerySet[Response]":
         """The queryset with what was answered, as far as later screens read it."""
@@ -71,12 +72,12 @@ class ItemRows:
     @property
     def export_paths(self) -> list[str]:
         """The relations of an assignment that `values` of an export reads."""
-        return [*_of_responses(self.answers), *self._of_item(*self._tasks, *self.labelled, *self.exported)]
+        return [*_of_responses(self.answers), *self._of_item(self._tasks, self.labelled, self.exported)]
 
     @property
     def label_paths(self) -> list[str]:
         """The relations of an assignment that labels, estimands and divisions read."""
-        return [*_of_responses(self._labels), *self._of_item(*self._tasks, *self.labelled)]
+        return [*_of_responses(self._labels), *self._of_item(self._tasks, self.labelled)]
 
     @property
     def outcome_paths(self) -> list[str]:
@@ -131,8 +132,12 @@ class ItemRows:
     def _tasks(self) -> list[str]:
         return [f"{name}__task" for name in self.questions]
 
-    def _of_item(self, *paths: str) -> list[str]:
-        return [f"{SLOT_ITEM}{self.item}__{path}" for path in paths] if self.item else []
+    def _of_item(self, *groups: Sequence[str]) -> list[str]:
+        """Paths from an assignment to these relations of the item's row, or to the row where there are none."""
+        if not self.item:
+            return []
+        row = f"{SLOT_ITEM}{self.item}"
+        return [f"{row}__{path}" for paths in groups for path in paths] or [row]
 
     def _rows_of(self, items: "Sequence[Item]", *, joined: bool) -> Mapping[int, Any]:
         """The items' rows by their keys: with their questions, or with no more than the questions' keys."""

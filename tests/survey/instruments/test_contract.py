@@ -1,11 +1,13 @@
 """The contract of instruments: how wide it is, its page in the documents, and what every instrument says of itself."""
 
 import inspect
+from dataclasses import replace
 
 import pytest
 
 from survey.contracts import instruments
 from survey.contracts.instruments import Instrument
+from survey.contracts.item_rows import ItemRows
 from tools import instruments_page
 
 MOST_MEMBERS = 30
@@ -45,6 +47,15 @@ def test_earlier_defaults_are_values_that_the_option_still_takes(name: str) -> N
         for value in values:
             assert getattr(model.model_validate({option: value}), option) == value
             assert value != model.model_fields[option].default, f"{option}: {value!r} is the present default"
+
+
+def test_an_item_without_a_question_is_read_by_its_own_row() -> None:
+    rows = ItemRows(item="pair", answers=("belief",))
+    assert rows.label_paths == rows.export_paths == ["responses__belief", "slot__item__pair"]
+    assert rows.outcome_paths == rows.label_paths and replace(rows, outcomes_read_items=False).outcome_paths == [
+        "responses__belief"
+    ]
+    assert rows.questions_of([]) == [] and ItemRows().export_paths == []
 
 
 @pytest.mark.parametrize("name", instruments.names())
