@@ -486,6 +486,7 @@ def test_pages_say_whether_models_differ_and_whether_it_is_supposed(
 
 
 class ThirdEdition(BeliefUpdateOptions):
+    earlier_defaults = {"edition": [1, 2]}
     edition: int = Field(default=3, ge=1, le=3)
 
 
@@ -498,7 +499,6 @@ def test_a_third_edition_leaves_studies_of_earlier_ones_their_words_through_ever
     study.stored_config["instrument"]["options"]["edition"] = edition  # The default when the study was created.
     study.save(update_fields=["stored_config"])
     monkeypatch.setattr(BeliefUpdate, "options_model", ThirdEdition)
-    monkeypatch.setattr(BeliefUpdate, "earlier_defaults", {"edition": [1, 2]})
     for number in range(2):
         study = Study.objects.get(slug="cast")
         text = cast.study_text(title=f"Another title {number}", **options())
@@ -514,7 +514,6 @@ def test_a_study_from_before_an_option_existed_has_its_first_default(monkeypatch
     del study.stored_config["instrument"]["options"]["edition"]
     study.save(update_fields=["stored_config"])
     monkeypatch.setattr(BeliefUpdate, "options_model", ThirdEdition)
-    monkeypatch.setattr(BeliefUpdate, "earlier_defaults", {"edition": [1, 2]})
     study = Study.objects.get()
     assert instruments.of_study(study).options.edition == 1
     assert file_problems(study) == []
