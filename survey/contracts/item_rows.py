@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 SLOT_ITEM = "slot__item__"
 # SQLite takes no more than some hundred keys of related rows in one statement.
 READ_TOGETHER = 500
+# Fields of a question that screens do not show, for `hidden_of_questions`.
+NEVER_SHOWN = ("answer", "reason", "flag_reason")
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class ItemRows:
             from there, as "written_word__scores".
         labels: those of `answers` that labels, outcomes and later screens read; by default all.
         shown: further relations of the item's row that a screen reads.
-        not_shown: fields beyond the item's row that no screen reads, so that they are not read for it.
+        hidden_of_questions: fields of the questions that no screen reads, so that they are not read for it.
+        hidden: other fields beyond the item's row that no screen reads.
         beside: relations of the assignment itself that a screen reads.
         exported: further relations of the item's row that only exports read.
         labelled: further relations of the item's row that labels, estimates and exports read.
@@ -44,7 +47,8 @@ class ItemRows:
     answers: Sequence[str] = ()
     labels: Sequence[str] | None = None
     shown: Sequence[str] = ()
-    not_shown: Sequence[str] = ()
+    hidden_of_questions: Sequence[str] = ()
+    hidden: Sequence[str] = ()
     beside: Sequence[str] = ()
     exported: Sequence[str] = ()
     labelled: Sequence[str] = ()
@@ -59,8 +63,9 @@ class ItemRows:
         joined = [*self._of_item(self.questions, self.shown), *self.beside]
         if not joined:
             return assignments
-        hidden = [f"{SLOT_ITEM}{self.item}__{path}" for path in self.not_shown]
-        return assignments.select_related(*joined).defer(*hidden)
+        hidden = [f"{name}__{field}" for name in self.questions for field in self.hidden_of_questions]
+        paths = [f"{SLOT_ITEM}{self.item}__{path}" for path in (*hidden, *self.hidden)]
+        return assignments.select_related(*joined).defer(*paths)
 
     def with_answers(self, responses: "QuerySet[Response]") -> "QuerySet[Response]":
         """The queryset with what was answered, as far as later screens read it."""

@@ -58,7 +58,6 @@ from .sequences import BeliefSequences
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
 POOLS = "survey.instruments.belief_update.reports.budget.pools"
-ON_NO_SCREEN = ("reason", "extra", "flag_reason")  # Of a question.
 REPORTS = (
     ReportEntry(
         name="live",
@@ -146,7 +145,7 @@ class BeliefUpdate(Instrument):
         answers=("belief", "explanation", "target_answer"),
         labels=("belief",),
         shown=("answer", "answer_2", "answer_3", "aid"),
-        not_shown=tuple(f"{name}__{field}" for name in QUESTIONS for field in ("reason", "extra", "flag_reason")),
+        hidden_of_questions=("reason", "extra", "flag_reason"),
         exported=(*(f"{name}__language_model" for name in ("answer", "answer_2", "answer_3")), "aid"),
         conflicts=(*QUESTIONS[1:], "target"),
         seen_first={PRIOR: 1},  # The evidence comes after the prior.

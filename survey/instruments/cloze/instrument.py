@@ -18,7 +18,7 @@ from survey.contracts.instruments import (
     Priority,
     Signals,
 )
-from survey.contracts.item_rows import ItemRows
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Item, Question, Response
@@ -35,7 +35,6 @@ from .options import ClozeOptions
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
 # What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
 
 
 class ClozeSignals(Signals):
@@ -61,7 +60,7 @@ class Cloze(ListedInstrument):
         item="asked_word",
         questions=("question",),
         answers=("written_word__scores",),
-        not_shown=tuple(f"question__{name}" for name in ("answer", "reason", "flag_reason")),
+        hidden_of_questions=NEVER_SHOWN,
         outcomes_read_items=False,
     )
     signals = ClozeSignals()

@@ -18,7 +18,7 @@ from survey.contracts.instruments import (
     Priority,
     Signals,
 )
-from survey.contracts.item_rows import ItemRows
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.exceptions import HunchError, StateRefused
@@ -37,7 +37,6 @@ from .options import NextTokenOptions
 
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
 # What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
 MORE_THAN_RUN = 8  # tokens that a passage needs beside a run
 NAMED = 5  # passages that a problem names
 
@@ -63,11 +62,8 @@ class NextToken(ListedInstrument):
         questions=("question",),
         answers=("token_guess",),
         shown=("tokenizer",),
-        not_shown=(
-            *(f"question__{name}" for name in ("answer", "reason", "flag_reason")),
-            "tokenizer__words",
-            "tokenizer__content",
-        ),
+        hidden_of_questions=NEVER_SHOWN,
+        hidden=("tokenizer__words", "tokenizer__content"),
         exported=("tokenizer",),
         outcomes_read_items=False,
     )

@@ -16,7 +16,7 @@ from survey.contracts.instruments import (
     Practice,
     Signals,
 )
-from survey.contracts.item_rows import ItemRows
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.exceptions import HunchError
@@ -35,7 +35,6 @@ from .options import ReadingOptions
 ROW = np.dtype([("question", "<i4")])
 MADE_BY = "write ngram:NAME; train_ngram makes one of texts or, with --counts, of a table of words"
 # What no page of a person shows; `extra` holds the question that is asked, too.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
 MOST_OPENINGS = 20  # of a passage by one person; more say nothing more
 
 
@@ -65,7 +64,7 @@ class SelfPacedReading(ListedInstrument):
         questions=("question",),
         answers=("word_times", "passage_answer"),
         labels=("passage_answer",),
-        not_shown=tuple(f"question__{name}" for name in ("answer", "reason", "flag_reason")),
+        hidden_of_questions=NEVER_SHOWN,
         outcomes_read_items=False,
     )
     signals = ReadingSignals()

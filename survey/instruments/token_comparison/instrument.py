@@ -15,7 +15,7 @@ from survey.contracts.instruments import (
     Practice,
     Signals,
 )
-from survey.contracts.item_rows import ItemRows
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.exceptions import HunchError
@@ -37,7 +37,6 @@ ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("ti
 GENERATOR: Place = ("instrument", "options", "generator")
 PRACTISED = 3  # comparisons by which people learn the rewards
 # What no page of a person shows.
-ON_NO_SCREEN = ("answer", "reason", "flag_reason")
 
 
 class ComparisonSignals(Signals):
@@ -67,7 +66,8 @@ class TokenComparison(ListedInstrument):
         questions=("question",),
         answers=("stated_chance",),
         shown=("context",),
-        not_shown=(*(f"question__{name}" for name in ("answer", "reason", "flag_reason")), "context__drawn"),
+        hidden_of_questions=NEVER_SHOWN,
+        hidden=("context__drawn",),
         labelled=("context__tokenizer",),
         outcomes_read_items=False,
     )
