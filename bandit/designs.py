@@ -53,6 +53,18 @@ class Design(ABC):
     It has one stratum, `all`, unless it says otherwise.
     """
 
+    # Whether the candidates of a stratum have different chances.
+    is_unequal: ClassVar[bool] = False
+    # Whether it draws by what a predictor says: chances from 0 to 1, or disagreement. The others take any number.
+    needs_chances: ClassVar[bool] = False
+    # Whether it needs the number of every candidate at once, so that it cannot draw from pairs that are not listed.
+    needs_list: ClassVar[bool] = False
+
+    @property
+    def needs_disagreement(self) -> bool:
+        """Whether it ranks the candidates by how much the members of an ensemble disagree about them."""
+        return False
+
     @property
     def replicates(self) -> int:
         """How many slots each drawn candidate gets."""
@@ -240,6 +252,8 @@ class Uncertainty(_Greedy):
     """
 
     best = "uncertain"
+    needs_chances = True
+    needs_list = True
     epsilon: float = 0.1
     top_fraction: float = 0.1
     by: Literal["closeness", "disagreement"] = "closeness"
@@ -250,9 +264,13 @@ class Uncertainty(_Greedy):
         if self.by not in ("closeness", "disagreement"):
             raise DesignError(f'by: must be "closeness" or "disagreement", not {self.by!r}')
 
+    @property
+    def needs_disagreement(self) -> bool:
+        return self.by == "disagreement"
+
     def ranked_by(self, scores: ArrayLike | None, disagreement: ArrayLike | None) -> NDArray[np.float64]:
         """How little is known of each candidate."""
-        if self.by == "disagreement":
+        if self.needs_disagreement:
             if disagreement is None:
                 raise DesignError('disagreement: by = "disagreement" needs one number a candidate; or use "closeness"')
             return checked_scores(disagreement, field="disagreement")
@@ -274,6 +292,8 @@ class Softmax(Design):
     With floor 0 a low temperature gives some candidates no chance, and no estimate for all candidates is possible.
     """
 
+    is_unequal = True
+    needs_list = True
     temperature: float = 0.1
     floor: float = 0.1
 
@@ -311,6 +331,9 @@ class Proportional(Design):
     a uniform draw, so that an estimate over all candidates is always possible.
     """
 
+    is_unequal = True
+    needs_chances = True
+    needs_list = True
     trade_off: float = 0.2
     power: float = 16.0
 

@@ -24,7 +24,6 @@ from bandit.designs import (
     Design,
     Ends,
     EpsilonGreedy,
-    TestSet,
     Uniform,
     checked_scores,
     fitting,
@@ -156,7 +155,7 @@ def draw_exhaustively(
     """
     if n < 1:
         raise DesignError(f"n: a stage needs at least 1 slot, not {n}")
-    if not isinstance(design, Uniform | EpsilonGreedy | TestSet):
+    if design.needs_list:
         raise DesignError(
             f"design: {type(design).__name__} cannot be drawn from all pairs; use a pool, or Uniform, EpsilonGreedy or "
             "TestSet"

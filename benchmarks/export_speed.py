@@ -33,7 +33,7 @@ CLIENT = {
     "changes": 3,
     "first_value": 50,
 }
-VARIANT = "answerer=model; models=unsaid; evidence=hypothetical; language=en; edition=2"
+VARIANT = "answerer=model; models=unsaid; evidence=hypothetical; language=en; edition=1"
 
 
 def main() -> int:

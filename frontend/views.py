@@ -276,7 +276,7 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
 
 
 def _needs_script(study: Study) -> bool:
-    return instruments.is_known(study.instrument) and instruments.kind(study.instrument).needs_script
+    return instruments.is_known(study.instrument) and instruments.kind(study.instrument).needs.script
 
 
 def _way_back(study: Study) -> dict[str, Any]:

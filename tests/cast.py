@@ -2,7 +2,7 @@
 
 Two studies are known by heart. `study()` has a block of every kind and two stages, for pages, API and browser.
 `small_study()` has the fewest blocks and one stage of four people with three items each, for the services below them;
-it asks for beliefs as studies did before there were answer modes: a prior, then a posterior.
+it asks for beliefs in the plainest way: a number, and after the evidence another number.
 """
 
 import copy
@@ -20,7 +20,6 @@ from survey import study_file
 from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.instruments.belief_update.models import Belief
-from survey.instruments.belief_update.options import OLDER
 from survey.models import (
     Assignment,
     Bank,
@@ -105,6 +104,8 @@ BLOCKS: list[dict[str, Any]] = [
     {"kind": "items"},
     {"kind": "end", "text": "Thank you."},
 ]
+# A belief is asked for by an empty field, and nothing is said about the models.
+PLAIN: dict[str, Any] = {"answer_mode": "blank", "models": "unsaid"}
 SMALL: dict[str, Any] = {
     "title": "A small study",
     "candidates": {"size": 400},
@@ -112,7 +113,7 @@ SMALL: dict[str, Any] = {
     "stages": [{"sittings": 4}],
     "blocks": BLOCKS,
     "texts": {},
-    "instrument": {"kind": "belief_update", "options": dict(OLDER)},
+    "instrument": {"kind": "belief_update", "options": PLAIN},
 }
 PROLIFIC = {"kind": "prolific", "completion_url": "https://panel.example/complete?cc={code}"}
 

@@ -22,10 +22,15 @@ TESTS = {
     "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
     "rights": ["tests/authorization/test_table.py"],
     "codebook": ["tests/survey/results/test_exporting.py::test_the_codebook_in_the_docs_is_what_an_export_writes"],
+    "sentences": ["tests/survey/instruments/test_sentences.py"],  # tests/sentences.txt
     "tables": ["tests/documents/test_tables.py"],  # docs/tables.md
     "pictures": ["tests/documents/test_tutorial.py"],
 }
-COMMANDS = {"notices": ["tools/third_party_notices.py"], "study_file": ["tools/study_file_page.py"]}
+COMMANDS = {
+    "notices": ["tools/third_party_notices.py"],
+    "study_file": ["tools/study_file_page.py"],
+    "instruments": ["tools/instruments_page.py"],  # docs/instruments.md
+}
 
 
 def main(arguments: list[str]) -> int:

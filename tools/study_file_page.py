@@ -81,6 +81,8 @@ def keys_of(model: Any) -> str:
             raise ValueError(f"{model.__name__}.{name} has no text below it that says what it means")
         plain = isinstance(field.default, str | int | float)
         default = "required" if field.is_required() else f"`{json.dumps(field.default)}`" if plain else "-"
+        if isinstance(field.json_schema_extra, dict):
+            default = str(field.json_schema_extra.get("default_in_words", default))
         rows.append(
             f"| `{name}` | {_type_in_words(field.annotation, field.metadata)} | {default} | {meanings[name]} |\n"
         )

@@ -253,11 +253,11 @@ class AssignmentAdmin(ReadOnlyAdmin):
         study = assignment.slot.stage.study
         if problem := instruments.problem_with(study.instrument):
             return format_html_join("", "{}", [(problem,)])
-        instrument = instruments.of_study(study)
         (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
-        names = [column.name for column in instrument.columns]
-        values = shown_values(study, names, instrument.export_values(full), instrument.columns_revealing_condition)
-        rows = zip(instrument.columns, values, strict=True)
+        export = instruments.of_study(study).export
+        names = [column.name for column in export.columns]
+        values = shown_values(study, names, export.values(full), export.columns_revealing_condition)
+        rows = zip(export.columns, values, strict=True)
         return format_html_join(
             "",
             '<div class="hunch-pair"><span title="{}">{}</span> <span>{}</span></div>',

@@ -43,7 +43,7 @@ def _screen(name: str, title: str, parts: Json, words: Json, *fields: Json) -> J
     return {"name": name, "title": title, "parts": shown_parts, "words": words, "fields": list(fields)}
 
 
-_SETTING = "answerer=model; models=different; evidence=hypothetical; language=en; edition=2"
+_SETTING = "answerer=model; models=different; evidence=hypothetical; language=en; edition=1"
 _FIRST = "How likely is it that the model answers this question correctly?"
 _NOW = "How likely is it now that the model answers the first question correctly?"
 _WHY, _OWN = "Why is this your answer now?", "How would you answer this question yourself?"

@@ -1,11 +1,24 @@
 """What plans the budget of a study that does not exist yet, from a file. Imports only contracts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .reports import ReportResult
+
+if TYPE_CHECKING:
+    from survey.models import Question
+    from survey.study_file import StudyConfig
+
+
+@dataclass(frozen=True)
+class PoolOutlook:
+    """What a pool of that size would find: the expected share of answers with label 1 from the second stage on."""
+
+    size: int
+    found: float
 
 
 class BudgetPlanner(ABC):
@@ -27,6 +40,12 @@ class BudgetPlanner(ABC):
         Raises:
             FileErrors: values are wrong; lists every problem.
         """
+
+    @classmethod
+    def larger_pools(cls, config: "StudyConfig", questions: "Sequence[Question]") -> Sequence[PoolOutlook]:
+        """What a study's later stages would find with its own pool, which comes first, and with larger ones: a
+        simulation of some seconds over these questions. Empty where the planner simulates none, or none is larger."""
+        return ()
 
     @property
     def needs_database(self) -> bool:

@@ -169,7 +169,7 @@ class Expecting(ABC):
         """What people answered and what readers say, for one of `events`.
 
         Args:
-            answers: complete answers that count, with what labels read (`read_labels`).
+            answers: complete answers that count, with what labels read (`LabelReading.read`).
             weights: (n,) of each answer, by the design and over all stages; the mean with them is the study's figure.
 
         Raises:

@@ -22,11 +22,11 @@ from survey.exceptions import HunchError, StateRefused
 from survey.study_file import as_far_as_possible
 
 from .expectations import Expecting
+from .exports import AnswerExport
+from .item_rows import SLOT_ITEM, ItemRows, read_relations
 from .measures import Estimands, Measure
-from .quick_export import QuickExport
 from .reports import ReportEntry
 from .screens import Points, Screen, SimulatedPerson
-from .tables import Column, ExtraFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 # The contract's version: raised when older instruments would no longer work. Every instrument names the version that
 # it was written for; it is registered only if the versions agree.
-CONTRACT = 4
+CONTRACT = 5
 
 FieldPath = tuple[str | int, ...]
 # Called as progress(parts done, parts).
@@ -53,6 +53,20 @@ class Options(BaseModel):
     """An instrument's own options in the study file; a subclass adds fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
+    # items, labels and estimates of a study are the same for all of its levels.
+    by_condition: ClassVar[frozenset[str]] = frozenset()
+    # By option, the defaults that it had in earlier versions, oldest first. Studies are stored with all options, so a
+    # new default changes none of them. A study that was stored before an option existed has the first of these values;
+    # an amendment whose file does not name the option keeps whichever of them the study has.
+    earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {}
+
+    @classmethod
+    def stored(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """A stored study's options, with the first default of those that came later."""
+        first = {name: values[0] for name, values in cls.earlier_defaults.items() if values}
+        return {**first, **options}
 
 
 @dataclass(frozen=True)
@@ -466,6 +480,102 @@ class Estimates(ABC):
         return np.empty((len(rows), 0))
 
 
+class Booklets:
+    """What items may not be in one booklet, and how booklets share them out."""
+
+    # Whether the candidates stay the same under every renaming of the conflict keys, as all pairs of questions do. Only
+    # then may a holdout that cannot be dealt be drawn again; elsewhere that would change the chances of its items.
+    keys_are_exchangeable: ClassVar[bool] = False
+
+    def __init__(self, rows: ItemRows) -> None:
+        self.rows = rows
+
+    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
+        """Keys of which each may appear only once in a booklet: by default the places of the candidate's questions."""
+        return self.rows.conflict_keys(row)
+
+    def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
+        """The same for stored items, in order, where questions have other keys than among candidates."""
+        return list(self.rows.conflict_keys_of(items))
+
+    def balance_keys(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
+        """What booklets share out evenly, in addition to strata and roles; nothing by default."""
+        return ()
+
+    def latin_square_list(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
+        """The list that an item is on, where every booklet is to hold items of one list, as in a Latin square; None
+        where booklets may mix all items. Sampled slots alone follow it."""
+        return None
+
+
+class BookletsByTask(Booklets):
+    """Every booklet gets its share of each task of the bank, by the question that an item asks about."""
+
+    def balance_keys(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
+        return (questions[row[self.rows.questions[0]]].task_id,)
+
+
+class OutcomeRow(NamedTuple):
+    """An outcome of one answer, with the keys of its stage and of its stratum (None: outside of all)."""
+
+    stage: int
+    stratum: int | None
+    value: float
+
+
+class LabelReading:
+    """How labels, estimands and divisions get what they read of many answers: by default the rows of `ItemRows`.
+
+    An instrument that needs less than these rows can read that, and be faster in large studies.
+    """
+
+    def __init__(self, rows: ItemRows) -> None:
+        self.rows = rows
+
+    def read(self, items: Sequence["Item"], answers: Sequence["Assignment"]) -> None:
+        """Give many items, and complete answers to some of them, all that labels, estimands and divisions read."""
+        paths = self.rows.label_paths
+        of_items = [path.removeprefix(SLOT_ITEM) for path in paths if path.startswith(SLOT_ITEM)]
+        read_relations(items, of_items)
+        read_relations(answers, [path for path in paths if not path.startswith(SLOT_ITEM)])
+
+    def read_outcomes(self, answers: Sequence["Assignment"]) -> None:
+        """Give answers all that `Estimates.outcomes` reads."""
+        read_relations(answers, ["responses", *self.rows.outcome_paths])
+
+    def first_outcome(self, answers: "QuerySet[Assignment]") -> tuple[str, Iterable[OutcomeRow]] | None:
+        """The name of the first of `Estimates.outcomes`, and its value for each of these answers, read by one statement
+        without the answers' own rows. None where that cannot be: then `read_outcomes` reads them, which takes ten times
+        as long. Both give the same numbers."""
+        return None
+
+
+@dataclass(frozen=True)
+class ScoresAgain:
+    """What reading stored scores again by the present rules, of the version `rules`, changes. `read`: scores that are
+    read again. `left`: those that stay, since what is stored does not say them for certain. `differences`: a line for
+    each score that changes."""
+
+    rules: str
+    read: int
+    left: int
+    differences: Sequence[str]
+
+
+class StoredVerdicts:
+    """What an instrument has to do with verdicts on language models' answers, which newer rules judge again."""
+
+    def rests_on(self, language_model: str) -> bool:
+        """Whether stored verdicts on this model's answers decide what the study draws, or are read by its predictors.
+        Once a stage is planned, they are not judged again."""
+        return False
+
+    def read_scores_again(self, bank: "Bank", *, write: bool) -> ScoresAgain | None:
+        """Read what language models said as scores of replies to this bank's questions again, where older rules read
+        it, and store that with `write`; None if the instrument stores no such scores. Called in a transaction."""
+        return None
+
+
 class Signals:
     """What flags of careless sittings are computed from. The base class knows nothing."""
 
@@ -500,18 +610,6 @@ class Demonstration:
     bank: str = ""
 
 
-@dataclass(frozen=True)
-class ScoresAgain:
-    """What reading stored scores again by the present rules, of the version `rules`, changes. `read`: scores that are
-    read again. `left`: those that stay, since what is stored does not say them for certain. `differences`: a line for
-    each score that changes."""
-
-    rules: str
-    read: int
-    left: int
-    differences: Sequence[str]
-
-
 def verdict_word(*, near: bool, held: bool) -> str:
     """The word with which a demonstration's verdict begins.
 
@@ -535,20 +633,15 @@ class DemonstrationVerdict:
 # The instrument itself
 
 
-class OutcomeRow(NamedTuple):
-    """An outcome of one answer, with the keys of its stage and of its stratum (None: outside of all)."""
-
-    stage: int
-    stratum: int | None
-    value: float
-
-
 @dataclass(frozen=True)
-class PoolOutlook:
-    """What a pool of that size would find: the expected share of answers with label 1 from the second stage on."""
+class Needs:
+    """What an instrument cannot do without. `answer_key`: it asks only about questions whose answer the bank knows.
+    `questions`: the fewest that a study has. `script`: its screens work only where the browser runs scripts; people
+    without learn it before they consent, and go back to where they came from."""
 
-    size: int
-    found: float
+    answer_key: bool = False
+    questions: int = 1
+    script: bool = False
 
 
 class Instrument(ABC):
@@ -557,31 +650,15 @@ class Instrument(ABC):
     `Kind(study)` is the instrument of that study. `Kind()` has no study: it knows its capabilities and reads no row.
     """
 
+    # `CONTRACT` as it was when the instrument was written. After a change that would break it, it is not loaded.
     contract: ClassVar[int]
     name: ClassVar[str]
     title: ClassVar[str]
+    # Its options in the study file, `[instrument.options]`.
     options_model: ClassVar[type[Options]] = Options
-    needs_answer_key: ClassVar[bool] = False
-    fewest_questions: ClassVar[int] = 1
-    # Whether its screens work only where the browser runs scripts. People without are told before they consent, and go
-    # back to where they came from.
-    needs_script: ClassVar[bool] = False
-    # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
-    # items, labels and estimates of a study are the same for all of its levels.
-    condition_options: ClassVar[frozenset[str]] = frozenset()
-    # Columns of `export_values` that reveal under which condition an answer was given. They are empty while a study is
-    # blind.
-    columns_revealing_condition: ClassVar[frozenset[str]] = frozenset()
-    # Values for options that a stored study does not name: it was created before the option existed, and its screens
-    # must stay as they were. New studies are stored with all options.
-    older_options: ClassVar[Mapping[str, Any]] = {}
-    # Whether the candidates stay the same under every renaming of the conflict keys, as all pairs of questions do. Only
-    # then may a holdout that cannot be dealt be drawn again; elsewhere that would change the chances of its items.
-    keys_are_exchangeable: ClassVar[bool] = False
-    columns: ClassVar[Sequence[Column]] = ()
-    # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
-    # nothing to say.
-    codebook_note: ClassVar[str] = ""
+    needs: ClassVar[Needs] = Needs()
+    # Where it keeps what items show and what was answered. From it follows how the core reads them.
+    rows: ClassVar[ItemRows] = ItemRows()
     # Kinds of simulated people that `simulate --people KIND` may ask for; `simulated_person` then takes `kind`.
     simulated_kinds: ClassVar[Sequence[str]] = ()
     # The study that `hunch demo --instrument NAME` runs; None: it has none.
@@ -606,39 +683,64 @@ class Instrument(ABC):
 
     @property
     def pairing(self) -> Pairing | None:
+        """Items that are pairs of questions, so that all of them can be scored."""
         return None
 
     @property
     def learning(self) -> Learning | None:
+        """A label, and what predictors learn it from. For a label that is yes or no take `BinaryLearning`."""
         return None
 
     @property
     def priority(self) -> Priority | None:
+        """A number by which a stage samples, instead of the predicted chance of the label."""
         return None
 
     @property
     def practice(self) -> Practice | None:
+        """Screens on a researcher's examples, for a block of kind `practice`."""
         return None
 
     @property
     def controls(self) -> Controls | None:
+        """Slots that say how noisy answers are."""
         return None
 
     @property
     def estimates(self) -> Estimates | None:
+        """What the answers are estimates of, as means or ratios."""
         return None
 
     @property
     def expectations(self) -> Expecting | None:
+        """What people answered, and what models, judges or predictors say of the same items; with it a study has the
+        reports `agreement`, `calibration` and `gaps`."""
         return None
 
     @property
     def signals(self) -> Signals:
+        """What careless answering is recognised by: words written, values given."""
         return Signals()
 
     @property
-    def quick_export(self) -> QuickExport | None:
+    def booklets(self) -> Booklets:
+        """What may come only once in a booklet, and what booklets share out evenly."""
+        return Booklets(self.rows)
+
+    @property
+    def label_reading(self) -> LabelReading:
+        """How labels and outcomes of many answers are read."""
+        return LabelReading(self.rows)
+
+    @property
+    def verdicts(self) -> StoredVerdicts | None:
+        """What it has to do with verdicts on language models' answers, which newer rules judge again."""
         return None
+
+    @property
+    @abstractmethod
+    def export(self) -> AnswerExport:
+        """Its columns of `answers.csv` and its files beside it."""
 
     def reports(self) -> Sequence[ReportEntry]:
         """The reports of studies of this kind."""
@@ -663,7 +765,7 @@ class Instrument(ABC):
         changed: dict[str, Any] = {}
         for condition in config.conditions:
             changed |= condition.options.get(levels.get(condition.factor, ""), {})
-        values = {**self.older_options, **config.instrument.options, **changed}
+        values = {**self.options_model.stored(config.instrument.options), **changed}
         try:
             return self.options_model.model_validate(values)
         except ValidationError:
@@ -679,12 +781,6 @@ class Instrument(ABC):
         """Remarks for the person who creates the study."""
         return ()
 
-    def larger_pools(self, questions: "Sequence[Question]") -> Sequence[PoolOutlook]:
-        """What the study's later stages would find with its own pool, which comes first, and with larger ones: a
-        simulation of some seconds over these questions. Empty where the instrument simulates none, or none is larger.
-        """
-        return ()
-
     # Items
 
     def usable(self, questions: "list[Question]") -> "list[Question]":
@@ -693,17 +789,6 @@ class Instrument(ABC):
 
     def universe_fingerprint(self) -> Any:
         """What else than bank, filters and flags decides which items exist, as JSON values; None if nothing does."""
-        return None
-
-    def rests_on(self, language_model: str) -> bool:
-        """Whether stored verdicts on this model's answers decide what the study draws, or are read by its predictors.
-        Once a stage is planned, they are not judged again."""
-        return False
-
-    @classmethod
-    def read_scores_again(cls, bank: "Bank", *, write: bool) -> ScoresAgain | None:
-        """Read what language models said as scores of replies to this bank's questions again, where older rules read
-        it, and store that with `write`; None if the instrument stores no such scores. Called in a transaction."""
         return None
 
     @abstractmethod
@@ -716,7 +801,7 @@ class Instrument(ABC):
     ) -> Candidates:
         """A uniform candidate set of `size` rows (or all there are), with the first phase's probability.
 
-        `exclude`: keys of items that may not be drawn; keys that are not candidates are ignored.
+        `exclude`: keys of items that may not be drawn; keys that are no candidates are ignored.
         """
 
     @abstractmethod
@@ -724,62 +809,10 @@ class Instrument(ABC):
         """The candidate's name, the same on every machine."""
 
     @abstractmethod
-    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
-        """Keys of which each may appear only once in a booklet."""
-
-    @abstractmethod
-    def conflict_keys_of(self, items: Sequence["Item"]) -> list[tuple[Any, ...]]:
-        """The same for stored items, in order."""
-
-    def subjects_of(self, items: Sequence["Item"]) -> list[frozenset[Any]]:
-        """What each stored item is about, in order. A predictor is never judged on a subject that it has learnt from.
-
-        By default its conflict keys, whatever their order, or itself if it has none: a pair, its reverse and its other
-        outcome are about the same. An instrument with many items per question may say something narrower.
-        """
-        keys = zip(self.conflict_keys_of(items), items, strict=True)
-        return [frozenset(own or (("item", item.pk),)) for own, item in keys]
-
-    def questions_of(self, items: Sequence["Item"]) -> list[tuple["Question", ...]]:
-        """The questions that each stored item shows, in order; the one that it asks about comes first. The items may be
-        of several studies of this kind."""
-        return [() for _item in items]
-
-    def questions_seen(self, items: Sequence["Item"], screens: Sequence[str]) -> list[tuple["Question", ...]]:
-        """Those of `questions_of` that a person has seen of each item on the screen of that name, or before it; by
-        default all. A remark that is sent from a screen counts for them."""
-        return self.questions_of(items)
-
-    def question_keys_of(self, items: Sequence["Item"]) -> list[tuple[int, ...]]:
-        """The keys of the questions that each stored item is about, in order, for intervals over such questions. Called
-        after `read_labels`: anyone who keeps the keys with the items can save reading the questions."""
-        return [tuple(question.pk for question in questions) for questions in self.questions_of(items)]
-
-    def balance_keys(self, row: np.void, questions: Sequence["Question"]) -> tuple[Hashable, ...]:
-        """What booklets share out evenly, in addition to strata and roles; nothing by default."""
-        return ()
-
-    def latin_square_list(self, row: np.void, questions: Sequence["Question"]) -> Hashable | None:
-        """The list that an item is on, where every booklet is to hold items of one list, as in a Latin square; None
-        where booklets may mix all items. Sampled slots alone follow it."""
-        return None
-
-    @abstractmethod
     def create_typed_items(self, *, items: Sequence["Item"], rows: np.ndarray, questions: Sequence["Question"]) -> None:
         """Write the instrument's own rows for new items, in order."""
 
     # Screens and typed responses
-
-    @classmethod
-    def read_items(cls, assignments: "QuerySet[Assignment]") -> "QuerySet[Assignment]":
-        """The queryset with the instrument's own rows of an item joined by `select_related`, so that a page reads what
-        its screen shows in one statement. Asked for once in a process; it must not depend on a study."""
-        return assignments
-
-    @classmethod
-    def read_responses(cls, responses: "QuerySet[Response]") -> "QuerySet[Response]":
-        """The same for the typed rows of the responses so far, which `assignment.responses.all()` then has."""
-        return responses
 
     @abstractmethod
     def next_screen(self, assignment: "Assignment") -> Screen | None:
@@ -813,66 +846,11 @@ class Instrument(ABC):
     def answer_values(self, assignment: "Assignment") -> list[Any]:
         """The answer's content as JSON values, for the snapshot's hash."""
 
-    # Export
-
-    @abstractmethod
-    def export_values(self, assignment: "Assignment") -> list[Any]:
-        """One value for each of `columns`; None if there is none (yet)."""
-
-    @abstractmethod
-    def prefetch(self) -> Sequence[str]:
-        """Relations of Assignment that the methods above read, for prefetching."""
-
-    def label_relations(self) -> Sequence[str]:
-        """Those that labels, estimands and divisions need, which are read often in large studies: by default all, and
-        the points of responses."""
-        return ("responses__score", *self.prefetch())
-
-    def read_labels(self, items: "Sequence[Item]", answers: "Sequence[Assignment]") -> None:
-        """Give many items, and complete answers to some of them, all that labels, estimands and divisions read: by
-        default the rows of `label_relations`. Anyone who needs less than these rows can read that, and be faster."""
-        from django.db.models import prefetch_related_objects
-
-        of_item = "slot__item__"
-        relations = self.label_relations()
-        read_together = 500  # SQLite takes no more than some hundred keys of related rows in one statement.
-        for rows, paths in (
-            (items, [relation.removeprefix(of_item) for relation in relations if relation.startswith(of_item)]),
-            (answers, [relation for relation in relations if not relation.startswith(of_item)]),
-        ):
-            for start in range(0, len(rows), read_together):
-                prefetch_related_objects(rows[start : start + read_together], *paths)
-
-    def outcome_relations(self) -> Sequence[str]:
-        """Those that `Estimates.outcomes` needs alone, which the study page reads of every answer."""
-        return self.label_relations()
-
-    def read_outcomes(self, answers: "Sequence[Assignment]") -> None:
-        """Give answers all that `Estimates.outcomes` reads: by default the rows of `outcome_relations`."""
-        from django.db.models import prefetch_related_objects
-
-        read_together = 500  # SQLite takes no more than some hundred keys of related rows in one statement.
-        for start in range(0, len(answers), read_together):
-            prefetch_related_objects(answers[start : start + read_together], "responses", *self.outcome_relations())
-
-    def first_outcome(self, answers: "QuerySet[Assignment]") -> tuple[str, Iterable[OutcomeRow]] | None:
-        """The name of the first of `Estimates.outcomes`, and its value for each of these answers, read by one statement
-        without the answers' own rows. None where that cannot be: then `read_outcomes` reads them, which takes ten times
-        as long. Both give the same numbers."""
-        return None
-
-    def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
-        """Further files about the answers that count.
-
-        Their names and columns must not depend on the answers: lists of files and codebooks ask for them without any.
-        Read the answers while the rows are iterated, as they may be many.
-        """
-        return ()
-
     # Simulation
 
     @abstractmethod
-    def simulated_person(self, *, seed: int, null: bool = False) -> SimulatedPerson: ...
+    def simulated_person(self, *, seed: int, null: bool = False) -> SimulatedPerson:
+        """Somebody who answers its screens. `null`: nothing that is measured has an effect on them."""
 
 
 class ListedInstrument(Instrument):

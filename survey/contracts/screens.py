@@ -30,7 +30,7 @@ class Screen:
 
     `form` is None on a screen that asks nothing, such as feedback: "Continue" leaves it, and is stored as a response
     without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with `defer`; a
-    screen must work without them, unless its instrument `needs_script`.
+    screen must work without them, unless its instrument `needs` scripts.
     """
 
     name: str
@@ -61,10 +61,8 @@ class Screen:
         return dict(form.cleaned_data)
 
     def content(self) -> dict[str, Any]:
-        """The content that the screen's hash is made from. Without a variant it leaves out the words, as it did before
-        variants existed: such screens keep their hashes."""
-        content = {"screen": self.name, "title": str(self.title), "parts": self.parts}
-        return {**content, "words": self.words} if "variant" in self.parts else content
+        """The content that the screen's hash is made from."""
+        return {"screen": self.name, "title": str(self.title), "parts": self.parts, "words": dict(self.words)}
 
 
 @dataclass(frozen=True)

@@ -287,7 +287,7 @@ def _remarks(study: Study, remarks: Any) -> tuple[RemarkFacts, ...]:
     items = [remark.assignment.slot.item for remark in newest]
     questions: list[tuple[Any, ...]] = [() for _item in items]
     if items and instruments.is_known(study.instrument):
-        questions = list(instruments.of_study(study).questions_of(items))
+        questions = list(instruments.of_study(study).rows.questions_of(items))
     return tuple(
         RemarkFacts(
             remark.pk,

@@ -496,7 +496,7 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
     if instrument.estimates is None:
         return {}
     values: dict[int, dict[int | None, list[float]]] = defaultdict(lambda: defaultdict(list))
-    if (first := instrument.first_outcome(counted)) is not None:
+    if (first := instrument.label_reading.first_outcome(counted)) is not None:
         name, read = first
         for row in read:
             values[row.stage][row.stratum].append(row.value)
@@ -506,7 +506,7 @@ def _read_outcomes(study: Study, counted: QuerySet[Assignment]) -> dict[int, Out
     rows = answers.iterator(chunk_size=CHUNK)
     name = ""
     while chunk := list(islice(rows, CHUNK)):
-        instrument.read_outcomes(chunk)
+        instrument.label_reading.read_outcomes(chunk)
         outcomes = instrument.estimates.outcomes(chunk)
         if not outcomes:
             return {}

@@ -34,10 +34,6 @@ def render_text(text: str) -> SafeString:
     return mark_safe("".join(parts))  # noqa: S308 - every piece is one of three literals or escaped just above
 
 
-# What no respondent's page shows of a question.
-NEVER_SHOWN_FIELDS = ("reason", "flag_reason")
-
-
 class Bank(models.Model):
     name = models.SlugField(max_length=80)
     version = models.PositiveIntegerField()

@@ -45,7 +45,7 @@ def open_copy(study: Study) -> tuple[Stage, dict[int, str]]:
         opened_at=now,
     )
     questions = eligible_questions(made)
-    if len(questions) < instruments.of_study(made).fewest_questions:
+    if len(questions) < instruments.of_study(made).needs.questions:
         raise StateRefused(
             f"{study.slug}: {study.bank} has too few questions for it ({len(questions)}) to show its items"
         )

@@ -134,7 +134,7 @@ class Walk:
             self._keep("consent-unanswered", (ENTRY, 2))
             route.send(current, {"consent": "no"})
             self._keep("end-no-consent", (ENDS, 0))
-            if instruments.of_study(self.stage.study).needs_script:
+            if instruments.of_study(self.stage.study).needs.script:
                 route.send(current, {"consent": "yes"})
                 self._keep("end-no-script", (ENDS, 0))
             self._begin(route, draw=0)

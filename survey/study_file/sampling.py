@@ -62,8 +62,6 @@ DESIGNS: dict[str, type[Design]] = {
     "uncertainty": Uncertainty,
     "test_set": TestSet,
 }
-# The designs that can draw from all items there are. The others need a score for every single item.
-EXHAUSTIVE_DESIGNS = ("uniform", "epsilon_greedy", "test_set")
 
 
 def design_defaults(kind: str) -> dict[str, Any]:
@@ -131,6 +129,11 @@ class DesignConfig(Strict):
     def parameters(self) -> dict[str, Any]:
         """The design's own parameters."""
         return {name: getattr(self, name) for name in design_defaults(self.kind)}
+
+    @property
+    def needs_disagreement(self) -> bool:
+        """Whether it draws by how much the members of the predictor disagree."""
+        return self.build().needs_disagreement
 
     def build(self) -> Design:
         return DESIGNS[self.kind](**self.parameters)

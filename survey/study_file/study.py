@@ -16,7 +16,6 @@ from .panel import PanelConfig
 from .quotas import QuotaConfig, refuse_what_is_not_asked
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
 from .sampling import (
-    EXHAUSTIVE_DESIGNS,
     CandidatesConfig,
     EstimatesConfig,
     PredictorConfig,
@@ -339,7 +338,7 @@ class StudyConfig(Strict):
             # Whether it needs a predictor is the instrument's to say, which may have a priority of its own.
             if self.predictor is not None and not self.stages[index - 1].train:
                 raise WrongKey(("stages", index - 1, "train"), f"stage {index + 1} is {kind}, so this stage must train")
-            if self.candidates.kind == "exhaustive" and kind not in EXHAUSTIVE_DESIGNS:
+            if self.candidates.kind == "exhaustive" and stage.design.build().needs_list:
                 raise WrongKey(
                     ("stages", index, "design"),
                     f"{kind} needs a number for every single candidate and cannot draw from "

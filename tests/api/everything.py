@@ -63,7 +63,13 @@ STUDY: dict[str, Any] = {
     },
     "instrument": {
         "kind": "belief_update",
-        "options": {"explanation": "all", "explanation_required": True, "own_answer": True, "confidence": True},
+        "options": {
+            "explanation": "all",
+            "explanation_required": True,
+            "own_answer": True,
+            "confidence": True,
+            "edition": 1,  # The one whose sentences the API's examples repeat.
+        },
     },
     "conditions": [
         {

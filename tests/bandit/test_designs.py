@@ -404,3 +404,41 @@ def test_either_end_of_a_test_set_may_be_the_one_that_needs_most_candidates():
     with pytest.raises(DesignError, match=r"15 from the bottom 0\.01 need 1401 candidates"):
         design.allocate(30, design.ends(1400).sizes)
     assert TestSet(pairs=30, top_fraction=0.01, bottom_fraction=0.1, top_share=0.5).least_candidates == 1401
+
+
+EVERY_DESIGN = [
+    Uniform(),
+    EpsilonGreedy(),
+    Uncertainty(),
+    Uncertainty(by="disagreement"),
+    Softmax(),
+    Proportional(),
+    TestSet(pairs=4, responses_per_pair=1, top_fraction=0.2, bottom_fraction=0.2),
+]
+
+
+def chances_of(design, scores, disagreement=None):
+    rng = np.random.default_rng(1)
+    return inclusion_probabilities(
+        design=design, n=4, scores=scores, n_candidates=len(scores), rng=rng, disagreement=disagreement
+    )
+
+
+@pytest.mark.parametrize("design", EVERY_DESIGN, ids=repr)
+def test_what_a_design_says_of_itself_is_what_it_does(design):
+    scores = np.random.default_rng(2).permutation(np.linspace(0.05, 0.95, 40))
+    strata = design.strata(scores, np.random.default_rng(1), disagreement=scores)
+    chances = chances_of(design, scores, scores)
+    strata_differ = any(np.ptp(chances[strata.label == label]) > 1e-9 for label in np.unique(strata.label))
+    assert strata_differ == design.is_unequal
+    assert refuses(design, scores) == design.needs_disagreement
+    # By disagreement the scores decide nothing at all.
+    assert refuses(design, 10 * scores, scores) == (design.needs_chances and not design.needs_disagreement)
+
+
+def refuses(design, scores, disagreement=None):
+    try:
+        chances_of(design, scores, disagreement)
+    except DesignError:
+        return True
+    return False

@@ -13,7 +13,6 @@ from django.test import Client
 from django.utils import timezone
 
 from survey.instruments.belief_update.models import Explanation, ReasonCode
-from survey.instruments.belief_update.options import OLDER
 from survey.models import Assignment, Response, Study
 from survey.services.results import reports
 from tests import cast
@@ -40,7 +39,7 @@ def researcher(browser: Any, live_server: Any, admin_user: User) -> Iterator[Vis
 
 def explained() -> Study:
     """Three people's answers, each with a reason."""
-    asking = {"kind": "belief_update", "options": {**OLDER, "explanation": "all"}}
+    asking = {"kind": "belief_update", "options": {**cast.PLAIN, "explanation": "all"}}
     stage = cast.full_of_answers(cast.open_stage(instrument=asking, stages=[{"sittings": 3}]))
     now = timezone.now()
     rows = Response.objects.bulk_create(

@@ -21,13 +21,13 @@ def test_tuples_give_the_rows_that_objects_give(golden: None, slug: str) -> None
 
 def both_ways(study: Study) -> tuple[list[Any], list[Any]]:
     """The instrument's files and the rows of answers, which are the same from tuples and from objects."""
-    instrument = instruments.of_study(study)
-    assert instrument.quick_export is not None
+    export = instruments.of_study(study).export
+    assert export.quick is not None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(answers_file, "CHUNK", 20)
         patch.setattr(answers_file, "KEPT", 25)  # What is kept of items and sittings has to go in between.
         quick, own = [*answers_file.answer_rows(study)], [*map(_read, answers_file.CountedAnswers(study).files())]
-        patch.setattr(type(instrument), "quick_export", None)
+        patch.setattr(type(export), "quick", None)
         assert list(files.answers_table(study).rows) == quick
         assert [*map(_read, answers_file.CountedAnswers(study).files())] == own
     return own, quick
@@ -39,8 +39,8 @@ def _read(file: contents.ExtraFile) -> tuple[str, list[tuple[object, ...]]]:
 
 def test_an_instrument_that_gives_too_few_values_is_named(golden: None, monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of("beliefs")
-    kind = type(instruments.of_study(study))
-    monkeypatch.setattr(kind, "quick_export", None)
-    monkeypatch.setattr(kind, "export_values", lambda *_given: [None])
+    kind = type(instruments.of_study(study).export)
+    monkeypatch.setattr(kind, "quick", None)
+    monkeypatch.setattr(kind, "values", lambda *_given: [None])
     with pytest.raises(answers_file.HunchError, match=r"belief_update: gives 1 values for \d+ columns"):
         list(answers_file.answer_rows(study))

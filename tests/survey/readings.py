@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from predictors.features import Features
 from survey.contracts import instruments
+from survey.contracts.exports import AnswerExport
 from survey.contracts.instruments import (
     CONTRACT,
     AnswerPart,
@@ -166,7 +167,13 @@ class ByRoughly(Priority):
 PRIORITIES: Mapping[str, Priority] = {"length": ByLength(), "doubt": ByDoubt(), "rough": ByRoughly()}
 
 
+class NoExport(AnswerExport):
+    def values(self, assignment: Assignment) -> list[Any]:
+        return []
+
+
 class Readings(ListedInstrument):
+    export = NoExport()
     contract = CONTRACT
     name = "readings"
     title = "Readings"
@@ -190,12 +197,6 @@ class Readings(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return str(questions[row["question"]].position)
 
-    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
-        return ()
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[Any, ...]]:
-        return [() for _item in items]
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         """There is nothing but the key."""
 
@@ -207,12 +208,6 @@ class Readings(ListedInstrument):
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         return [read_of(*next(answers_of([assignment])))]
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return []
-
-    def prefetch(self) -> Sequence[str]:
-        return ()
 
     def simulated_person(self, *, seed: int, null: bool = False) -> Any:
         raise NotImplementedError

@@ -36,7 +36,7 @@ LONGEST = 120  # characters of a question in a list
 
 class BeliefExpecting(Expecting):
     """`study`: whose answers; `threshold`: by how many points a belief must move to have changed; `only`: the language
-    model that the study's people were told about, empty where outcomes are hypothetical; `steps`: how many evidence
+    model that the study's items are about, empty where outcomes are hypothetical; `steps`: how many evidence
     questions an item has."""
 
     events = (RIGHT, CHANGED)

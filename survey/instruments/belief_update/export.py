@@ -14,6 +14,7 @@ from .screens import EXPLANATION, OWN_ANSWER, POSTERIOR, PRIOR, Setting
 if TYPE_CHECKING:
     from survey.models import Assignment, Response
 
+
 COLUMNS = (
     Column("evidence_id", "text", "Id of the question whose answer was shown; empty for a re-asking control."),
     Column("target_id", "text", "Id of the question whose answer was to be predicted."),

@@ -39,13 +39,12 @@ class NumberInput(forms.TextInput):
 
     template_name = "belief_update/number.html"
 
-    def __init__(self, *, shown_with: str = "", prefilled: bool = False, scale: Scale | None = None) -> None:
+    def __init__(self, *, scale: Scale, shown_with: str = "", prefilled: bool = False) -> None:
         """
         Args:
             shown_with: radio buttons; the number is asked for only with their "lower" and "higher", and the track is
                 cut to them.
             prefilled: whether the number that is filled in at the start may be left as it is.
-            scale: None shows the plain track of the first edition.
         """
         super().__init__(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5"})
         self.shown_with = shown_with
@@ -100,10 +99,9 @@ class PercentField(forms.IntegerField):
 
 
 class BeliefForm(forms.Form):
-    """One number. `earlier` is the one given before, where there is one."""
+    """One number, the field `value`. `earlier` is the one given before, where there is one."""
 
     earlier: ClassVar[int] = -1
-    value = PercentField(label=gettext_lazy("Your answer in percent, from 0 to 100"), widget=NumberInput())
 
     def clean(self) -> dict[str, Any]:
         cleaned = {"direction": "", **(super().clean() or {})}
@@ -163,22 +161,19 @@ class KeepForm(BeliefForm):
             self.add_error("value", _("Enter a number from 0 to 100, or choose that your answer stays."))
 
 
-def prior_form(*, edition: int) -> type[BeliefForm]:
+def prior_form() -> type[BeliefForm]:
     """The form for the first number, in the active language."""
-    if edition == 1:
-        return BeliefForm
     label = _("Your answer in percent, from 0 to 100")
     return _form(BeliefForm, -1, value=PercentField(label=label, widget=NumberInput(scale=Scale(*LIKELY))))
 
 
-def posterior_form(*, mode: str, earlier: int, order: Sequence[str], edition: int = 2) -> type[BeliefForm]:
+def posterior_form(*, mode: str, earlier: int, order: Sequence[str]) -> type[BeliefForm]:
     """The form for the second number, in the active language.
 
     Args:
-        order: the order in which the directions are shown.
-        edition: the first one has a plain track, and offers directions in which there is no number.
+        order: the order in which the directions are shown; one in which there is no number is left out.
     """
-    scale = None if edition == 1 else Scale(*LIKELY, earlier=earlier)
+    scale = Scale(*LIKELY, earlier=earlier)
     again = _("Your answer now in percent, from 0 to 100")
     if mode == "direction":
         number = {"number": earlier}
@@ -187,11 +182,9 @@ def posterior_form(*, mode: str, earlier: int, order: Sequence[str], edition: in
             "same": _("The same, %(number)d %%") % number,
             "higher": _("Higher than %(number)d %%") % number,
         }
-        choose = _("Choose one of the three answers.")
-        if edition > 1:
-            nowhere = {0: "lower", 100: "higher"}.get(earlier)
-            order = [direction for direction in order if direction != nowhere]
-            choose = _("Choose one of the answers.")
+        choose = _("Choose one of the answers.")
+        nowhere = {0: "lower", 100: "higher"}.get(earlier)
+        order = [direction for direction in order if direction != nowhere]
         return _form(
             DirectionForm,
             earlier,
@@ -218,8 +211,6 @@ def posterior_form(*, mode: str, earlier: int, order: Sequence[str], edition: in
     if mode == "prefilled":
         filled_in = NumberInput(prefilled=True, scale=scale)
         return _form(BeliefForm, earlier, value=PercentField(label=again, widget=filled_in, initial=earlier))
-    if edition == 1:
-        return BeliefForm
     return _form(BeliefForm, earlier, value=PercentField(label=again, widget=NumberInput(scale=scale)))
 
 
@@ -242,7 +233,7 @@ def explanation_form(*, required: bool, characters: int) -> type[forms.Form]:
     )
 
 
-def own_answer_form(*, question: str, confidence: bool, edition: int = 2) -> type[forms.Form]:
+def own_answer_form(*, question: str, confidence: bool) -> type[forms.Form]:
     """One of the letters if the question has options, else a few words."""
     options = options_of(question)
     fields: dict[str, forms.Field] = {}
@@ -267,7 +258,7 @@ def own_answer_form(*, question: str, confidence: bool, edition: int = 2) -> typ
     if confidence:
         fields["confidence"] = PercentField(
             label=_("How sure are you that your own answer is right? In percent, from 0 to 100"),
-            widget=NumberInput(scale=None if edition == 1 else Scale(*SURE)),
+            widget=NumberInput(scale=Scale(*SURE)),
         )
     return type("TargetAnswerForm", (forms.Form,), dict(fields))
 

@@ -29,7 +29,7 @@ ANY = 0.5  # a belief of which nothing is known
 
 
 class GapPriority(Priority):
-    """`only`: the language model that people are told about; empty where outcomes are hypothetical."""
+    """`only`: the language model that items are about; empty where outcomes are hypothetical."""
 
     name = "gap"
     needs_predictor = False

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,20 @@ from predictors.hardness import MODELS
 from predictors.training import columns_of
 from survey.contracts.instruments import (
     CONTRACT,
+    Booklets,
     Candidates,
     Demonstration,
     Instrument,
+    LabelReading,
+    Needs,
     OutcomeRow,
-    PoolOutlook,
     Priority,
+    StoredVerdicts,
 )
+from survey.contracts.item_rows import ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
-from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, ModelAnswer, Question, Response
-from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.answer_checking import RULES_VERSION, check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
@@ -34,7 +35,6 @@ from survey.study_file import Note
 from . import (
     aids,
     export,
-    export_steps,
     gap_priority,
     label_queries,
     labels,
@@ -45,21 +45,19 @@ from . import (
     variants,
 )
 from .analysis import composing
-from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
+from .capabilities import BeliefControls, BeliefEstimates, BeliefExport, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
 from .labels import beliefs_of
 from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer
-from .options import BY_CONDITION, OLDER, BeliefUpdateOptions
+from .options import BeliefUpdateOptions
 from .pairing import BeliefPairs
 from .priorities import StepPriority
-from .quick_export import BeliefQuickExport
 from .screens import PRIOR
 from .sequences import BeliefSequences
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
 POOLS = "survey.instruments.belief_update.reports.budget.pools"
-HIDDEN = (*NEVER_SHOWN_FIELDS, "extra")  # fields of a question
 REPORTS = (
     ReportEntry(
         name="live",
@@ -140,16 +138,19 @@ class BeliefUpdate(Instrument):
     name = "belief_update"
     title = "Belief update"
     options_model = BeliefUpdateOptions
-    needs_answer_key = True
-    fewest_questions = 2
-    condition_options = BY_CONDITION
-    columns_revealing_condition = frozenset({"variant", *export.AID_NAMES})
-    older_options = OLDER
-    keys_are_exchangeable = (
-        True  # Every pair of two usable questions is a candidate, with as many outcomes as every other.
+    needs = Needs(answer_key=True, questions=2)
+    rows = ItemRows(
+        item="pair",
+        questions=QUESTIONS,
+        answers=("belief", "explanation", "target_answer"),
+        labels=("belief",),
+        shown=("answer", "answer_2", "answer_3", "aid"),
+        hidden_of_questions=("reason", "extra", "flag_reason"),
+        exported=(*(f"{name}__language_model" for name in ("answer", "answer_2", "answer_3")), "aid"),
+        conflicts=(*QUESTIONS[1:], "target"),
+        seen_first={PRIOR: 1},  # The evidence comes after the prior.
+        outcomes_read_items=False,
     )
-    codebook_note = "Beliefs are whole percentage points."
-    columns = export.COLUMNS
     simulated_kinds = composing.NAMES
     signals = BeliefSignals()
     budget_planner = "survey.instruments.belief_update.reports.budget.file.BeliefBudget"
@@ -205,9 +206,21 @@ class BeliefUpdate(Instrument):
             self._study, threshold=options.threshold, only=self.evidence_model, steps=options.evidence_questions
         )
 
-    @cached_property
-    def quick_export(self) -> BeliefQuickExport | None:
-        return None if self._study is None else BeliefQuickExport(self)
+    @property
+    def booklets(self) -> "BeliefBooklets":
+        return BeliefBooklets(self)
+
+    @property
+    def label_reading(self) -> "BeliefLabelReading":
+        return BeliefLabelReading(self)
+
+    @property
+    def verdicts(self) -> "EvidenceVerdicts":
+        return EvidenceVerdicts(self)
+
+    @property
+    def export(self) -> BeliefExport:
+        return BeliefExport(self)
 
     @cached_property
     def real(self) -> real_evidence.RealOutcomes | None:
@@ -261,26 +274,11 @@ class BeliefUpdate(Instrument):
             return notes
         return notes + real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
 
-    def larger_pools(self, questions: Sequence[Question]) -> Sequence[PoolOutlook]:
-        if self.sequences is not None:
-            return []  # Nobody simulates these.
-        # By name, as the reports are: they know the instrument, and it loads them where they are asked for.
-        outlooks: Sequence[PoolOutlook] = import_module(POOLS).larger_pools(self.study.config, questions)
-        return outlooks
-
     def usable(self, questions: list[Question]) -> list[Question]:
         return questions if self.real is None else self.real.usable(questions)
 
     def universe_fingerprint(self) -> Any:
         return None if self.real is None else self.real.facts()
-
-    def rests_on(self, language_model: str) -> bool:
-        if language_model == self.evidence_model:
-            return True
-        by_all = self.options.priority == "gap" and not self.evidence_model
-        predictor = self.study.config.predictor
-        compared = () if predictor is None else predictor.compared
-        return by_all or any(MODELS in columns_of(other.name, other.params) for other in compared)
 
     def universe_size(self, questions: Sequence[Question]) -> int:
         if self.sequences is not None:
@@ -311,28 +309,6 @@ class BeliefUpdate(Instrument):
             return self.sequences.key(row, questions)
         return f"{questions[row['evidence']].position}:{int(row['outcome'])}>{target}"
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        names = ("evidence", "target") if self.sequences is None else self.sequences.question_names
-        return tuple(int(row[name]) for name in names if row[name] >= 0)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        pairs = Pair.objects.in_bulk([item.pk for item in items])
-        return [(*(step.question_id for step in pairs[item.pk].steps), pairs[item.pk].target_id) for item in items]
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        pairs = Pair.objects.select_related(*QUESTIONS).in_bulk([item.pk for item in items])
-        return [(pairs[item.pk].target, *(step.question for step in pairs[item.pk].steps)) for item in items]
-
-    def questions_seen(self, items: Sequence[Item], screens: Sequence[str]) -> list[tuple[Question, ...]]:
-        # The evidence comes after the prior.
-        return [
-            questions[:1] if screen == PRIOR else questions
-            for questions, screen in zip(self.questions_of(items), screens, strict=True)
-        ]
-
-    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(item.pair.target_id, *(step.question_id for step in item.pair.steps)) for item in items]
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         pairs = Pair.objects.bulk_create(
             [
@@ -362,18 +338,6 @@ class BeliefUpdate(Instrument):
                 if self.real is not None:
                     columns[f"answer_{step}_id"] = self.real.known[question.pk][0]
         return columns
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        pair = "slot__item__pair"
-        asked = assignments.select_related(
-            *(f"{pair}__{name}" for name in (*QUESTIONS, "answer", "answer_2", "answer_3", "aid"))
-        )
-        return asked.defer(*(f"{pair}__{question}__{name}" for question in QUESTIONS for name in HIDDEN))
-
-    @classmethod
-    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
-        return responses.select_related("belief")
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, self.setting(assignment))
@@ -411,45 +375,48 @@ class BeliefUpdate(Instrument):
     def answer_in_words(self, response: Response) -> str:
         return export.in_words(response)
 
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment, self.options.threshold, self.setting(assignment))
+    def simulated_person(self, *, seed: int, null: bool = False, kind: str = "bayes") -> people.BeliefPerson:
+        return people.BeliefPerson(study=self.study, seed=seed, null=null, kind=kind)
 
-    def prefetch(self) -> Sequence[str]:
-        models = [f"slot__item__pair__{name}__language_model" for name in ("answer", *self._of_steps("answer"))]
-        return (
-            "responses__belief",
-            "responses__explanation",
-            "responses__target_answer",
-            *self._tasks(),
-            *models,
-            "slot__item__pair__aid",
-        )
 
-    def label_relations(self) -> Sequence[str]:
-        return ("responses__belief", *self._tasks())
+class BeliefBooklets(Booklets):
+    # Every pair of two usable questions is a candidate, with as many outcomes as every other.
+    keys_are_exchangeable = True
 
-    def _tasks(self) -> list[str]:
-        names = ("evidence", "target", *self._of_steps("evidence"))
-        return [f"slot__item__pair__{name}__task" for name in names]
+    def __init__(self, instrument: BeliefUpdate) -> None:
+        super().__init__(instrument.rows)
+        self.instrument = instrument
 
-    def _of_steps(self, name: str) -> list[str]:
-        """That name for the second and the third evidence question, as far as this study's items have them."""
-        return [f"{name}_{step}" for step in range(2, 1 if self.sequences is None else self.sequences.steps + 1)]
+    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
+        sequences = self.instrument.sequences
+        names = ("evidence", "target") if sequences is None else sequences.question_names
+        return tuple(int(row[name]) for name in names if row[name] >= 0)
 
-    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+
+class BeliefLabelReading(LabelReading):
+    """With few objects: a large study would spend most of an estimate on making them."""
+
+    def __init__(self, instrument: BeliefUpdate) -> None:
+        super().__init__(instrument.rows)
+        self.instrument = instrument
+
+    def read(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
         label_queries.read_pairs(items)
         label_queries.read_beliefs(answers)
 
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__belief",)  # Without the items: two long questions each would take three times as long.
-
     def first_outcome(self, answers: QuerySet[Assignment]) -> tuple[str, Iterable[OutcomeRow]]:
-        return "changed", label_queries.changes(answers, threshold=self.options.threshold)
+        return "changed", label_queries.changes(answers, threshold=self.instrument.options.threshold)
 
-    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        if self.sequences is not None:
-            return (export_steps.steps_file(assignments, self.study),)
-        return (export.paper_file(assignments, self.options.threshold),)
 
-    def simulated_person(self, *, seed: int, null: bool = False, kind: str = "bayes") -> people.BeliefPerson:
-        return people.BeliefPerson(study=self.study, seed=seed, null=null, kind=kind)
+class EvidenceVerdicts(StoredVerdicts):
+    def __init__(self, instrument: BeliefUpdate) -> None:
+        self.instrument = instrument
+
+    def rests_on(self, language_model: str) -> bool:
+        instrument = self.instrument
+        if language_model == instrument.evidence_model:
+            return True
+        by_all = instrument.options.priority == "gap" and not instrument.evidence_model
+        predictor = instrument.study.config.predictor
+        compared = () if predictor is None else predictor.compared
+        return by_all or any(MODELS in columns_of(other.name, other.params) for other in compared)

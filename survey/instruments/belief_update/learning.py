@@ -1,38 +1,28 @@
 """The label (did the belief change), and how predictors of it are judged: overall and by the evidence's outcome."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from predictors import evaluation
 from predictors.hardness import COLUMNS
 from predictors.pairs import Pair as PredictorPair
-from survey.contracts.instruments import AnswerPart, AnswersRead, Baseline, Learning, Metric
+from survey.contracts.binary_learning import BinaryLearning
+from survey.contracts.instruments import AnswerPart, AnswersRead, Baseline
 from survey.models import Assignment, Question
 
 from .hardness import columns_and_sources
 from .labels import beliefs_of
 
 
-class BeliefLearning(Learning):
+class BeliefLearning(BinaryLearning):
     """`threshold`: a change counts if it exceeds this, in points; None without a study.
 
     With several evidence questions a predictor learns from the first one that a person saw: what it alone changed.
     """
 
-    metrics = (
-        Metric(
-            "nll",
-            "Negative log likelihood",
-            highest_first=False,
-            chance="a coin toss has 0.693",
-            is_log_score=True,
-        ),
-        Metric("auc", "Area under the ROC curve", highest_first=True, chance="a coin toss has 0.5"),
-    )
     parts = (
-        AnswerPart("overall", "over all answers"),
+        *BinaryLearning.parts,
         AnswerPart("previous_correct", "after a correct answer", "after correct"),
         AnswerPart("previous_incorrect", "after an incorrect one", "after incorrect"),
     )
@@ -66,55 +56,13 @@ class BeliefLearning(Learning):
         learnt = [assignments[index] for index, _pair, _changed in self._learnable(assignments)]
         return columns_and_sources(learnt, names)
 
+    def masks_of(self, inputs: Sequence[PredictorPair]) -> dict[str, np.ndarray]:
+        return dict(evaluation.parts_by_outcome([pair.outcome for pair in inputs]))
+
     def learnable(self, assignments: Sequence[Assignment]) -> np.ndarray:
         fit = np.zeros(len(assignments), dtype=bool)
         fit[[index for index, _pair, _changed in self._learnable(assignments)]] = True
         return fit
-
-    def evaluate(
-        self,
-        assignments: Sequence[Assignment],
-        scores: np.ndarray,
-        *,
-        weights: np.ndarray | None,
-        clusters: Sequence[np.ndarray],
-        rng: np.random.Generator,
-    ) -> dict[str, Any]:
-        """Negative log likelihood and AUC, overall and by the outcome of the evidence, with intervals."""
-        pairs, labels = self.examples(assignments)
-        return _figures(pairs, labels, scores, rng=rng, sample_weight=weights, cluster=tuple(clusters))
-
-    def compare(
-        self,
-        assignments: Sequence[Assignment],
-        scores: np.ndarray,
-        others: np.ndarray,
-        *,
-        weights: np.ndarray | None,
-        clusters: Sequence[np.ndarray],
-        rng: np.random.Generator,
-    ) -> dict[str, Any]:
-        pairs, labels = self.examples(assignments)
-        return _differences(pairs, labels, scores, others, rng=rng, sample_weight=weights, cluster=tuple(clusters))
-
-    def evaluate_majorities(
-        self, assignments: Sequence[Assignment], labels: np.ndarray, scores: np.ndarray, *, rng: np.random.Generator
-    ) -> dict[str, Any]:
-        """The paper's table 1: the predictions of one person's change, judged by what most people did."""
-        pairs, _labels = self.examples(assignments)
-        return _figures(pairs, labels, scores, rng=rng, cluster=np.arange(len(labels)))
-
-    def compare_majorities(
-        self,
-        assignments: Sequence[Assignment],
-        labels: np.ndarray,
-        scores: np.ndarray,
-        others: np.ndarray,
-        *,
-        rng: np.random.Generator,
-    ) -> dict[str, Any]:
-        pairs, _labels = self.examples(assignments)
-        return _differences(pairs, labels, scores, others, rng=rng, cluster=np.arange(len(labels)))
 
     def _learnable(self, assignments: Sequence[Assignment]) -> Iterator[tuple[int, PredictorPair, int]]:
         """Index, pair and label of every complete assignment that showed evidence. Re-asking controls show none."""
@@ -129,16 +77,3 @@ class BeliefLearning(Learning):
             texts = (step.question.plain, pair.target.plain)
             tasks = (step.question.task.name, pair.target.task.name)
             yield index, PredictorPair(*texts, *tasks, int(step.correct)), int(changed)
-
-
-def _figures(pairs: Sequence[PredictorPair], labels: np.ndarray, scores: np.ndarray, **how: Any) -> dict[str, Any]:
-    parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-    return dict(evaluation.evaluate_with_intervals(labels, scores, parts, **how))
-
-
-def _differences(
-    pairs: Sequence[PredictorPair], labels: np.ndarray, scores: np.ndarray, others: np.ndarray, **how: Any
-) -> dict[str, Any]:
-    parts = evaluation.parts_by_outcome([pair.outcome for pair in pairs])
-    differences = evaluation.paired_difference(labels, scores, others, parts, **how)
-    return {metric: dict(cells) for metric, cells in differences.items()}

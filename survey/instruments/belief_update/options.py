@@ -1,20 +1,20 @@
 """The belief update's options in the study file. Imports only pydantic, the registry's base class, the study file's
 errors, and from bandit how many evidence questions an item may have."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from bandit import MAX_STEPS
 from survey.contracts.instruments import Options
 from survey.study_file import WrongKey
 
+from .wording import NEWEST_EDITION
+
 AnswerMode = Literal["direction", "blank", "keep_button", "prefilled"]
 SHARE = 'write "none", "all", or a share above 0 and up to 1, for example 0.25'
 
-# The options of studies created before these options existed: their pages must stay as people saw them.
-OLDER: Mapping[str, Any] = {"answer_mode": "blank", "models": "unsaid", "edition": 1}
 # What a condition may change. Not the threshold, since there is one label, and nothing that decides on the items.
 BY_CONDITION = frozenset(
     {
@@ -32,6 +32,8 @@ BY_CONDITION = frozenset(
     }
 )
 ORDER_WORDS = ("shuffled", "drawn")
+# What the documents give as a default, so that they do not change with each edition.
+THE_NEWEST: dict[str, JsonValue] = {"default_in_words": "the newest"}
 
 
 def is_order(text: str, many: int) -> bool:
@@ -40,6 +42,9 @@ def is_order(text: str, many: int) -> bool:
 
 
 class BeliefUpdateOptions(Options):
+    by_condition = BY_CONDITION
+    earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {"edition": range(1, NEWEST_EDITION)}
+
     threshold: int = Field(default=0, ge=0, le=99)
     """A belief counts as changed if posterior and prior differ by more points than this. 0 to 99."""
     answer_mode: AnswerMode = "direction"
@@ -92,10 +97,9 @@ class BeliefUpdateOptions(Options):
     aid_similarity: Literal["words", "embeddings"] = "words"
     """By what questions are similar: `"words"`, or `"embeddings"` of their texts, which `hunch embed_questions BANK`
     stores first."""
-    edition: Literal[1, 2] = 2
-    """Which edition of the pages' own sentences and track is shown. `2`: the page's question is its heading, the name
-    of `[texts.answerer]` stands in every sentence, and the track has words at its ends, ticks, the earlier answer as a
-    mark, and only the part that fits the chosen direction. `1`: as before these existed."""
+    edition: int = Field(default=NEWEST_EDITION, ge=1, le=NEWEST_EDITION, json_schema_extra=THE_NEWEST)
+    """Which edition of the pages' own sentences is shown. A new study gets the newest one and keeps it when a later
+    version of Hunch has other sentences."""
 
     @model_validator(mode="before")
     @classmethod
@@ -141,8 +145,6 @@ class BeliefUpdateOptions(Options):
             raise WrongKey(
                 ("priority",), "items with several evidence questions have no gap: use additivity or last_change"
             )
-        if self.edition == 1:
-            raise WrongKey(("edition",), "its pages show one evidence question: remove this key")
         if self.aid != "none":
             raise WrongKey(("aid",), "items with several evidence questions show no aid: remove one of the two")
         if self.evidence_order not in ORDER_WORDS and not is_order(self.evidence_order, many):

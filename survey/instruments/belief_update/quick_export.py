@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from survey.contracts.quick_export import QuickAnswer, QuickExport, QuickPlace
+from survey.contracts.exports import QuickAnswer, QuickExport, QuickPlace
 from survey.contracts.tables import ExtraFile
 
 from . import variants

@@ -1,7 +1,6 @@
 """What the screens of an item show. The evidence and its outcome are read only once the prior is stored."""
 
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
@@ -9,7 +8,7 @@ from django.utils.translation import gettext as _
 from survey.contracts.screens import Screen
 from survey.study_file import AnswererConfig
 
-from . import first_edition, wording
+from . import wording
 from .forms import explanation_form, own_answer_form, posterior_form, prior_form
 from .options import BeliefUpdateOptions
 
@@ -56,11 +55,6 @@ class Setting:
     evidence_order: tuple[int, ...] = ()
     aid: "ShownAid | None" = None
 
-    @property
-    def said(self) -> ModuleType:
-        """The module with the sentences of the study's edition."""
-        return first_edition if self.options.edition == 1 else wording
-
     def variant(self, screen: str) -> str:
         """The form of a screen in readable words."""
         facts: dict[str, str] = {
@@ -77,18 +71,8 @@ class Setting:
                 facts["evidence_order"] = "-".join(map(str, self.evidence_order))
         if self.aid is not None:
             facts["aid"] = f"{self.options.aid} {self.aid}"
-        if self.options.edition > 1:
-            facts["edition"] = str(self.options.edition)
+        facts["edition"] = str(self.options.edition)
         return "; ".join(f"{name}={value}" for name, value in facts.items())
-
-    def is_older(self, screen: str) -> bool:
-        """Whether the screen is as before variants existed, so that it keeps its hash."""
-        return (
-            self.options.edition == 1
-            and self.options.models == "unsaid"
-            and self.aid is None
-            and (screen == PRIOR or (screen == POSTERIOR and self.options.answer_mode == "blank"))
-        )
 
     def parts(self, screen: str, target: str) -> Parts:
         """What all screens of an item have."""
@@ -97,8 +81,7 @@ class Setting:
             parts["answerer"] = {"kind": "text", "value": self.options.answerer}
         if self.aid is not None and screen != OWN_ANSWER:
             parts["aid"] = {"kind": "text", "value": str(self.aid)}
-        if not self.is_older(screen):
-            parts["variant"] = {"kind": "text", "value": self.variant(screen)}
+        parts["variant"] = {"kind": "text", "value": self.variant(screen)}
         return parts
 
 
@@ -174,12 +157,12 @@ def _written(answer: "ModelAnswer | None", setting: Setting) -> str | None:
 def prior_screen(setting: Setting, *, target: str) -> Screen:
     return Screen(
         name=PRIOR,
-        title=setting.said.prior_title(setting),
+        title=wording.prior_title(setting),
         template="belief_update/prior.html",
         scripts=SCRIPTS,
-        form=prior_form(edition=setting.options.edition),
+        form=prior_form(),
         parts=setting.parts(PRIOR, target),
-        words={**setting.said.prior_words(setting), **wording.aid_words(setting)},
+        words={**wording.prior_words(setting), **wording.aid_words(setting)},
     )
 
 
@@ -189,18 +172,16 @@ def posterior_screen(
     """`prior`: the number that was given right before. `name`: of the screen, where there are several with evidence."""
     return Screen(
         name=name,
-        title=setting.said.posterior_title(setting, evidence),
+        title=wording.posterior_title(setting, evidence),
         template="belief_update/posterior.html",
         scripts=SCRIPTS,
-        form=posterior_form(
-            mode=setting.options.answer_mode, earlier=prior, order=setting.order, edition=setting.options.edition
-        ),
+        form=posterior_form(mode=setting.options.answer_mode, earlier=prior, order=setting.order),
         parts={
             **setting.parts(name, target),
             "prior": {"kind": "number", "value": prior},
             **_evidence_parts(evidence),
         },
-        words={**setting.said.posterior_words(setting, evidence), **wording.aid_words(setting)},
+        words={**wording.posterior_words(setting, evidence), **wording.aid_words(setting)},
     )
 
 
@@ -210,7 +191,7 @@ def explanation_screen(
     """The same words whether the answer changed or not: asking only after a change would teach people not to change."""
     return Screen(
         name=EXPLANATION,
-        title=setting.said.explanation_title(),
+        title=wording.explanation_title(),
         template="belief_update/explanation.html",
         scripts=SCRIPTS,
         form=explanation_form(
@@ -222,19 +203,19 @@ def explanation_screen(
             "posterior": {"kind": "number", "value": posterior},
             **_evidence_parts(evidence),
         },
-        words={**setting.said.explanation_words(setting, evidence), **wording.aid_words(setting)},
+        words={**wording.explanation_words(setting, evidence), **wording.aid_words(setting)},
     )
 
 
 def own_answer_screen(setting: Setting, *, target: str) -> Screen:
     return Screen(
         name=OWN_ANSWER,
-        title=setting.said.own_answer_title(),
+        title=wording.own_answer_title(),
         template="belief_update/own_answer.html",
         scripts=SCRIPTS,
-        form=own_answer_form(question=target, confidence=setting.options.confidence, edition=setting.options.edition),
+        form=own_answer_form(question=target, confidence=setting.options.confidence),
         parts=setting.parts(OWN_ANSWER, target),
-        words=setting.said.own_answer_words(),
+        words=wording.own_answer_words(),
     )
 
 

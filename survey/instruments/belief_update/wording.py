@@ -1,7 +1,13 @@
 """The sentences of an item's pages. A page's question is its heading; the one who answers has one name on all pages.
 
-In German every form of the name is in the nominative, so that no sentence changes it. A change of these sentences needs
-a new edition (`BeliefUpdateOptions.edition`): studies keep the words that they were created with.
+In German every form of the name is in the nominative, so that no sentence changes it.
+
+These words are part of what is measured, so that studies keep those that they were created with. To change a sentence,
+raise NEWEST_EDITION, and give the new sentence only from that edition on:
+
+    if setting.options.edition >= 2:
+        return _("The new sentence.")
+    return _("The sentence as it was.")
 """
 
 from collections.abc import Mapping
@@ -12,6 +18,9 @@ from django.utils.translation import gettext as _
 
 if TYPE_CHECKING:
     from .screens import Evidence, Setting
+
+# The edition that new studies get.
+NEWEST_EDITION = 1
 
 
 @dataclass(frozen=True)

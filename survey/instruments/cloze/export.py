@@ -1,10 +1,16 @@
 """The columns of cloze answers."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.tables import Column
+from survey.contracts.exports import AnswerExport
+from survey.contracts.tables import Column, ExtraFile
 
+from . import norms
+from .analysis.normalising import RULES
 from .labels import score_of, written_word_of
+from .options import ClozeOptions
+from .quick_export import ClozeQuickExport
 
 if TYPE_CHECKING:
     from survey.models import Assignment
@@ -34,3 +40,31 @@ def values(assignment: "Assignment") -> list[Any]:
     score = score_of(word)
     judged = [None] * 4 if score is None else [score.normalised, score.rule, int(score.exact), int(score.lenient)]
     return [*facts, word.text, int(typed > 1), int(word.several), *judged]
+
+
+class ClozeExport(AnswerExport):
+    """`options`: None without a study."""
+
+    columns = COLUMNS
+    codebook_note = "Surprisals and entropies are in nats."
+
+    def __init__(self, options: "ClozeOptions | None") -> None:
+        self.options = options
+
+    def values(self, assignment: "Assignment") -> list[Any]:
+        return values(assignment)
+
+    def extra_files(self, assignments: "Iterable[Assignment]") -> Iterable[ExtraFile]:
+        return (ExtraFile("cloze.csv", norms.COLUMNS, self._norms(assignments)),)
+
+    def _norms(self, assignments: "Iterable[Assignment]") -> Iterator[Sequence[Any]]:
+        options = self.options or ClozeOptions()
+        yield from norms.rows_of(
+            norms.norms_of(assignments),
+            lenient=options.normalisation == "lenient",
+            smoothing=options.smoothing,
+        )
+
+    @property
+    def quick(self) -> ClozeQuickExport | None:
+        return ClozeQuickExport() if len(RULES) == 1 else None

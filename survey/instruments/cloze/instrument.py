@@ -5,36 +5,36 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet
 
 from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
+    BookletsByTask,
     Demonstration,
     FieldPath,
+    LabelReading,
     ListedInstrument,
     Practice,
     Priority,
     Signals,
 )
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
-from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, Question, Response
-from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import expecting, export, labels, norms, people, practice, priorities, screens
-from .analysis.normalising import RULE, RULES
+from . import expecting, labels, people, practice, priorities, screens
+from .analysis.normalising import RULE
 from .estimands import ClozeEstimates
+from .export import ClozeExport
 from .models import AskedWord, WordScore, WrittenWord
 from .options import ClozeOptions
-from .quick_export import ClozeQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("position", "<i4")])
-HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
+# What no page of a person shows.
 
 
 class ClozeSignals(Signals):
@@ -56,8 +56,13 @@ class Cloze(ListedInstrument):
     title = "Cloze"
     contract = CONTRACT
     options_model = ClozeOptions
-    columns = export.COLUMNS
-    codebook_note = "Surprisals and entropies are in nats."
+    rows = ItemRows(
+        item="asked_word",
+        questions=("question",),
+        answers=("written_word__scores",),
+        hidden_of_questions=NEVER_SHOWN,
+        outcomes_read_items=False,
+    )
     signals = ClozeSignals()
     budget_planner = "survey.instruments.cloze.reports.budget_file.ClozeBudgetFile"
     demonstration = Demonstration(
@@ -84,6 +89,18 @@ class Cloze(ListedInstrument):
     @cached_property
     def expectations(self) -> Expecting:
         return expecting.ClozeExpecting(self._study, options=None if self._study is None else self.options)
+
+    @property
+    def booklets(self) -> "ClozeBooklets":
+        return ClozeBooklets(self)
+
+    @property
+    def label_reading(self) -> "ClozeLabelReading":
+        return ClozeLabelReading(self.rows)
+
+    @property
+    def export(self) -> ClozeExport:
+        return ClozeExport(None if self._study is None else self.options)
 
     def reports(self) -> Sequence[ReportEntry]:
         return (
@@ -161,15 +178,6 @@ class Cloze(ListedInstrument):
                     ),
                 )
 
-    def latin_square_list(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
-        """The list on which this position is asked for: a sentence's first position is on another list than that of the
-        sentence before it, and so on in turn."""
-        if not self.options.lists:
-            return None
-        question = questions[row["question"]]
-        positions = self.positions_of(question)
-        return (positions.index(int(row["position"])) + int(row["question"])) % len(positions)
-
     def remarks(self) -> Sequence[Note]:
         options = self.options
         fewest = min((stage.responses_per_item for stage in self.study.config.stages if stage.teaches), default=1)
@@ -207,25 +215,6 @@ class Cloze(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}@{int(row['position'])}"
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        """The sentence: a person meets each sentence once."""
-        return (int(row["question"]),)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        asked = AskedWord.objects.in_bulk([item.pk for item in items])
-        return [(asked[item.pk].question_id,) for item in items]
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        asked = AskedWord.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(asked[item.pk].question,) for item in items]
-
-    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(item.asked_word.question_id,) for item in items]
-
-    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
-        """Every booklet gets its share of each source."""
-        return (questions[row["question"]].task_id,)
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         AskedWord.objects.bulk_create(
             [
@@ -236,15 +225,6 @@ class Cloze(ListedInstrument):
         )
 
     # Screens and responses
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        question = "slot__item__asked_word__question"
-        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in HIDDEN))
-
-    @classmethod
-    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
-        return responses.select_related("written_word")
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment)
@@ -271,36 +251,26 @@ class Cloze(ListedInstrument):
 
     # Export
 
-    @property
-    def quick_export(self) -> ClozeQuickExport | None:
-        return ClozeQuickExport() if len(RULES) == 1 else None
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        return ("responses__written_word__scores", "slot__item__asked_word__question__task")
-
-    def label_relations(self) -> Sequence[str]:
-        return self.prefetch()  # There are no points.
-
-    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
-        super().read_labels(items, ())
-        labels.read_words(answers)
-
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__written_word__scores",)
-
-    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        return (ExtraFile("cloze.csv", norms.COLUMNS, self._norms(assignments)),)
-
-    def _norms(self, assignments: Iterable[Assignment]) -> Iterator[Sequence[Any]]:
-        options = self.options
-        yield from norms.rows_of(
-            norms.norms_of(assignments),
-            lenient=options.normalisation == "lenient",
-            smoothing=options.smoothing,
-        )
-
     def simulated_person(self, *, seed: int, null: bool = False) -> people.ClozePerson:
         return people.ClozePerson(study=self.study, seed=seed, null=null)
+
+
+class ClozeBooklets(BookletsByTask):
+    def __init__(self, instrument: Cloze) -> None:
+        super().__init__(instrument.rows)
+        self.instrument = instrument
+
+    def latin_square_list(self, row: np.void, questions: Sequence[Question]) -> Hashable | None:
+        """The list on which this position is asked for: a sentence's first position is on another list than that of the
+        sentence before it, and so on in turn."""
+        if not self.instrument.options.lists:
+            return None
+        question = questions[row["question"]]
+        positions = self.instrument.positions_of(question)
+        return (positions.index(int(row["position"])) + int(row["question"])) % len(positions)
+
+
+class ClozeLabelReading(LabelReading):
+    def read(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+        super().read(items, ())
+        labels.read_words(answers)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from survey.contracts.quick_export import QuickExport, QuickPlace
+from survey.contracts.exports import QuickExport, QuickPlace
 
 from .models import AskedWord
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from survey.contracts.exports import AnswerExport
 from survey.contracts.tables import Column, ExtraFile
 
 from .screens import guesses_of
@@ -77,3 +78,14 @@ def _guesses(assignments: "Iterable[Assignment]") -> Iterator[Sequence[Any]]:
                 1 / slot.design_weight if drawn else None,
                 run.tokenizer.sha256,
             )
+
+
+class NextTokenExport(AnswerExport):
+    columns = COLUMNS
+    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
+
+    def values(self, assignment: "Assignment") -> list[Any]:
+        return values(assignment)
+
+    def extra_files(self, assignments: "Iterable[Assignment]") -> Iterable[ExtraFile]:
+        return (guesses_file(assignments),)

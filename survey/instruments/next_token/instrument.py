@@ -1,16 +1,16 @@
 """The next-token task as the core sees it."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet
 
 from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
+    BookletsByTask,
     Demonstration,
     FieldPath,
     ListedInstrument,
@@ -18,25 +18,25 @@ from survey.contracts.instruments import (
     Priority,
     Signals,
 )
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
-from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, Item, Question, Response, TokenizerRecord
-from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.readings import text_hash
 from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import expecting, export, people, practice, priorities, screens
+from . import expecting, people, practice, priorities, screens
 from .estimands import NextTokenEstimates
+from .export import NextTokenExport
 from .models import TokenGuess, TokenRun
 from .options import NextTokenOptions
 
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
-HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
+# What no page of a person shows.
 MORE_THAN_RUN = 8  # tokens that a passage needs in addition to a run
 MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
@@ -57,8 +57,16 @@ class NextToken(ListedInstrument):
     title = "Next token"
     contract = CONTRACT
     options_model = NextTokenOptions
-    columns = export.COLUMNS
-    codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has one row per guess."
+    rows = ItemRows(
+        item="token_run",
+        questions=("question",),
+        answers=("token_guess",),
+        shown=("tokenizer",),
+        hidden_of_questions=NEVER_SHOWN,
+        hidden=("tokenizer__words", "tokenizer__content"),
+        exported=("tokenizer",),
+        outcomes_read_items=False,
+    )
     budget_planner = "survey.instruments.next_token.reports.budget_file.NextTokenBudget"
     signals = NextTokenSignals()
     estimates = NextTokenEstimates()
@@ -84,6 +92,14 @@ class NextToken(ListedInstrument):
     @cached_property
     def expectations(self) -> Expecting:
         return expecting.NextTokenExpecting(self)
+
+    @property
+    def booklets(self) -> BookletsByTask:
+        return BookletsByTask(self.rows)
+
+    @property
+    def export(self) -> NextTokenExport:
+        return NextTokenExport()
 
     def reports(self) -> Sequence[ReportEntry]:
         return (
@@ -247,25 +263,6 @@ class NextToken(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}@{int(row['start'])}"
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        """The passage: a person meets each passage once."""
-        return (int(row["question"]),)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        runs = TokenRun.objects.defer("tokens").in_bulk([item.pk for item in items])
-        return [(runs[item.pk].question_id,) for item in items]
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        runs = TokenRun.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(runs[item.pk].question,) for item in items]
-
-    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(item.token_run.question_id,) for item in items]
-
-    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
-        """Every booklet gets its share of each source."""
-        return (questions[row["question"]].task_id,)
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         wanted = [questions[index] for index in sorted({int(row["question"]) for row in rows})]
         cut = passages.tokens_of(self.tokenizer, passages.texts_of(wanted))
@@ -293,18 +290,6 @@ class NextToken(ListedInstrument):
         TokenRun.objects.bulk_create(made, batch_size=500)
 
     # Screens and responses
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        run = "slot__item__token_run"
-        hidden = [f"{run}__question__{name}" for name in HIDDEN]
-        return assignments.select_related(f"{run}__question", f"{run}__tokenizer").defer(
-            *hidden, f"{run}__tokenizer__words", f"{run}__tokenizer__content"
-        )
-
-    @classmethod
-    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
-        return responses.select_related("token_guess")
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, reveal=self.options_for(assignment).reveal)
@@ -345,22 +330,6 @@ class NextToken(ListedInstrument):
         return len(screens.guesses_of(assignment)) >= len(assignment.slot.item.token_run.asked_places)
 
     # Export
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        run = "slot__item__token_run"
-        return ("responses__token_guess", f"{run}__question__task", f"{run}__tokenizer")
-
-    def label_relations(self) -> Sequence[str]:
-        return ("responses__token_guess", "slot__item__token_run__question__task")
-
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__token_guess",)
-
-    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        return (export.guesses_file(assignments),)
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.NextTokenPerson:
         return people.NextTokenPerson(study=self.study, tokenizer=self.source, seed=seed, null=null)

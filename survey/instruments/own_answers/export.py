@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from survey.contracts.exports import AnswerExport
 from survey.contracts.tables import Column
 
 from .labels import answer_of
+from .quick_export import OwnAnswersQuickExport
 
 if TYPE_CHECKING:
     from survey.models import Assignment
@@ -47,3 +49,15 @@ def values(assignment: "Assignment") -> list[Any]:
         reason,
         confidence,
     ]
+
+
+class OwnAnswersExport(AnswerExport):
+    columns = COLUMNS
+    codebook_note = "Beliefs are whole percentage points."
+
+    def values(self, assignment: "Assignment") -> list[Any]:
+        return values(assignment)
+
+    @property
+    def quick(self) -> OwnAnswersQuickExport:
+        return OwnAnswersQuickExport()

@@ -1,14 +1,21 @@
 """Own answers as the core sees them."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet
 from pydantic import Field
 
-from survey.contracts.instruments import CONTRACT, Estimates, ListedInstrument, Options, Signals
+from survey.contracts.instruments import (
+    CONTRACT,
+    BookletsByTask,
+    Estimates,
+    ListedInstrument,
+    Needs,
+    Options,
+    Signals,
+)
+from survey.contracts.item_rows import ItemRows
 from survey.contracts.measures import SHARE, Estimands
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
@@ -16,14 +23,16 @@ from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import word_counts
 from survey.services.base.compiled import insert
 
-from . import estimands, export, labels, people, screens
+from . import estimands, labels, people, screens
+from .export import OwnAnswersExport
 from .models import AskedQuestion, OwnAnswer
-from .quick_export import OwnAnswersQuickExport
 
 ROW = np.dtype([("question", "<i4"), ("copy", "<i4")])
 
 
 class OwnAnswersOptions(Options):
+    by_condition = frozenset({"confidence"})
+
     answers_per_question: int = Field(default=1, ge=1, le=1000)
     """The most people who answer the same question in a stage. 1 to 1000."""
     confidence: bool = True
@@ -68,12 +77,18 @@ class OwnAnswers(ListedInstrument):
     title = "Own answers"
     contract = CONTRACT
     options_model = OwnAnswersOptions
-    needs_answer_key = True
-    condition_options = frozenset({"confidence"})
-    codebook_note = "Beliefs are whole percentage points."
-    columns = export.COLUMNS
+    needs = Needs(answer_key=True)
+    rows = ItemRows(item="asked_question", questions=("question",), answers=("own_answer",), outcomes_read_items=False)
     estimates = AnswerEstimates()
     signals = AnswerSignals()
+
+    @property
+    def booklets(self) -> BookletsByTask:
+        return BookletsByTask(self.rows)
+
+    @property
+    def export(self) -> OwnAnswersExport:
+        return OwnAnswersExport()
 
     @property
     def copies(self) -> int:
@@ -89,21 +104,6 @@ class OwnAnswers(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}#{int(row['copy'])}"
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        return (int(row["question"]),)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        asked = AskedQuestion.objects.in_bulk([item.pk for item in items])
-        return [(asked[item.pk].question_id,) for item in items]
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        asked = AskedQuestion.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(asked[item.pk].question,) for item in items]
-
-    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
-        """Every booklet gets its share of each task, so that every person answers questions of all tasks."""
-        return (questions[row["question"]].task_id,)
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         AskedQuestion.objects.bulk_create(
             [
@@ -111,10 +111,6 @@ class OwnAnswers(ListedInstrument):
                 for item, row in zip(items, rows, strict=True)
             ]
         )
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        return assignments.select_related("slot__item__asked_question__question")
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, confidence=self.options_for(assignment).confidence)
@@ -141,22 +137,6 @@ class OwnAnswers(ListedInstrument):
     def answer_values(self, assignment: Assignment) -> list[Any]:
         answer = labels.answer_of(assignment)
         return [] if answer is None else [answer.text, answer.correct, answer.confidence]
-
-    @cached_property
-    def quick_export(self) -> OwnAnswersQuickExport:
-        return OwnAnswersQuickExport()
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        return ("responses__own_answer", "slot__item__asked_question__question__task")
-
-    def label_relations(self) -> Sequence[str]:
-        return self.prefetch()  # Points are not read.
-
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__own_answer",)
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.Solver:
         return people.Solver(study=self.study, seed=seed, confidence=self.options.confidence)

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from survey.contracts.exports import AnswerExport
 from survey.contracts.tables import TIME, Column, ExtraFile
 
 from .labels import judgement_of
+from .quick_export import PreferenceQuickExport
 from .verdicts import verdicts_of
 
 if TYPE_CHECKING:
@@ -138,3 +140,23 @@ def _judgements(study: "Study | None", models: Iterable[str]) -> Iterator[list[A
             verdict.created_at.astimezone(UTC).isoformat(),
             verdict.rules_version,
         ]
+
+
+class PreferenceExport(AnswerExport):
+    """`models`: those of the study."""
+
+    columns = COLUMNS
+    codebook_note = "Places 1 to 4 lean to the reply shown first, 5 to 8 to the second; ratings towards A do not."
+
+    def __init__(self, study: "Study | None", models: Iterable[str]) -> None:
+        self.study, self.models = study, models
+
+    def values(self, assignment: "Assignment") -> list[Any]:
+        return values(assignment)
+
+    def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
+        return files(self.study, self.models, assignments)
+
+    @property
+    def quick(self) -> PreferenceQuickExport:
+        return PreferenceQuickExport()

@@ -1,7 +1,7 @@
 """Preferences as the core sees them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -14,13 +14,15 @@ from survey.contracts.instruments import (
     CONTRACT,
     Demonstration,
     FieldPath,
+    LabelReading,
     ListedInstrument,
     Priority,
     ScoresAgain,
+    StoredVerdicts,
 )
+from survey.contracts.item_rows import ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
-from survey.contracts.tables import ExtraFile
 from survey.figures.words import integer
 from survey.models import Assignment, Bank, Item, ModelAnswer, Question, Response
 from survey.services.banks.eligibility import filtered_questions
@@ -31,12 +33,12 @@ from . import export, people, screens
 from .capabilities import ROW, Information, PreferenceControls, PreferenceSignals, replies_of
 from .estimands import PreferenceEstimates
 from .expecting import PreferenceExpecting
+from .export import PreferenceExport
 from .label_queries import read_judgements
 from .labels import judgement_of
 from .models import ReplyComparison, ReplyJudgement
-from .options import BY_CONDITION, PreferenceOptions
+from .options import PreferenceOptions
 from .practice import PreferencePractice
-from .quick_export import PreferenceQuickExport
 from .verdicts import read_again
 
 MODELS: FieldPath = ("instrument", "options", "models")
@@ -72,9 +74,15 @@ class Preference(ListedInstrument):
     name = "preference"
     title = "Preference"
     options_model = PreferenceOptions
-    condition_options = BY_CONDITION
-    codebook_note = "Places 1 to 4 lean to the reply shown first, 5 to 8 to the second; ratings towards A do not."
-    columns = export.COLUMNS
+    rows = ItemRows(
+        item="comparison",
+        questions=("question",),
+        answers=("judgement",),
+        shown=("a", "b"),
+        beside=("slot__repeat_of",),
+        labelled=("a__language_model", "b__language_model"),
+        outcomes_read_items=False,
+    )
     signals = PreferenceSignals()
     estimates = PreferenceEstimates()
     budget_planner = "survey.instruments.preference.reports.budget_file.PreferenceBudget"
@@ -96,6 +104,18 @@ class Preference(ListedInstrument):
     @cached_property
     def expectations(self) -> PreferenceExpecting:
         return PreferenceExpecting(self._study, None if self._study is None else self.options)
+
+    @property
+    def label_reading(self) -> "PreferenceLabelReading":
+        return PreferenceLabelReading(self.rows)
+
+    @property
+    def verdicts(self) -> "JudgesScores":
+        return JudgesScores()
+
+    @property
+    def export(self) -> PreferenceExport:
+        return PreferenceExport(self._study, () if self._study is None else self.options.models)
 
     @cached_property
     def priority(self) -> Priority | None:
@@ -135,11 +155,6 @@ class Preference(ListedInstrument):
                     f"{asked} people are to judge each comparison, and [instrument.options] says {wanted}: write "
                     f"responses_per_item = {wanted} in the stage",
                 )
-
-    @classmethod
-    def read_scores_again(cls, bank: Bank, *, write: bool) -> ScoresAgain:
-        """Judges' scores decide no draw, so that no planned study rests on them."""
-        return read_again(bank, write=write)
 
     def _too_long(self) -> Iterator[tuple[FieldPath, str]]:
         most = self.options.max_reply_characters
@@ -221,22 +236,6 @@ class Preference(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}:{int(row['a'])}-{int(row['b'])}"
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        return (int(row["question"]),)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        questions = dict(
-            ReplyComparison.objects.filter(pk__in=[item.pk for item in items]).values_list("pk", "question")
-        )
-        return [(questions[item.pk],) for item in items]
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        comparisons = ReplyComparison.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(comparisons[item.pk].question,) for item in items]
-
-    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(item.comparison.question_id,) for item in items]
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         made = []
         for item, row in zip(items, rows, strict=True):
@@ -248,15 +247,6 @@ class Preference(ListedInstrument):
         ReplyComparison.objects.bulk_create(made)
 
     # Screens and typed responses
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        item = "slot__item__comparison"
-        return assignments.select_related(f"{item}__question", f"{item}__a", f"{item}__b", "slot__repeat_of")
-
-    @classmethod
-    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
-        return responses.select_related("judgement")
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, self.options_for(assignment))
@@ -287,36 +277,6 @@ class Preference(ListedInstrument):
 
     # Export
 
-    @cached_property
-    def quick_export(self) -> PreferenceQuickExport:
-        return PreferenceQuickExport()
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        item = "slot__item__comparison"
-        return (
-            "responses__judgement",
-            f"{item}__question__task",
-            f"{item}__a__language_model",
-            f"{item}__b__language_model",
-        )
-
-    def label_relations(self) -> Sequence[str]:
-        return self.prefetch()  # Points are not read.
-
-    def read_labels(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
-        super().read_labels(items, ())
-        read_judgements(answers)
-
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__judgement",)
-
-    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        models = () if self._study is None else self.options.models
-        return export.files(self._study, models, assignments)
-
     # Simulation
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.Judge:
@@ -329,3 +289,16 @@ class Preference(ListedInstrument):
             seed=seed,
             null=null,
         )
+
+
+class PreferenceLabelReading(LabelReading):
+    def read(self, items: Sequence[Item], answers: Sequence[Assignment]) -> None:
+        super().read(items, ())
+        read_judgements(answers)
+
+
+class JudgesScores(StoredVerdicts):
+    """Judges' scores decide no draw, so that no planned study rests on them."""
+
+    def read_scores_again(self, bank: Bank, *, write: bool) -> ScoresAgain:
+        return read_again(bank, write=write)

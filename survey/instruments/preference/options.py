@@ -16,6 +16,8 @@ BY_CONDITION = frozenset({"reason", "cannot_judge"})
 
 
 class PreferenceOptions(Options):
+    by_condition = BY_CONDITION
+
     models: tuple[str, ...] = Field(default=(), min_length=2)
     """Whose replies are compared: two or more names under which replies were imported or collected."""
     questions: tuple[str, ...] = Field(default=("helpful", "truthful"), min_length=1, max_length=6)

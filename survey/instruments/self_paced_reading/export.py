@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.tables import Column
+from survey.contracts.exports import AnswerExport
+from survey.contracts.tables import Column, ExtraFile
 
 from .labels import answer_of, times_of
 
@@ -63,3 +64,14 @@ def word_rows(assignments: "Iterable[Assignment]") -> "Iterator[Sequence[Any]]":
         marks = " ".join(read.marks)
         for position, (word, time) in enumerate(zip(passage.words, read.times, strict=True)):
             yield person, name, assignment.position, position, word, time, right, marks
+
+
+class ReadingExport(AnswerExport):
+    columns = COLUMNS
+    codebook_note = "Reading times are in milliseconds, as they were measured; nothing is left out."
+
+    def values(self, assignment: "Assignment") -> list[Any]:
+        return values(assignment)
+
+    def extra_files(self, assignments: "Iterable[Assignment]") -> Iterable[ExtraFile]:
+        return (ExtraFile("reading_times.csv", WORD_COLUMNS, word_rows(assignments)),)

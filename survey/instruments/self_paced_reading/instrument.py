@@ -1,39 +1,40 @@
 """Self-paced reading as the core sees it."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet
 
 from survey.contracts.instruments import (
     CONTRACT,
+    BookletsByTask,
     Demonstration,
     FieldPath,
     ListedInstrument,
+    Needs,
     Practice,
     Signals,
 )
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
-from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.figures.words import number
 from survey.models import Assignment, Item, NgramModel, Question, Response
-from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.frequencies import NGRAM
 from survey.services.base.compiled import insert
 
-from . import export, labels, model_words, people, practice, screens
+from . import labels, model_words, people, practice, screens
 from .estimands import ReadingEstimates
+from .export import ReadingExport
 from .models import PassageAnswer, PassageOpening, ReadPassage, WordTimes
 from .options import ReadingOptions
 
 ROW = np.dtype([("question", "<i4")])
 MADE_BY = "write ngram:NAME; train_ngram makes one of texts or, with --counts, of a table of words"
-HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question; `extra` holds the one that is asked
+# What no page of a person shows; `extra` holds the question that is asked, too.
 MAX_OPENINGS = 20  # of a passage by one person; more say nothing more
 
 
@@ -56,10 +57,16 @@ class SelfPacedReading(ListedInstrument):
     name = "self_paced_reading"
     title = "Self-paced reading"
     contract = CONTRACT
-    needs_script = True
+    needs = Needs(script=True)
     options_model = ReadingOptions
-    columns = export.COLUMNS
-    codebook_note: ClassVar[str] = "Reading times are in milliseconds, as they were measured; nothing is left out."
+    rows = ItemRows(
+        item="read_passage",
+        questions=("question",),
+        answers=("word_times", "passage_answer"),
+        labels=("passage_answer",),
+        hidden_of_questions=NEVER_SHOWN,
+        outcomes_read_items=False,
+    )
     signals = ReadingSignals()
     demonstration = Demonstration(
         "example-reading.toml",
@@ -77,6 +84,14 @@ class SelfPacedReading(ListedInstrument):
     @property
     def estimates(self) -> ReadingEstimates:
         return ReadingEstimates()
+
+    @property
+    def booklets(self) -> BookletsByTask:
+        return BookletsByTask(self.rows)
+
+    @property
+    def export(self) -> ReadingExport:
+        return ReadingExport()
 
     def reports(self) -> Sequence[ReportEntry]:
         return (
@@ -138,24 +153,6 @@ class SelfPacedReading(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}"
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        return (int(row["question"]),)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        read = ReadPassage.objects.in_bulk([item.pk for item in items])
-        return [(read[item.pk].question_id,) for item in items]
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        read = ReadPassage.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(read[item.pk].question,) for item in items]
-
-    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(item.read_passage.question_id,) for item in items]
-
-    def balance_keys(self, row: np.void, questions: Sequence[Question]) -> tuple[Hashable, ...]:
-        """Every booklet gets its share of each source."""
-        return (questions[row["question"]].task_id,)
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         ReadPassage.objects.bulk_create(
             [
@@ -166,11 +163,6 @@ class SelfPacedReading(ListedInstrument):
         )
 
     # Screens and responses
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        question = "slot__item__read_passage__question"
-        return assignments.select_related(question).defer(*(f"{question}__{name}" for name in HIDDEN))
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment)
@@ -218,25 +210,6 @@ class SelfPacedReading(ListedInstrument):
         return [read.times, read.lead_ms, read.means, read.marks, answer.yes]
 
     # Export
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        return (
-            "responses__word_times",
-            "responses__passage_answer",
-            "slot__item__read_passage__question__task",
-        )
-
-    def label_relations(self) -> Sequence[str]:
-        return ("responses__passage_answer", "slot__item__read_passage__question__task")
-
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__passage_answer",)
-
-    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        return (ExtraFile("reading_times.csv", export.WORD_COLUMNS, export.word_rows(assignments)),)
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.ReadingPerson:
         return people.ReadingPerson(study=self.study, seed=seed, null=null)

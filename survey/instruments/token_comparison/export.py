@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from survey.contracts.tables import Column
+from survey.contracts.exports import AnswerExport
+from survey.contracts.tables import Column, ExtraFile
 
 from .labels import stated_of
 
@@ -106,3 +107,14 @@ def answer_rows(assignments: Iterable["Assignment"]) -> Iterator[Sequence[Any]]:
         for other in context.others:
             if other.id not in answered[key]:
                 yield ["", name_of(pair), text, str(other.id), other.times, None, context.log_g_true, other.log_g]
+
+
+class ComparisonExport(AnswerExport):
+    columns = COLUMNS
+    codebook_note = "Logarithms are natural. Probabilities of tokens are those among tokens that people can read."
+
+    def values(self, assignment: "Assignment") -> list[Any]:
+        return values(assignment)
+
+    def extra_files(self, assignments: "Iterable[Assignment]") -> Iterable[ExtraFile]:
+        return (ExtraFile("comparisons.csv", ANSWERS, answer_rows(assignments)),)

@@ -5,23 +5,30 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from django.db.models import QuerySet
 
-from survey.contracts.instruments import CONTRACT, Demonstration, FieldPath, ListedInstrument, Practice, Signals
+from survey.contracts.instruments import (
+    CONTRACT,
+    Booklets,
+    Demonstration,
+    FieldPath,
+    ListedInstrument,
+    Practice,
+    Signals,
+)
+from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
-from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Assignment, Item, Question, Response
-from survey.models.question import NEVER_SHOWN_FIELDS
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.compiled import insert
 from survey.study_file import Note
 
-from . import export, people, practice, preparing, screens
+from . import people, practice, preparing, screens
 from .analysis.rewards import REWARD_RULE, REWARD_VERSION, points
 from .estimands import ComparisonEstimates
+from .export import ComparisonExport
 from .labels import stated_of
 from .models import PreparedContext, StatedChance, TokenPair
 from .options import ComparisonOptions
@@ -29,7 +36,7 @@ from .options import ComparisonOptions
 ROW = np.dtype([("question", "<i4"), ("position", "<i4"), ("other", "<i4"), ("times", "<i4"), ("log_g", "<f8")])
 GENERATOR: FieldPath = ("instrument", "options", "generator")
 PRACTISED = 3  # comparisons by which people learn the rewards
-HIDDEN = (*NEVER_SHOWN_FIELDS, "answer")  # fields of a question
+# What no page of a person shows.
 
 
 class ComparisonSignals(Signals):
@@ -54,8 +61,16 @@ class TokenComparison(ListedInstrument):
     title = "Token comparison"
     contract = CONTRACT
     options_model = ComparisonOptions
-    columns = export.COLUMNS
-    codebook_note = "Logarithms are natural. Probabilities of tokens are those among tokens that people can read."
+    rows = ItemRows(
+        item="token_pair",
+        questions=("question",),
+        answers=("stated_chance",),
+        shown=("context",),
+        hidden_of_questions=NEVER_SHOWN,
+        hidden=("context__drawn",),
+        labelled=("context__tokenizer",),
+        outcomes_read_items=False,
+    )
     budget_planner = "survey.instruments.token_comparison.reports.budget_file.ComparisonBudget"
     signals = ComparisonSignals()
     estimates = ComparisonEstimates()
@@ -69,6 +84,15 @@ class TokenComparison(ListedInstrument):
     @property
     def practice(self) -> Practice:
         return practice.ComparisonPractice((self.options if self._study is not None else ComparisonOptions()).ratios)
+
+    @property
+    def booklets(self) -> Booklets:
+        together = self._study is not None and self.options.contexts_together
+        return ComparisonsTogether(self.rows) if together else Booklets(self.rows)
+
+    @property
+    def export(self) -> ComparisonExport:
+        return ComparisonExport()
 
     def reports(self) -> Sequence[ReportEntry]:
         return (
@@ -166,31 +190,6 @@ class TokenComparison(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{questions[row['question']].position}@{int(row['position'])}/{int(row['other'])}"
 
-    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
-        """The text: a person gets one comparison of a context, and one context of a text, since a longer context shows
-        how a shorter one goes on."""
-        question = int(row["question"])
-        return (question, int(row["position"]), int(row["other"])) if self._together else (question,)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[Any, ...]]:
-        pairs = TokenPair.objects.select_related("context").in_bulk([item.pk for item in items])
-        item_pairs = [pairs[item.pk] for item in items]
-        if self._together:
-            return [(pair.question_id, pair.context.position, pair.other_id) for pair in item_pairs]
-        return [(pair.question_id,) for pair in item_pairs]
-
-    @property
-    def _together(self) -> bool:
-        together: bool = self.options.contexts_together
-        return together
-
-    def questions_of(self, items: Sequence[Item]) -> list[tuple[Question, ...]]:
-        pairs = TokenPair.objects.select_related("question").in_bulk([item.pk for item in items])
-        return [(pairs[item.pk].question,) for item in items]
-
-    def question_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        return [(item.token_pair.question_id,) for item in items]
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         there = {
             (key, context.position): (context, {other.id: other.text for other in context.others})
@@ -215,18 +214,6 @@ class TokenComparison(ListedInstrument):
         )
 
     # Screens and responses
-
-    @classmethod
-    def read_items(cls, assignments: QuerySet[Assignment]) -> QuerySet[Assignment]:
-        pair = "slot__item__token_pair"
-        hidden = [f"{pair}__question__{name}" for name in HIDDEN]
-        return assignments.select_related(f"{pair}__question", f"{pair}__context").defer(
-            *hidden, f"{pair}__context__drawn"
-        )
-
-    @classmethod
-    def read_responses(cls, responses: QuerySet[Response]) -> QuerySet[Response]:
-        return responses.select_related("stated_chance")
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
         return screens.next_screen(assignment, self.options_for(assignment))
@@ -266,21 +253,17 @@ class TokenComparison(ListedInstrument):
 
     # Export
 
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        return (
-            "responses__stated_chance",
-            "slot__item__token_pair__question__task",
-            "slot__item__token_pair__context__tokenizer",
-        )
-
-    def outcome_relations(self) -> Sequence[str]:
-        return ("responses__stated_chance",)
-
-    def extra_files(self, assignments: Iterable[Assignment]) -> Iterable[ExtraFile]:
-        return (ExtraFile("comparisons.csv", export.ANSWERS, export.answer_rows(assignments)),)
-
     def simulated_person(self, *, seed: int, null: bool = False) -> people.ComparingPerson:
         return people.ComparingPerson(study=self.study, ratios=self.options.ratios, seed=seed, null=null)
+
+
+class ComparisonsTogether(Booklets):
+    """A person may get several comparisons of a text. Otherwise it is one: one of a context, and one context of a text,
+    since a longer context shows how a shorter one goes on."""
+
+    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
+        return (int(row["question"]), int(row["position"]), int(row["other"]))
+
+    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[Any, ...]]:
+        pairs = TokenPair.objects.select_related("context").in_bulk([item.pk for item in items])
+        return [(pair.question_id, pair.context.position, pair.other_id) for pair in (pairs[item.pk] for item in items)]

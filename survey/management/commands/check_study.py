@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.contracts.instruments import PoolOutlook
+from survey.contracts.budgets import PoolOutlook
 from survey.figures.rendering import aligned
 from survey.figures.words import integer, money, number, short
 from survey.services.studies import checking, creating

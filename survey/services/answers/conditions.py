@@ -139,12 +139,12 @@ def combinations(config: StudyConfig) -> list[dict[str, str]]:
 def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Problems with the options that levels change: the place in the study file, and what to do."""
     conditions = study.config.conditions
-    allowed = ", ".join(sorted(instrument.condition_options)) or "none"
+    allowed = ", ".join(sorted(instrument.options_model.by_condition)) or "none"
     strange = False
     for index, condition in enumerate(conditions):
         for level, options in condition.options.items():
             place = ("conditions", index, "options", level)
-            for name in sorted(set(options) - instrument.condition_options):
+            for name in sorted(set(options) - instrument.options_model.by_condition):
                 strange = True
                 yield (*place, name), f"{instrument.name} lets conditions change these options: {allowed}"
             if strange:

@@ -31,13 +31,13 @@ def with_answers(assignments: QuerySet[Assignment], study: Study) -> QuerySet[As
     """The queryset with everything that labels and exports read, in a few queries instead of one per row."""
     return assignments.select_related(
         "sitting__respondent", "sitting__booklet", "slot__stage", "slot__stratum", "slot__item", "slot__booklet"
-    ).prefetch_related(*joined(Assignment, ["responses__score", *instruments.of_study(study).prefetch()]))
+    ).prefetch_related(*joined(Assignment, ["responses__score", *instruments.of_study(study).rows.export_paths]))
 
 
 def with_labels(assignments: QuerySet[Assignment], study: Study) -> QuerySet[Assignment]:
     """The queryset with what labels and estimates read, which is a third of what an export reads."""
     return assignments.select_related("sitting", "slot__stage", "slot__stratum", "slot__item").prefetch_related(
-        *joined(Assignment, instruments.of_study(study).label_relations())
+        *joined(Assignment, instruments.of_study(study).rows.label_paths)
     )
 
 
@@ -105,7 +105,7 @@ def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> l
 
 
 def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
-    """`study_answers` with what `Instrument.read_labels` gives, which an instrument can make quick: answers to the same
+    """`study_answers` with what `LabelReading.read` gives, which an instrument can make quick: answers to the same
     item share one object of it.
 
     Raises:
@@ -130,7 +130,7 @@ def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -
     if not answers:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet")
-    instruments.of_study(study).read_labels(list(items.values()), answers)
+    instruments.of_study(study).label_reading.read(list(items.values()), answers)
     return answers
 
 
@@ -197,11 +197,17 @@ def trained_subjects(stage: Stage, *, held_out_through: int | None = None) -> se
 
 
 def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
-    """What the items are about, in order: see `Instrument.subjects_of`."""
-    instrument = instruments.of_study(study)
+    """What each item is about, in order. A predictor is never judged on a subject that it has learnt from.
+
+    These are its conflict keys, whatever their order, or itself if it has none: a pair, its reverse and its other
+    outcome are about the same.
+    """
+    booklets = instruments.of_study(study).booklets
     subjects: list[frozenset[Any]] = []
     for start in range(0, len(items), BATCH):
-        subjects += instrument.subjects_of(items[start : start + BATCH])
+        part = items[start : start + BATCH]
+        keys = zip(booklets.conflict_keys_of(part), part, strict=True)
+        subjects += [frozenset(own or (("item", item.pk),)) for own, item in keys]
     return subjects
 
 

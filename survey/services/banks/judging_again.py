@@ -124,7 +124,8 @@ def judge_again(bank: Bank, *, write: bool, seen: str = "", by: Any = None, via:
                 unreadable.append(answer)
         result.resting, result.unreadable = sorted(resting), len(unreadable)
         for name in instruments.names():
-            scores = instruments.kind(name).read_scores_again(bank, write=write)
+            of_kind = instruments.kind(name)().verdicts
+            scores = None if of_kind is None else of_kind.read_scores_again(bank, write=write)
             if scores is not None and (scores.read or scores.left):
                 result.scores[name] = scores
         if seen and seen != result.seen:
@@ -168,9 +169,10 @@ def _studies_by_model(bank: Bank) -> dict[int, set[str]]:
     for study in Study.objects.filter(bank=bank):
         # An amendment may have taken out what an earlier stage was drawn by.
         files = {stage.manifest.get("study_file_sha256", "") for stage in study.stages.exclude(state=Stage.State.DRAFT)}
-        drawing = [instruments.of_study(study.under(sha256)) for sha256 in sorted(files | {""})] if files else []
+        under = [instruments.of_study(study.under(sha256)) for sha256 in sorted(files | {""})] if files else []
+        drawing = [instrument.verdicts for instrument in under if instrument.verdicts is not None]
         for model in models_of_bank:
-            if any(instrument.rests_on(model.name) for instrument in drawing):
+            if any(verdicts.rests_on(model.name) for verdicts in drawing):
                 studies.setdefault(model.pk, set()).add(study.slug)
     return studies
 

@@ -38,12 +38,12 @@ def drawable_questions(stage: Stage) -> list[Question]:
     study = stage.study
     instrument = instruments.of_study(study)
     questions = eligible_questions(study)
-    if len(questions) < instrument.fewest_questions:
+    if len(questions) < instrument.needs.questions:
         raise PlanRefused(
             f"the study's [questions] leave {len(questions)} of the bank's questions, and {instrument.name} needs "
-            f"{instrument.fewest_questions}: loosen the filters"
+            f"{instrument.needs.questions}: loosen the filters"
         )
-    if instrument.needs_answer_key:
+    if instrument.needs.answer_key:
         keyless = [question.external_id for question in questions if not question.answer.strip()]
         if keyless:
             raise PlanRefused(

@@ -354,6 +354,7 @@ def _sampled_part(
     questions: Sequence[Question],
     rows: dict[str, np.void],
 ) -> _Part:
+    booklets = instrument.booklets
     slots: list[dict[str, Any]] = []
     for index, row in enumerate(drawn.rows):
         key = instrument.item_key(row, questions)
@@ -372,22 +373,20 @@ def _sampled_part(
     return _Part(
         name="",
         slots=slots,
-        keys=[_keys(instrument, row, slot["key"]) for row, slot in zip(drawn.rows, slots, strict=True)],
+        keys=[_keys(booklets, row, slot["key"]) for row, slot in zip(drawn.rows, slots, strict=True)],
         groups=[
-            (Role.SAMPLED.value, int(stratum), *instrument.balance_keys(row, questions))
+            (Role.SAMPLED.value, int(stratum), *booklets.balance_keys(row, questions))
             for row, stratum in zip(drawn.rows, drawn.stratum, strict=True)
         ],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
-        lists=[
-            item_list for row in drawn.rows if (item_list := instrument.latin_square_list(row, questions)) is not None
-        ],
+        lists=[own for row in drawn.rows if (own := booklets.latin_square_list(row, questions)) is not None],
     )
 
 
-def _keys(instrument: instruments.Instrument, row: np.void, key: str) -> tuple[Any, ...]:
+def _keys(booklets: instruments.Booklets, row: np.void, key: str) -> tuple[Any, ...]:
     """The keys that nobody sees twice. An item without conflicts still conflicts with itself."""
-    return instrument.conflict_keys(row) or (("item", key),)
+    return booklets.conflict_keys(row) or (("item", key),)
 
 
 def holdout_part(
@@ -399,18 +398,19 @@ def holdout_part(
 ) -> tuple[_Part, PlannedStratum]:
     """Uniform over all items: the chance is known whatever the design, and there is no first phase.
 
-    Where all conflict keys are alike, it is drawn again until no key is in more slots than there are booklets, so that
-    a small bank's holdout can be dealt, and every item keeps the same chance. Elsewhere that would favour items with
+    Where conflict keys are exchangeable, it is drawn again until no key is in more slots than there are booklets: a
+    small bank's holdout can then be dealt, and every item keeps the same chance. Elsewhere that would favour items with
     rare keys: it is drawn once, and what cannot be dealt is refused.
     """
+    booklets = instrument.booklets
     rng = generator(recipe.seed, HOLDOUT)
     for _draw in range(HOLDOUT_DRAWS):
         drawn = instrument.draw_candidates(questions=questions, size=part.items, rng=rng)
         if len(drawn.rows) < part.items:
             raise DesignError(f"holdout: needs {part.items} items and there are {drawn.universe_size}; lower it")
         names = [instrument.item_key(row, questions) for row in drawn.rows]
-        keys = [_keys(instrument, row, name) for row, name in zip(drawn.rows, names, strict=True)]
-        if not instrument.keys_are_exchangeable or (
+        keys = [_keys(booklets, row, name) for row, name in zip(drawn.rows, names, strict=True)]
+        if not booklets.keys_are_exchangeable or (
             max(Counter(key for own in keys for key in own).values()) <= part.booklets
         ):
             break
@@ -435,7 +435,7 @@ def holdout_part(
         name=HOLDOUT,
         slots=slots,
         keys=keys,
-        groups=[(Role.HOLDOUT.value, *instrument.balance_keys(row, questions)) for row in drawn.rows],
+        groups=[(Role.HOLDOUT.value, *booklets.balance_keys(row, questions)) for row in drawn.rows],
         repeatable=[True] * len(slots),
         repeats=dict(part.controls).get(REPEAT, 0),
     )
@@ -503,7 +503,7 @@ def _add_controls(
             key = instrument.item_key(row, questions)
             rows[key] = row
             part.slots.append({"key": key, "role": Role.CONTROL.value, "control_kind": kind})
-            part.keys.append(_keys(instrument, row, key))
+            part.keys.append(_keys(instrument.booklets, row, key))
             part.groups.append((Role.CONTROL.value, kind))
             part.repeatable.append(False)
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 import bandit
 from bandit.anytime import ALPHA, Scale, mixture_parameter
-from bandit.designs import Design, EpsilonGreedy, TestSet, Uniform, items_in
+from bandit.designs import Design, EpsilonGreedy, items_in
 from bandit.errors import DesignError
 from survey.contracts import instruments, panels
 from survey.contracts.measures import Measure
@@ -232,7 +232,8 @@ def design_problems(
 def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.Instrument) -> str:
     """Why stage `index` (from 1) lacks the score that it should be drawn by: a predictor's chance, or the instrument's
     priority. Empty if it has the score, or needs none."""
-    kind, priority, name = config.stages[index - 1].design.kind, instrument.priority, config.instrument.kind
+    design, priority, name = config.stages[index - 1].design, instrument.priority, config.instrument.kind
+    kind = design.kind
     if kind == "uniform":
         return ""
     if priority is None:
@@ -246,7 +247,7 @@ def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.
             f"{kind} draws by the priority {priority.name} of {name}, which is a number for each listed candidate: use "
             '[candidates] kind = "pool", or kind = "uniform" for the stage'
         )
-    if kind in ("uncertainty", "proportional"):
+    if design.build().needs_chances:
         return (
             f"{kind} draws by the predictor's chances, and {name} has the priority {priority.name} instead: use "
             "epsilon_greedy, softmax or uniform"
@@ -256,7 +257,7 @@ def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.
 
 def _allocate(design: Design, n: int, universe_size: int, *, shortlist: int) -> None:
     """Whether a design fits "all items", which are too many for a trial draw."""
-    if not isinstance(design, Uniform | EpsilonGreedy | TestSet):
+    if design.needs_list:
         raise DesignError(f"{type(design).__name__} cannot draw from all items there are")
     if shortlist and isinstance(design, EpsilonGreedy):
         if shortlist >= universe_size:

@@ -46,7 +46,7 @@ class PolicyConfig(DesignConfig):
 
     @model_validator(mode="after")
     def can_be_simulated(self) -> "PolicyConfig":
-        if self.kind == "test_set" or self.by == "disagreement":
+        if self.kind == "test_set" or self.needs_disagreement:
             raise ValueError("a test set, or a design by disagreement, cannot be simulated here: choose another")
         return self
 

@@ -40,7 +40,7 @@ def reports_by_question(studies: QuerySet[Study]) -> list[ReportedQuestion]:
     for name, own in by_kind.items():
         if not instruments.is_known(name):  # While the instrument is missing, nobody can read what its items show.
             continue
-        seen = instruments.kind(name)().questions_seen(own, [item.screen for item in own])
+        seen = instruments.kind(name).rows.questions_seen(own, [item.screen for item in own])
         for item, questions in zip(own, seen, strict=True):
             for question in questions:
                 questions_by_key[question.pk] = question

@@ -279,17 +279,16 @@ def _chances(
 
     So two policies with the same scores do not differ by how ties were broken at random.
     """
+    design = config.build()
     chance = bandit.inclusion_probabilities(
-        design=config.build(),
+        design=design,
         n=stage.slots.filter(role=Slot.Role.SAMPLED).count(),
         scores=scores,
         n_candidates=n_candidates,
         rng=generator(stage.seed, "compare"),
         disagreement=disagreement,
     )
-    ranked = scores
-    if config.kind == "uncertainty" and scores is not None:
-        ranked = disagreement if config.by == "disagreement" else np.abs(scores - 0.5)
+    ranked = design.ranked_by(scores, disagreement)
     if ranked is None:
         return chance
     _, group = np.unique(ranked, return_inverse=True)

@@ -140,7 +140,10 @@ def _deal(stage: Stage, slots: list[Slot], *, size: int, number: int) -> int:
     instrument = instruments.of_study(stage.study)
     items = [slot.item for slot in slots]
     # As in the plan: an item that conflicts with nothing still conflicts with itself.
-    keys = [own or (("item", item.pk),) for own, item in zip(instrument.conflict_keys_of(items), items, strict=True)]
+    keys = [
+        own or (("item", item.pk),)
+        for own, item in zip(instrument.booklets.conflict_keys_of(items), items, strict=True)
+    ]
     groups = [(slot.role, slot.stratum_id or 0) for slot in slots]
     rng = generator(stage.seed, "make_up", number + 1)
     try:

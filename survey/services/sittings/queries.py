@@ -159,7 +159,7 @@ def _open_item(kind: type[Instrument], with_levels: bool, with_checks: bool) -> 
         if with_checks:
             answered = AttentionAnswer.objects.filter(sitting=OuterRef("sitting"))
             rows = rows.annotate(checks=_object(answered, "sitting", "name", "position"))
-        return kind.read_items(rows.order_by("position"))[:1]
+        return kind.rows.with_items(rows.order_by("position"))[:1]
 
     return CompiledQuery(build, sitting=int)
 
@@ -167,6 +167,6 @@ def _open_item(kind: type[Instrument], with_levels: bool, with_checks: bool) -> 
 @cache
 def _responses(kind: type[Instrument]) -> CompiledQuery[Response]:
     return CompiledQuery(
-        lambda assignment: kind.read_responses(Response.objects.filter(assignment=assignment).order_by("number")),
+        lambda assignment: kind.rows.with_answers(Response.objects.filter(assignment=assignment).order_by("number")),
         assignment=int,
     )

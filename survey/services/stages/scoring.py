@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from bandit.designs import Design, EpsilonGreedy, Uncertainty, Uniform
+from bandit.designs import Design, EpsilonGreedy, Uniform
 from bandit.errors import DesignError
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
@@ -99,7 +99,7 @@ def _score_pool(
 
 
 def _chances(rows: np.ndarray, scoring: SharedScoring, design: Design) -> dict[str, Any]:
-    if isinstance(design, Uncertainty) and design.by == "disagreement":
+    if design.needs_disagreement:
         members = np.stack([scoring.of(rows, member=member) for member in range(len(scoring.scorer.folders))])
         return {"scores": members.mean(axis=0), "disagreement": members.std(axis=0)}
     return {"scores": scoring.of(rows), "disagreement": None}

@@ -9,16 +9,17 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from bandit.designs import TestSet
 from bandit.errors import DesignError
 from survey import study_file
 from survey.contracts import instruments, panels
-from survey.contracts.instruments import PoolOutlook
+from survey.contracts.budgets import BudgetPlanner, PoolOutlook
 from survey.contracts.panels import Panel
 from survey.exceptions import FileErrors, NotFound
 from survey.figures.words import money
-from survey.models import CompletionCode, Study
+from survey.models import CompletionCode, Question, Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import find_bank
 from survey.services.base.retention import retention_problem
@@ -186,11 +187,19 @@ def check_study(
         made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
         questions = filtered_questions(made)
         if pools:
-            study_check.pools = [*instruments.of_study(made).larger_pools(questions)]
+            study_check.pools = [*_larger_pools(made, questions)]
         if sizes:
             limits = (sizing.limits_of(made, questions, index) for index in range(1, len(config.stages) + 1))
             study_check.sizes = [*dict.fromkeys(limit for limit in limits if limit)]
     return study_check
+
+
+def _larger_pools(study: Study, questions: list[Question]) -> Sequence[PoolOutlook]:
+    path = instruments.kind(study.instrument).budget_planner
+    if not path:
+        return ()
+    planner: type[BudgetPlanner] = import_string(path)
+    return planner.larger_pools(study.config, questions)
 
 
 def _stored(slug: str, reader: Any) -> Study | None:

@@ -297,14 +297,18 @@ def _with_all_options(
 def _kept_from_before(
     config: StudyConfig, instrument: instruments.Instrument, instead_of: Study | None
 ) -> dict[str, Any]:
-    """Options that came after the study and that neither its file nor the new one names: its pages stay as they are."""
+    """Options whose default has changed since the study was created and that its file does not name: its pages stay as
+    they are."""
     if instead_of is None or instead_of.config.instrument.kind != config.instrument.kind:
         return {}
     file: Any = tomllib.loads(instead_of.source_text)
     named = file.get("instrument", {}).get("options", {})
     in_force = instruments.of_study(instead_of).options.model_dump(mode="json")
-    older = instrument.older_options
-    return {name: value for name, value in older.items() if name not in named and in_force[name] == value}
+    return {
+        name: in_force[name]
+        for name, values in instrument.options_model.earlier_defaults.items()
+        if name not in named and in_force[name] in values
+    }
 
 
 def _check_predictor(config: StudyConfig, instrument: instruments.Instrument | None, report: Reporter) -> None:
@@ -330,7 +334,7 @@ def _check_disagreement(config: StudyConfig, predictor: PredictorChoice, report:
     except PredictorError:  # Report it at the parameter that is wrong.
         return
     for index, stage in enumerate(config.stages):
-        if stage.design.by == "disagreement" and members < 2:
+        if stage.design.needs_disagreement and members < 2:
             report(
                 ("stages", index, "design", "by"),
                 f"{predictor.name} has {members} member, which cannot disagree with itself: set members to 2 or more, "

@@ -16,7 +16,7 @@ def file_problems(study: Study) -> list[str]:
     problems = [*study.config.problems]
     if instruments.is_known(study.instrument):
         instrument = instruments.of_study(study)
-        options = {**instrument.older_options, **study.config.instrument.options}
+        options = instrument.options_model.stored(study.config.instrument.options)
         problems += _problems("instrument.options", lambda: instrument.options_model.model_validate(options))
     panel = panels.of_study(study)
     problems += _problems("panel.options", lambda: panel.options_model.model_validate(study.config.panel.options))

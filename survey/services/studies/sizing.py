@@ -55,7 +55,8 @@ def _without_repeats(study: Study, questions: Sequence[Question]) -> int:
     """How many items fit into a sitting in which no question comes twice; 0 where items have no questions in common."""
     instrument = instruments.of_study(study)
     tried = instrument.draw_candidates(questions=questions, size=TRIED, rng=np.random.default_rng(study.seed))
-    keys = min((len(instrument.conflict_keys(row)) for row in tried.rows), default=0)
+    booklets = instrument.booklets
+    keys = min((len(booklets.conflict_keys(row)) for row in tried.rows), default=0)
     return len(questions) // keys if keys else 0
 
 

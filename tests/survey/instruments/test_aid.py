@@ -264,7 +264,7 @@ def test_only_people_in_the_arm_see_it_and_the_export_has_what_they_saw(tmp_path
             assert own == ("", "", "") and "aid" not in row["variant"]
     quick = [*answers_file.answer_rows(study)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(type(instruments.of_study(study)), "quick_export", None)
+        patched.setattr(type(instruments.of_study(study).export), "quick", None)
         assert [*files.answers_table(study).rows] == quick
 
 

@@ -13,7 +13,6 @@ from survey.instruments.belief_update import gap_priority
 from survey.instruments.belief_update.analysis import expected
 from survey.instruments.belief_update.gap_priority import expected_belief, models_share
 from survey.instruments.belief_update.labels import KNOWN, Beliefs
-from survey.instruments.belief_update.options import OLDER
 from survey.instruments.belief_update.pairing import ROW
 from survey.models import Bank, CandidateSet, LanguageModel, ModelAnswer, Slot
 from survey.services.answers.counting import training_examples
@@ -26,7 +25,7 @@ from tests.survey import filled
 
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.3, "top_fraction": 0.2}
 GAP: dict[str, Any] = {
-    "instrument": {"kind": "belief_update", "options": {**OLDER, "priority": "gap"}},
+    "instrument": {"kind": "belief_update", "options": {**cast.PLAIN, "priority": "gap"}},
     "stages": [{"sittings": 12}, {"sittings": 8, "design": GREEDY}],
     "roles": {"holdout": 0, "controls": 0},
 }
@@ -166,7 +165,7 @@ def test_a_gap_that_cannot_be_is_refused(changes: dict[str, Any], answered: bool
 @pytest.mark.django_db
 def test_only_the_model_that_people_are_told_about_counts() -> None:
     models_on(cast.small_bank())
-    options = {**OLDER, "models": "one", "priority": "gap", "evidence": "real", "language_model": "elm"}
+    options = {**cast.PLAIN, "models": "one", "priority": "gap", "evidence": "real", "language_model": "elm"}
     study = cast.small_study("real", **{**GAP, "instrument": {"kind": "belief_update", "options": options}})
     instrument = instruments.of_study(study)
     questions = list(study.bank.questions.select_related("task").order_by("position"))

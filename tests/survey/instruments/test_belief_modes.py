@@ -5,19 +5,22 @@ from typing import Any
 
 import pytest
 from django.utils import translation
+from pydantic import Field
 
 from survey.contracts import instruments
 from survey.contracts.screens import Screen
 from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.belief_update import forms, variants
+from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.instruments.belief_update.models import Belief, Explanation, TargetAnswer
 from survey.instruments.belief_update.options import BeliefUpdateOptions
-from survey.models import Assignment, Response, Sitting, Study
+from survey.models import Response, Sitting, Study
 from survey.services.base.hashing import digest
 from survey.services.results.export import answers_file, columns
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import Step, current_step
 from survey.services.studies.amending import amend
+from survey.services.studies.outdated import file_problems
 from survey.simulator import visitors
 from tests import cast
 from tests.frontend.pages import read
@@ -203,7 +206,7 @@ def test_a_refused_answer_can_be_mended() -> None:
     assert list(Belief.objects.order_by("response_id").values_list("value", "direction")) == [(60, ""), (50, "lower")]
 
 
-# The default, and studies from before there were modes
+# The default
 
 
 def test_a_new_study_is_stored_with_all_options_and_asks_for_the_direction() -> None:
@@ -211,28 +214,6 @@ def test_a_new_study_is_stored_with_all_options_and_asks_for_the_direction() -> 
     stored = study.config.instrument.options
     assert stored["answer_mode"] == "direction" and stored["models"] == "different" and stored["threshold"] == 5
     assert set(stored) == set(BeliefUpdateOptions.model_fields)
-
-
-def older(study: Study) -> Study:
-    """As it was stored before there were answer modes."""
-    study.stored_config["instrument"]["options"] = {"threshold": 0}
-    study.save(update_fields=["stored_config"])
-    return Study.objects.get(pk=study.pk)
-
-
-def test_an_older_study_keeps_its_screens_and_their_hashes() -> None:
-    study = older(open_study())
-    walker = Walker(study)
-    screens = []
-    for value in ("60", "70"):
-        screen = walker.screen
-        assert list(screen.form().fields) == ["value"]
-        screens.append({"screen": screen.name, "title": screen.title, "parts": screen.parts})
-        walker.post(value=value)
-    assert [set(screen["parts"]) for screen in screens] == [{"target"}, {"target", "prior", "evidence", "outcome"}]
-    hashes = Response.objects.order_by("number").values_list("screen_sha256", flat=True)
-    assert list(hashes) == [digest(screen) for screen in screens]
-    assert Assignment.objects.get(position=1).is_complete
 
 
 def test_new_options_are_in_the_hash_and_can_be_read() -> None:
@@ -255,13 +236,14 @@ def test_new_options_are_in_the_hash_and_can_be_read() -> None:
         walker.post(**cast.answers_for(walker.step))
         variants |= set(Belief.objects.order_by("-response_id").values_list("variant", flat=True)[:1])
     assert len(hashes) == len(variants) == 5
+    edition = BeliefUpdateOptions().edition
     assert (
-        "answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en; edition=2"
+        f"answer_mode=prefilled; answerer=model; models=unsaid; evidence=hypothetical; language=en; edition={edition}"
         in variants
     )
 
 
-def test_words_are_in_the_hash_of_every_screen_with_a_variant() -> None:
+def test_words_are_in_the_hash_of_every_screen() -> None:
     walker = Walker(open_study())
     screen = walker.screen
     walker.post(value="60")
@@ -506,43 +488,38 @@ def test_pages_say_whether_models_differ_and_whether_it_is_supposed(
     assert posterior in " ".join(walker.screen.words.values())
 
 
-def before_editions(study: Study) -> Study:
-    """The study as a release stored it that knew no editions."""
-    del study.stored_config["instrument"]["options"]["edition"]
-    study.save()
-    return Study.objects.get(pk=study.pk)
+class ThirdEdition(BeliefUpdateOptions):
+    earlier_defaults = {"edition": [1, 2]}
+    edition: int = Field(default=3, ge=1, le=3)
 
 
-def test_a_study_from_before_the_second_edition_keeps_its_words_hashes_and_plain_track() -> None:
-    older, named = before_editions(open_study()), cast.open_study(slug="named", **options(edition=1))
-    digests = []
-    for study in (older, named):
-        walker = Walker(study)
-        prior = walker.screen
-        assert prior.title == "How likely is a correct answer?"
-        assert prior.words["each"].startswith("Each item is about a different model.")
-        assert "scaled" not in str(prior.form()["value"])
-        walker.post(value="0")
-        screen = walker.screen
-        assert screen.title == "And now?" and screen.words["earlier"] == "Earlier you said:"
-        assert "edition" not in screen.parts["variant"]["value"]
-        assert set(cast.values_of(screen.form().fields["direction"])) == {"lower", "same", "higher"}
-        digests.append(Response.objects.get(assignment__sitting=walker.sitting).screen_sha256)
-        assert digests[-1] == digest(prior.content())
-
-
-def test_an_amendment_of_such_a_study_keeps_them_too_unless_it_names_another() -> None:
-    study = before_editions(open_study())
+@pytest.mark.parametrize("edition", [1, 2])
+def test_a_third_edition_leaves_studies_of_earlier_ones_their_words_through_every_amendment(
+    edition: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = open_study()
     Walker(study)
+    study.stored_config["instrument"]["options"]["edition"] = edition  # The default when the study was created.
+    study.save(update_fields=["stored_config"])
+    monkeypatch.setattr(BeliefUpdate, "options_model", ThirdEdition)
     for number in range(2):
-        title = f"Another title {number}"
-        amend(study, text=cast.study_text(title=title, **options()), source_name="cast.toml", reason="a title")
-        study = Study.objects.get()
-        assert study.stored_config["instrument"]["options"]["edition"] == 1
-        assert Walker(study).screen.title == "How likely is a correct answer?"
+        study = Study.objects.get(slug="cast")
+        text = cast.study_text(title=f"Another title {number}", **options())
+        amend(study, text=text, source_name="cast.toml", reason="a title")
+        assert Study.objects.get(slug="cast").stored_config["instrument"]["options"]["edition"] == edition
     with pytest.raises(FileErrors) as refused:
-        amend(study, text=cast.study_text(**options(edition=2)), source_name="cast.toml", reason="new words")
+        amend(study, text=cast.study_text(**options(edition=3)), source_name="cast.toml", reason="new words")
     assert "instrument.options.edition" in str(refused.value.lines)
+
+
+def test_a_study_from_before_an_option_existed_has_its_first_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = open_study()
+    del study.stored_config["instrument"]["options"]["edition"]
+    study.save(update_fields=["stored_config"])
+    monkeypatch.setattr(BeliefUpdate, "options_model", ThirdEdition)
+    study = Study.objects.get()
+    assert instruments.of_study(study).options.edition == 1
+    assert file_problems(study) == []
 
 
 @pytest.mark.parametrize(
@@ -556,7 +533,7 @@ def test_no_direction_is_offered_in_which_there_is_no_number(earlier: int, offer
 
 
 def test_a_track_has_words_at_its_ends_ticks_and_the_earlier_answer() -> None:
-    first, second = forms.prior_form(edition=2)(), form_of("blank", earlier=37)()
+    first, second = forms.prior_form()(), form_of("blank", earlier=37)()
     for form in (first, second):
         html = str(form["value"])
         assert "certainly not" in html and 'class="ticks"' in html

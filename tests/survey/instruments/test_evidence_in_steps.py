@@ -173,7 +173,6 @@ def test_priorities_follow_what_the_predictor_gives_the_steps() -> None:
         ({"evidence_questions": 2, "evidence_order": "2-1-3"}, "each number from 1 to 2 once"),
         ({"evidence_order": "2-1"}, "set evidence_questions to 2 or 3"),
         ({"priority": "additivity"}, "set evidence_questions to 2 or 3"),
-        ({"evidence_questions": 2, "edition": 1}, "one evidence question"),
         (
             {"evidence_questions": 2, "evidence": "real", "language_model": "gpt", "aid": "similar_questions"},
             "show no aid",

@@ -403,15 +403,6 @@ def test_it_refuses_levels_of_that_factor_that_have_no_words() -> None:
 
 
 @pytest.mark.django_db
-def test_the_screens_of_other_studies_have_no_new_part() -> None:
-    older = {"answer_mode": "blank", "models": "unsaid", "edition": 1}
-    study = cast.open_study(instrument={"kind": "belief_update", "options": older})
-    visitor = cast.walk(cast.begin(study), until="item", screen="posterior")
-    assert set(visitor.screen.parts) == {"target", "prior", "evidence", "outcome"}
-
-
-@pytest.mark.thorough
-@pytest.mark.django_db
 def test_a_study_runs_to_its_second_stage_on_real_evidence() -> None:
     study = real_study(
         predictor={"name": "previous_correct"},

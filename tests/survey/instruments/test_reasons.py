@@ -21,7 +21,6 @@ from predictors.errors import PredictorError
 from predictors.evaluation.agreement import agreement
 from survey.exceptions import HunchError, StateRefused
 from survey.instruments.belief_update.models import Explanation, ReasonCode
-from survey.instruments.belief_update.options import OLDER
 from survey.instruments.belief_update.reports.reasons.written import reasons_of
 from survey.models import Assignment, AuditEntry, Response, Study
 from survey.services.results import reports
@@ -31,7 +30,7 @@ from tests import cast
 pytestmark = pytest.mark.slow
 
 WORDS = ("=1+1 they are alike", "<script>alert(1)</script>", "It is the SAME kind", "", "no idea, \nreally")
-ASKING = {"kind": "belief_update", "options": {**OLDER, "explanation": "all"}}
+ASKING = {"kind": "belief_update", "options": {**cast.PLAIN, "explanation": "all"}}
 
 
 def explained(stage: Any, words: Sequence[str] = WORDS) -> Study:

@@ -438,13 +438,13 @@ def test_a_person_meets_a_text_once_unless_contexts_stay_together() -> None:
     instrument = instruments.of_study(study)
     questions = instrument.usable(list(study.bank.questions.order_by("position")))
     universe = instrument.universe(questions)
-    assert len({instrument.conflict_keys(row) for row in universe}) == 6
+    assert len({instrument.booklets.conflict_keys(row) for row in universe}) == 6
     options = {**options, "contexts_together": True}
     together = cast.study(
         **{**COMPARISON, "slug": "both", "instrument": {"kind": "token_comparison", "options": options}}
     )
     instrument = instruments.of_study(together)
-    assert len({instrument.conflict_keys(row) for row in universe}) == len(universe)
+    assert len({instrument.booklets.conflict_keys(row) for row in universe}) == len(universe)
     assert any("contexts_together" in str(note) for note in instrument.remarks())
 
 

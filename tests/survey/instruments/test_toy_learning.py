@@ -1,5 +1,5 @@
-"""The toy instrument learns a label from features of its own, and is judged by a metric of its own wherever predictors
-are compared."""
+"""The toy instrument learns a label from features of its own, and is judged on parts of its own wherever predictors are
+compared. tests/survey/stages/test_priority.py has an instrument with a metric of its own."""
 
 import csv
 import itertools
@@ -62,21 +62,22 @@ def test_it_learns_a_label_from_features_of_its_own() -> None:
         assert (first.score < other.score) == (length_of(first) < length_of(other))
 
 
-def test_it_is_judged_by_a_metric_of_its_own_on_parts_of_its_own() -> None:
+def test_it_is_judged_on_parts_of_its_own() -> None:
     study = learned_study()
     run = PredictorRun.objects.get(stage__study=study, stage__index=1)
     judged = run.evaluations.get().metrics["naive"]
     slots = list(cast.stage_of(study, 2).slots.select_related("item__passage__question"))
     lengths = np.array([length_of(slot) for slot in slots])
     known = [Guess.objects.filter(response__assignment__slot=slot, text="what").exists() for slot in slots]
-    missed = (np.array(known, dtype=float) - np.array([slot.score for slot in slots])) ** 2
-    assert judged["n"] == 12 and set(judged) == {"n", "brier", "intervals"}
-    assert judged["brier"] == {
-        "all": pytest.approx(missed.mean()),
-        "long": pytest.approx(missed[lengths > LONG].mean()),
+    scores = np.array([slot.score for slot in slots])
+    losses = -np.log(np.where(known, scores, 1 - scores))
+    assert judged["n"] == 12 and set(judged) == {"n", "nll", "auc", "intervals"}
+    assert judged["nll"] == {
+        "overall": pytest.approx(losses.mean()),
+        "long": pytest.approx(losses[lengths > LONG].mean()),
     }
-    low, high = judged["intervals"]["brier"]["all"]
-    assert 0 <= low <= judged["brier"]["all"] <= high <= 1
+    low, high = judged["intervals"]["nll"]["overall"]
+    assert 0 <= low <= judged["nll"]["overall"] <= high
 
 
 @pytest.mark.parametrize(
@@ -162,41 +163,38 @@ def test_its_predictions_assist_the_estimate_of_its_first_measure() -> None:
 
 
 @pytest.mark.thorough
-def test_the_leaderboard_shows_its_metric_in_the_command_the_page_and_the_api(
+def test_the_leaderboard_shows_its_parts_in_the_command_the_page_and_the_api(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     study = learned_study()
     metrics = PredictorRun.objects.get(stage__study=study, stage__index=1).evaluations.get().metrics
-    value, long = metrics["naive"]["brier"]["all"], metrics["naive"]["brier"]["long"]
-    call_command("leaderboard", "toy", "--sort", "brier", "--part", "long")
-    output = capsys.readouterr().out
-    assert "Brier: lower is better, one half has 0.25.\n" in output and "AUC" not in output
-    assert f"{long:.3f}" in output
+    value, long = metrics["naive"]["nll"]["overall"], metrics["naive"]["nll"]["long"]
+    call_command("leaderboard", "toy", "--sort", "nll", "--part", "long")
+    assert f"{long:.3f}" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         call_command("leaderboard", "toy", "--part", "previous_correct")
-    assert "--part: 'previous_correct' is not one of all, long\n" in capsys.readouterr().err
+    assert "--part: 'previous_correct' is not one of overall, long\n" in capsys.readouterr().err
     admin = Client()
     admin.force_login(User.objects.create_superuser("root"))
-    page = admin.get(f"/admin/survey/study/{study.pk}/leaderboard/?sort=brier").content.decode()
-    assert ">Brier long</th>" in page and f"{value:.3f}" in page and f"{long:.3f}" in page and ">AUC" not in page
+    page = admin.get(f"/admin/survey/study/{study.pk}/leaderboard/?sort=nll").content.decode()
+    assert ">NLL long</th>" in page and f"{value:.3f}" in page and f"{long:.3f}" in page
     lines = admin.get("/api/v1/studies/toy/leaderboard/").json()
     (naive,) = [line for line in lines if line["weighting"] == "none"]
-    assert naive["figures"]["brier"]["all"]["value"] == pytest.approx(value)
-    assert set(naive["figures"]) == {"brier"} and set(naive["figures"]["brier"]) == {"all", "long"}
+    assert naive["figures"]["nll"]["overall"]["value"] == pytest.approx(value)
+    assert set(naive["figures"]) == {"nll", "auc"} and set(naive["figures"]["nll"]) == {"overall", "long"}
 
 
-def test_the_export_has_its_metric_and_the_codebook_says_what_it_is(tmp_path: Path) -> None:
+def test_the_export_has_its_parts_and_the_codebook_says_what_they_are(tmp_path: Path) -> None:
     study = learned_study()
     metrics = PredictorRun.objects.get(stage__study=study, stage__index=1).evaluations.get().metrics
     files.write_export(study, tmp_path)
     with (tmp_path / "leaderboard.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [name for name in rows[0] if name.startswith(("brier", "auc", "nll"))] == [
-        f"brier_{part}{end}" for part in ("all", "long", "difference") for end in ("", "_low", "_high")
+    assert [name for name in rows[0] if name.startswith("nll")] == [
+        f"nll_{part}{end}" for part in ("overall", "long", "difference") for end in ("", "_low", "_high")
     ]
     (naive,) = [row for row in rows if row["weighting"] == "none"]
-    assert float(naive["brier_all"]) == pytest.approx(metrics["naive"]["brier"]["all"])
+    assert float(naive["nll_overall"]) == pytest.approx(metrics["naive"]["nll"]["overall"])
     codebook = (tmp_path / "codebook.md").read_text(encoding="utf-8")
-    assert "| brier_long | number | Brier score on questions of more than 21 letters. |" in codebook
-    # Next to the limit that noise sets to any AUC, which every instrument with a label has.
-    assert "auc_" not in codebook.replace("auc_limit", "") and "belief" not in codebook
+    assert "| nll_long | number | Negative log likelihood on questions of more than 21 letters. |" in codebook
+    assert "belief" not in codebook

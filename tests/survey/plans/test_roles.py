@@ -12,6 +12,8 @@ import pytest
 from bandit.errors import DesignError
 from bandit.roles import RolePart
 from survey.contracts import instruments
+from survey.contracts.instruments import Booklets
+from survey.contracts.item_rows import ItemRows
 from survey.exceptions import PlanRefused
 from survey.instruments.belief_update import controls
 from survey.instruments.belief_update.models import Pair
@@ -397,16 +399,15 @@ class Sentences(readings.Readings):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return f"{row['question']}@{row['gap']}"
 
-    def conflict_keys(self, row: np.void) -> tuple[Any, ...]:
-        return (int(row["question"]),)
+    rows = ItemRows(questions=("question",))
 
 
 @pytest.mark.parametrize("alike", [False, True])
-def test_only_where_keys_are_alike_is_a_holdout_drawn_until_it_can_be_dealt(
+def test_only_where_keys_are_exchangeable_is_a_holdout_drawn_until_it_can_be_dealt(
     alike: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawing again would favour gaps of short sentences, of which the stored chance knows nothing."""
-    monkeypatch.setattr(Sentences, "keys_are_exchangeable", alike)
+    monkeypatch.setattr(Booklets, "keys_are_exchangeable", alike)
     instrument, plan = Sentences(), RolePart(booklets=4, items=24, controls=())
     redrawn = 0
     for seed in range(60):

@@ -17,7 +17,7 @@ from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.contracts.tables import Column, ExtraFile
 from survey.figures import csv_lines
-from survey.instruments.belief_update.instrument import BeliefUpdate
+from survey.instruments.belief_update.capabilities import BeliefExport
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.results.export import answers_file, columns, contents, files
 from survey.services.sittings.enrolment import begin_sitting
@@ -168,13 +168,13 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
     """Also where an instrument makes its rows at once: lists of files and codebooks need their names alone."""
     read: list[int] = []
 
-    def eager(self: BeliefUpdate, assignments: Iterable[Assignment]) -> list[ExtraFile]:
+    def eager(self: BeliefExport, assignments: Iterable[Assignment]) -> list[ExtraFile]:
         rows = [(assignment.pk,) for assignment in assignments]
         read.append(len(rows))
         return [ExtraFile("eager.csv", (Column("answer", "number", "Its key."),), rows)]
 
-    monkeypatch.setattr(BeliefUpdate, "extra_files", eager)
-    monkeypatch.setattr(BeliefUpdate, "quick_export", None)
+    monkeypatch.setattr(BeliefExport, "extra_files", eager)
+    monkeypatch.setattr(BeliefExport, "quick", None)
     page = admin_client.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
     assert "eager.csv" in page
     other = admin_client.post(f"/admin/survey/study/{study.pk}/export/checks.csv")
@@ -286,6 +286,7 @@ def test_an_export_that_breaks_leaves_the_old_file_whole(
 @pytest.mark.parametrize("name", instruments.names())
 def test_no_column_of_an_instrument_has_a_name_of_ours(name: str) -> None:
     header = [
-        column.name for column in (*columns.BEFORE, *instruments.kind(name).columns, *columns.AFTER, columns.IS_TEST)
+        column.name
+        for column in (*columns.BEFORE, *instruments.kind(name)().export.columns, *columns.AFTER, columns.IS_TEST)
     ]
     assert [name for name in header if header.count(name) > 1] == []

@@ -51,9 +51,9 @@ def test_a_sitting_goes_from_consent_to_its_code(visitor: cast.Visitor) -> None:
 
 
 def test_evidence_and_outcome_are_shown_only_after_the_prior(visitor: cast.Visitor) -> None:
-    assert visitor.step.screen is not None and set(visitor.step.screen.parts) == {"target"}
+    assert visitor.step.screen is not None and set(visitor.step.screen.parts) == {"target", "variant"}
     after = visitor.post(value=50)
-    assert after.screen is not None and set(after.screen.parts) == {"target", "prior", "evidence", "outcome"}
+    assert after.screen is not None and set(after.screen.parts) == {"target", "prior", "evidence", "outcome", "variant"}
     assert after.screen.parts["prior"]["value"] == 50
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from survey.contracts import instruments
@@ -18,6 +19,7 @@ from survey.services.plans.candidates import PRIORITY, SCORE
 from survey.services.results import comparing
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.stage_rows import read_stage
+from survey.services.results.export import contents
 from survey.services.stages import lifecycle, verifying
 from survey.services.studies import creating
 from tests import cast
@@ -91,8 +93,7 @@ def test_a_step_is_another_one_for_another_version_of_the_priority(monkeypatch: 
     }
 
 
-@pytest.mark.thorough
-def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it() -> None:
+def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it(capsys: pytest.CaptureFixture[str]) -> None:
     stage = two_stages(**PREDICTED, options={"priority": "doubt"})
     rows = rows_of(stage)
     assert {SCORE, PRIORITY} <= set(rows.dtype.names)
@@ -115,6 +116,17 @@ def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it() -> None:
     labels = learning.examples(answers)[1]
     scores = np.array([answer.slot.score for answer in answers])
     assert judged["brier"]["everything"] == pytest.approx(((labels - scores) ** 2).mean())
+    # Its own metric, and no other, wherever predictors are compared.
+    capsys.readouterr()
+    call_command("leaderboard", stage.study.slug, "--sort", "brier", "--part", "long")
+    output = capsys.readouterr().out
+    assert "BRIER: lower is better, always saying a half has 0.25.\n" in output and "AUC" not in output
+    assert f"{judged['brier']['long']:.3f}" in output
+    (table,) = [file for file in contents.extra_files(stage.study) if file.name == "leaderboard.csv"]
+    names = [column.name for column in table.columns if column.name.startswith(("brier", "auc", "nll"))]
+    assert set(names) - {"auc_limit"} == {
+        f"brier_{part}{end}" for part in ("everything", "long", "difference") for end in ("", "_low", "_high")
+    }
 
 
 def test_a_plan_by_priority_that_was_touched_is_noticed() -> None:

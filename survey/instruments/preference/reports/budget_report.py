@@ -53,7 +53,7 @@ class PreferencesBudgetReport(Report):
 
     def obstacle(self, study: Study) -> str:
         for index, stage in enumerate(study.config.stages[study.config.pilots :], start=study.config.pilots + 1):
-            if stage.design.kind in ("test_set", "softmax"):
+            if stage.design.kind == "test_set" or stage.design.build().is_unequal:
                 return f"{study.slug}: stage {index} is drawn by {stage.design.kind}, which is not simulated here"
             if stage.sittings < 2:
                 return f"{study.slug}: stage {index} has one sitting, too few to simulate"

@@ -87,7 +87,7 @@ def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) 
         (answer for answer in counted_answers if has_levels(answer, levels)), key=lambda answer: answer.slot.number
     )
     estimated = [slot for slot in slots.values() if slot.role in ESTIMATED]
-    instrument.read_labels([slot.item for slot in slots.values()], answers)
+    instrument.label_reading.read([slot.item for slot in slots.values()], answers)
     divisions = instruments.estimates_of(instrument).divisions([slot.item for slot in estimated])
     assigned = list(Assignment.objects.filter(slot__stage=stage).order_by("pk").values_list(*ASSIGNED))
     rows = _outcomes(

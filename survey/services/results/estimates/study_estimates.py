@@ -835,7 +835,7 @@ def _read(
 
 def subjects_of(answers: Sequence[Assignment], instrument: Instrument) -> np.ndarray | None:
     """The questions of each answer's item (n, 2), -1 for none; None unless every item is about one or two."""
-    keys = instrument.question_keys_of([answer.slot.item for answer in answers])
+    keys = instrument.rows.question_keys_of([answer.slot.item for answer in answers])
     if not all(1 <= len(own) <= bandit.MAX_SUBJECTS for own in keys):
         return None
     return np.array([(*own, *(-1,) * (bandit.MAX_SUBJECTS - len(own))) for own in keys], dtype=np.int64)

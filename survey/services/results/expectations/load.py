@@ -101,7 +101,7 @@ def _answers(study: Study, condition: Sequence[str]) -> tuple[list[Assignment], 
     items: dict[int, Item] = {}
     for answer in answers:  # One object per item, no matter who answered it: what belongs to items is read once.
         answer.slot.item = items.setdefault(answer.slot.item_id, answer.slot.item)
-    instruments.of_study(study).read_labels(list(items.values()), answers)
+    instruments.of_study(study).label_reading.read(list(items.values()), answers)
     return answers, np.array([weight_of[answer.pk] for answer in answers])
 
 

@@ -18,7 +18,7 @@ from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
 from survey.contracts import instruments
-from survey.contracts.quick_export import QuickAnswer, QuickPlace
+from survey.contracts.exports import QuickAnswer, QuickPlace
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Response, Sitting, Slot, Stage, Study
@@ -152,8 +152,9 @@ class _Reader:
     ) -> None:
         self.study, self.stage, self.levels, self.since, self.weights = study, stage, levels, since, weights
         self.instrument = instruments.of_study(study)
-        self.quick = self.instrument.quick_export
-        self.width = len(self.instrument.columns)
+        self.export = self.instrument.export
+        self.quick = self.export.quick
+        self.width = len(self.export.columns)
         self.excluded = excluded_sittings(stage)
         self.sittings: dict[int, _OfSitting] = {}
         self.items: dict[int, Any] = {}
@@ -161,8 +162,8 @@ class _Reader:
         self.end = (study.config.stages[stage.index - 1].wave, *((True,) if study.is_test else ()))
         self.hidden = [
             index
-            for index, column in enumerate(self.instrument.columns)
-            if study.is_blind and column.name in self.instrument.columns_revealing_condition
+            for index, column in enumerate(self.export.columns)
+            if study.is_blind and column.name in self.export.columns_revealing_condition
         ]
 
     def rows(self, after: int, last: int) -> list[list[Any]]:
@@ -320,7 +321,7 @@ class _Reader:
         values_by_key: dict[int, Sequence[Any]] = {}
         for start in range(0, len(keys), OBJECTS):
             for assignment in self._assignments(keys[start : start + OBJECTS]):
-                values_by_key[assignment.pk] = self.instrument.export_values(assignment)
+                values_by_key[assignment.pk] = self.export.values(assignment)
         return values_by_key
 
     def _assignments(self, keys: Sequence[int]) -> list[Assignment]:
@@ -347,7 +348,7 @@ class _Reader:
         return slots.select_related(*single).prefetch_related(*(path for path in paths if path not in single))
 
     def _relations(self, *, of_slot: bool) -> list[str]:
-        return [path for path in self.instrument.prefetch() if path.startswith(OF_SLOT) == of_slot]
+        return [path for path in self.instrument.rows.export_paths if path.startswith(OF_SLOT) == of_slot]
 
 
 def _make_room(cache: dict[int, Any], wanted: Collection[int]) -> list[int]:
@@ -392,10 +393,10 @@ class CountedAnswers:
 
     def files(self) -> Iterable[ExtraFile]:
         """The instrument's further files about these answers, from tuples where it can."""
-        instrument = instruments.of_study(self.study)
-        quick = instrument.quick_export
+        export = instruments.of_study(self.study).export
+        quick = export.quick
         extra_files = None if quick is None else quick.extra_files(QuickAnswers(self))
-        return instrument.extra_files(self) if extra_files is None else extra_files
+        return export.extra_files(self) if extra_files is None else extra_files
 
     def _stages(self) -> Iterator[Stage]:
         for stage in self.study.main_stages():

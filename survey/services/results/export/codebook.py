@@ -52,7 +52,7 @@ together: a mean of answers with these weights is the plain figure of `estimate`
 
 def codebook_page(study: Study, levels: Mapping[str, str] = NO_LEVELS) -> str:
     """The codebook as Markdown."""
-    files = textwrap.fill(f"{FILES} {instruments.of_study(study).codebook_note}", width=120)
+    files = textwrap.fill(f"{FILES} {instruments.of_study(study).export.codebook_note}", width=120)
     lines = [CODEBOOK_PREFACE.format(instrument=study.instrument, files=files)]
     if study.is_test:
         lines.append(

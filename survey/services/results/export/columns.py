@@ -32,8 +32,8 @@ BEFORE = (
     _column("consent_version", "text", "Version of the consent text that was agreed to."),
     _column("booklet", "number", "The booklet of the sitting; for an untaken slot, the one it lies in."),
     _column("booklet_kind", "text", "main, or make_up: dealt from slots that others left unanswered."),
-    _column("position", "number", "Place in the sitting, from 1; for an untaken slot, in its booklet."),
-    _column("slot", "number", "Place in the order of the stage's draw, from 1."),
+    _column("position", "number", "FieldPath in the sitting, from 1; for an untaken slot, in its booklet."),
+    _column("slot", "number", "FieldPath in the order of the stage's draw, from 1."),
     _column("item", "text", "The item's key, the same on every machine."),
     _column("replicate", "number", "1 for the first planned showing of the item in the stage."),
     _column("role", "text", "sampled, holdout, control or repeat. Only sampled and holdout enter estimates."),
@@ -102,5 +102,5 @@ IS_TEST = Column("is_test", "0 or 1", "1: the row comes from the test copy of a 
 
 def columns_of(study: Study) -> list[Column]:
     """The header of answers.csv."""
-    columns = [*BEFORE, *instruments.of_study(study).columns, *AFTER]
+    columns = [*BEFORE, *instruments.of_study(study).export.columns, *AFTER]
     return [*columns, IS_TEST] if study.is_test else columns

@@ -73,7 +73,7 @@ def file_heads(study: Study) -> Iterable[ExtraFile]:
 def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile | None:
     """The file with its rows; None if there is no such file. The instrument is asked for its files only if it is one of
     them."""
-    own = {file.name for file in instruments.of_study(study).extra_files(())}
+    own = {file.name for file in instruments.of_study(study).export.extra_files(())}
     files = (
         extra_files(study)
         if name in own
@@ -92,7 +92,7 @@ def _own_files(
     with_pay: bool = False,
 ) -> Iterator[ExtraFile]:
     instrument = instruments.of_study(study)
-    yield from instrument.extra_files(()) if answers is None else answers.files()
+    yield from instrument.export.extra_files(()) if answers is None else answers.files()
     yield from study_files(study, stage=stage, since=since, with_pay=with_pay)
     yield from sitting_files(study, stage=stage, since=since)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))

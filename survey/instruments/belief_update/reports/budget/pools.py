@@ -9,7 +9,7 @@ from dataclasses import replace
 from bandit.candidates import universe_size
 from bandit.designs import Design, EpsilonGreedy, Uncertainty
 from bandit.errors import DesignError
-from survey.contracts.instruments import PoolOutlook
+from survey.contracts.budgets import PoolOutlook
 from survey.models import Question
 from survey.study_file import StageConfig, StudyConfig
 
@@ -26,13 +26,15 @@ MAX_CANDIDATES = 160_000  # A study of the paper's size with such a pool takes a
 
 def larger_pools(config: StudyConfig, questions: Sequence[Question]) -> list[PoolOutlook]:
     """The study's own pool first, then larger ones; none where it does not draw by predictions from a pool, where the
-    pool has all pairs already, or where it cannot be simulated."""
+    pool has all pairs already, or where it cannot be simulated, as with several evidence questions."""
+    if config.instrument.options.get("evidence_questions", 1) > 1:
+        return []
     kinds = kinds_of(questions)
     stages = [stage for stage in config.stages[config.pilots :] if stage.design.kind != "test_set"]
     is_adaptive = any(stage.design.kind != "uniform" for stage in stages[1:])
     if config.candidates.kind != "pool" or not is_adaptive or len(kinds) < 2 or config.predictor is None:
         return []
-    if any(stage.design.by == "disagreement" or stage.sittings < 2 for stage in stages):
+    if any(stage.design.needs_disagreement or stage.sittings < 2 for stage in stages):
         return []
     outlooks = []
     domains = len({domain for _task, domain in kinds})

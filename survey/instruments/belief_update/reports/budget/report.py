@@ -60,7 +60,7 @@ class BudgetReport(Report):
     def obstacle(self, study: Study) -> str:
         stages = _main_stages(study.config)
         for number, stage in enumerate(stages, start=study.config.pilots + 1):
-            if stage.design.kind == "test_set" or stage.design.by == "disagreement":
+            if stage.design.kind == "test_set" or stage.design.needs_disagreement:
                 return (
                     f"{study.slug}: stage {number} is a test set, or is drawn by disagreement, which cannot be "
                     f"simulated; {FILE}"

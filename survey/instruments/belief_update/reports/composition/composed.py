@@ -108,7 +108,7 @@ def step_answers(study: Study, condition: Sequence[str] = ()) -> StepAnswers:
     rows = rows.prefetch_related(*relations_of(study))
     answers = [row for row in rows.iterator(BATCH_SIZE) if row.pk in weight_of and has_levels(row, levels)]
     instrument = instruments.of_study(study)
-    instrument.read_labels([answer.slot.item for answer in answers], answers)
+    instrument.label_reading.read([answer.slot.item for answer in answers], answers)
     steps = instrument.options.evidence_questions
     whole = [
         answer for answer in answers if len(beliefs_of(answer).steps) == steps and beliefs_of(answer).prior is not None

@@ -6,12 +6,14 @@ from typing import Any, Literal
 import numpy as np
 
 from survey.contracts.instruments import CONTRACT, REPEAT, Controls, ListedInstrument, Options, Priority
+from survey.contracts.item_rows import ItemRows
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
 
-from . import export, labels, people, screens
+from . import labels, people, screens
 from .estimates import ToyEstimates
+from .export import ToyExport
 from .learning import ToyLearning
 from .models import Guess, Passage
 from .priority import PRIORITIES
@@ -32,7 +34,8 @@ class Toy(ListedInstrument):
     name = "toy"
     title = "Toy"
     options_model = ToyOptions
-    columns = export.COLUMNS
+    rows = ItemRows(item="passage", questions=("question",), answers=("guess",), labels=("guess", "score"))
+    export = ToyExport()
     controls = ToyControls()
     estimates = ToyEstimates()
     learning = ToyLearning()
@@ -57,13 +60,6 @@ class Toy(ListedInstrument):
     def item_key(self, row: np.void, questions: Sequence[Question]) -> str:
         return str(questions[row["question"]].position)
 
-    def conflict_keys(self, row: np.void) -> tuple[int, ...]:
-        return (int(row["question"]),)
-
-    def conflict_keys_of(self, items: Sequence[Item]) -> list[tuple[int, ...]]:
-        passages = Passage.objects.in_bulk([item.pk for item in items])
-        return [(passages[item.pk].question_id,) for item in items]
-
     def create_typed_items(self, *, items: Sequence[Item], rows: np.ndarray, questions: Sequence[Question]) -> None:
         Passage.objects.bulk_create(
             [Passage(item=item, question=questions[row["question"]]) for item, row in zip(items, rows, strict=True)]
@@ -87,12 +83,6 @@ class Toy(ListedInstrument):
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         return labels.guesses_of(assignment)
-
-    def export_values(self, assignment: Assignment) -> list[Any]:
-        return export.values(assignment)
-
-    def prefetch(self) -> Sequence[str]:
-        return ("responses__guess", "slot__item__passage__question")
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.Guesser:
         return people.Guesser(seed)

@@ -1,10 +1,13 @@
-"""How an instrument's columns are made without an object for each answer. Imports tables alone."""
+"""What an instrument gives to exports: columns, their values, and further files. Imports tables alone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from .tables import ExtraFile
+from .tables import Column, ExtraFile
+
+if TYPE_CHECKING:
+    from survey.models import Assignment
 
 
 class QuickPlace(NamedTuple):
@@ -34,7 +37,7 @@ class QuickExport(ABC):
     """The columns of one study's instrument, from tuples.
 
     An export of a hundred thousand answers takes a quarter of the time with it. The values must be those of
-    `Instrument.export_values`: a test compares both for every instrument that has this.
+    `AnswerExport.values`: a test compares both for every instrument that has this.
     """
 
     # Lookups from a response to the typed rows that belong to it, such as "belief__value".
@@ -54,6 +57,34 @@ class QuickExport(ABC):
         """
 
     def extra_files(self, answers: Iterable[QuickAnswer]) -> Iterable[ExtraFile] | None:
-        """The files of `Instrument.extra_files`, from tuples; None: it has no quicker way. `answers` are read while
+        """The files of `AnswerExport.extra_files`, from tuples; None: it has no quicker way. `answers` are read while
         they are iterated."""
+        return None
+
+
+class AnswerExport(ABC):
+    """An instrument's columns of `answers.csv`, and its files beside it."""
+
+    columns: ClassVar[Sequence[Column]] = ()
+    # Columns that say under which condition an answer was given. They are empty while a study is blind.
+    columns_revealing_condition: ClassVar[frozenset[str]] = frozenset()
+    # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
+    # nothing to say.
+    codebook_note: ClassVar[str] = ""
+
+    @abstractmethod
+    def values(self, assignment: "Assignment") -> Sequence[Any]:
+        """One value for each of `columns`; None if there is none (yet)."""
+
+    def extra_files(self, assignments: "Iterable[Assignment]") -> Iterable[ExtraFile]:
+        """Further files about the answers that count.
+
+        Their names and columns must not depend on the answers: lists of files and codebooks ask for them without any.
+        Read the answers while the rows are iterated, as they may be many.
+        """
+        return ()
+
+    @property
+    def quick(self) -> QuickExport | None:
+        """The same values without an object per answer; None where there is no quicker way."""
         return None
