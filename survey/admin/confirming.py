@@ -1,6 +1,6 @@
 """What somebody does after a page has asked: one page says what follows from an action, and does it once it is sent.
 
-What costs money is done only by whoever types the sum as it is at that moment: it may have grown since the page was
+What costs money is done only by the person who types the sum as it is at that moment: it may have grown since the page was
 made. The services do it once, however often a page is sent, and write the audit.
 """
 
@@ -47,7 +47,7 @@ class ConfirmedAction:
         needs: the call of the panel's API that it needs.
         form: what is asked on the page. Its first argument is what was sent.
         costs: how many cents it moves, of the subject and the form's values; None as long as the form has to say it.
-            Whoever does it types the sum, and `do` does it for no other one.
+            The person who does it types the sum, and `do` does it for no other one.
         can_be_taken_back: whether the sum only counts as spent until somebody takes it back.
         is_final: whether it cannot be undone, apart from the money that it moves.
         button: on the button that does it; the label if left empty.

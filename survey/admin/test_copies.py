@@ -176,7 +176,7 @@ ACTIONS = (
     ConfirmedAction(
         "renew",
         "Renew",
-        f"{DELETES} Then it is made anew from the present file. The study itself is not touched.",
+        f"{DELETES} Then it is made again from the present file. The study itself is not touched.",
         doing(test_copies.renew_copy, "The test copy is new: nothing has happened in it yet."),
         is_final=True,
     ),

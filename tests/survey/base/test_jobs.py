@@ -29,8 +29,8 @@ WORDS = Argument("word", "a word to write", required=True, choices=lambda study:
 
 def written(work: Work) -> Mapping[str, Any]:
     work.progress(1, 2, "writing")
-    (work.folder / "word.txt").write_text(work.given.one("word"))
-    return {"letters": len(work.given.one("word"))}
+    (work.folder / "word.txt").write_text(work.arguments.one("word"))
+    return {"letters": len(work.arguments.one("word"))}
 
 
 WRITE = JobKind("write", "Word", "Writes a word.", Right.EXPORT, written, arguments=(WORDS,))
