@@ -111,6 +111,7 @@ def test_the_pages_show_the_majorities_of_a_test_stage(as_superuser: Client) -> 
     assert "each once, by the label of most of its answers" in of_study
 
 
+@pytest.mark.thorough
 def test_a_study_without_a_test_stage_has_no_table_of_majorities(as_superuser: Client, study: Study) -> None:
     assert "Majority labels" not in as_superuser.get(page_of(study)).content.decode()
 

@@ -99,6 +99,7 @@ def test_the_study_page_counts_each_rule_and_says_what_follows(quick: Study, as_
     assert 'data-label="Sittings">1</td>' in section
 
 
+@pytest.mark.thorough
 def test_a_study_without_rules_has_no_such_section(study: Study, as_researcher: Client) -> None:
     cache.clear()
     assert 'id="flags"' not in as_researcher.get(f"/admin/survey/study/{study.pk}/change/").content.decode()

@@ -76,6 +76,7 @@ def words_of(step: Mapping[str, Any]) -> str:
     return json.dumps({name: words for name, words in step["screen"]["words"].items() if name != "outcome"})
 
 
+@pytest.mark.thorough
 def test_the_words_of_an_example_are_those_of_its_step() -> None:
     cast.open_study(**STUDY)
     said = {words_of(step) for step in walked_steps() if step["screen"]}

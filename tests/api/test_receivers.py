@@ -55,6 +55,7 @@ def test_without_causes_it_is_told_of_all(study: Study) -> None:
     assert made["causes"] == [cause.value for cause in receivers.OFFERED]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("changed", "field"),
     [

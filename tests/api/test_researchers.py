@@ -174,6 +174,7 @@ def test_answers_under_a_condition_can_be_asked_for_page_by_page(
         assert refused.status_code == 400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("query", "status"), [("stage=9", 404), ("stage=x", 400), ("stage=", 400), ("cursor=x", 400), ("cursor=-1", 400)]
 )

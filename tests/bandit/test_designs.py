@@ -279,7 +279,7 @@ def proportional_chances(scores, *, n, trade_off, power):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(
     scores=st.lists(st.floats(0, 1), min_size=2, max_size=80),

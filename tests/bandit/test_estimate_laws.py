@@ -22,6 +22,7 @@ def test_figures_of_all_stages_cover_the_truth_and_stages_that_agree_are_not_sai
         assert not np.isnan(p["share"]).any() and 0.02 <= (p["share"] < 0.05).mean() <= 0.08
 
 
+@pytest.mark.thorough
 def test_weights_that_know_of_clustering_make_intervals_narrower():
     laws, _p = estimate_laws.whole_studies(people=20, studies=60, seed=2, person_sd=1.6)
     assert laws["share"].width < 0.9 * laws["share by Kish's weights"].width
@@ -46,6 +47,7 @@ def test_means_in_points_with_a_thin_stratum_are_covered_and_their_bounds_claim_
     assert laws["bounds"].cover >= laws["plain"].cover and laws["bounds"].width > laws["plain"].width
 
 
+@pytest.mark.thorough
 def test_differences_between_policies_are_covered_where_the_effective_sample_is_100():
     laws = estimate_laws.policies(people=40, studies=250, seed=1)
     enough = {name: law for name, (law, size) in laws.items() if size >= 100}

@@ -58,6 +58,7 @@ def study(hunch: Hunch, owner: User) -> Study:
 
 @pytest.mark.django_db(transaction=True)
 class TestServed:
+    @pytest.mark.thorough
     def test_a_study_is_created_opened_and_closed(self, hunch: Hunch, study: Study, tmp_path: Path) -> None:
         path = tmp_path / "study.toml"
         path.write_text(cast.study_text(slug="from-python"), encoding="utf-8")

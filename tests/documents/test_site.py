@@ -73,6 +73,7 @@ def test_every_link_leads_to_a_page_and_a_heading(site: dict[Path, Page]) -> Non
     assert not wrong, wrong[:20]
 
 
+@pytest.mark.thorough
 def test_nothing_is_loaded_from_elsewhere(site: dict[Path, Page]) -> None:
     for path, page in site.items():
         assert [address for address in page.loaded if urlsplit(address).netloc] == [], path.name

@@ -157,6 +157,7 @@ def test_a_remark_that_cannot_be_stored_keeps_the_answer_back_too(client: Client
     assert not QuestionReport.objects.exists() and not Belief.objects.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["prior", "posterior"])
 def test_an_exchange_takes_fewer_statements_than_a_post_and_a_get(study: Study, kind: str) -> None:
     sent: list[int] = []

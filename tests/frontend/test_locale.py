@@ -64,6 +64,7 @@ def test_every_sentence_has_its_german_one() -> None:
     assert wanted - known == set()
 
 
+@pytest.mark.thorough
 def test_no_translation_is_left_without_its_sentence() -> None:
     assert {key for app in APPS for key in catalogue(app) if key} - sentences() == set()
 

@@ -60,6 +60,7 @@ def test_people_flow_as_the_database_has_them(golden: None) -> None:
     assert f"{study_methods.people('arrived')} people agreed to take part" in text and "attention (" in text
 
 
+@pytest.mark.thorough
 def test_sampling_is_what_was_drawn(golden: None) -> None:
     study = study_of("beliefs")
     study_methods = methods.methods_of(study)

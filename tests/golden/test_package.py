@@ -214,6 +214,7 @@ def test_it_follows_the_rules_of_psych_ds(package: Callable[..., Path], slug: st
         assert run.returncode == 0, run.stdout
 
 
+@pytest.mark.thorough
 def test_what_breaks_the_rules_of_psych_ds_is_found(package: Callable[..., Path], tmp_path: Path) -> None:
     made = copied(package("answers", "public"), tmp_path)
     (table,) = (made / "data").glob("*-answers_data.csv")

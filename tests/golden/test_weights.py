@@ -78,6 +78,7 @@ def test_the_weights_under_a_level_are_those_of_its_own_answers(golden: None) ->
         assert compared >= 2, pair
 
 
+@pytest.mark.thorough
 def test_only_answers_that_count_have_a_weight(golden: None) -> None:
     """Pilots, controls, repeats, and what a rule excludes have none; and there are some of these."""
     rows = rows_of("beliefs", {})

@@ -519,6 +519,7 @@ def test_nothing_is_kept_back_where_it_would_be_too_little(tiny_params):
     assert other.members_[0].n_examples_ == 60
 
 
+@pytest.mark.thorough
 def test_pairs_kept_back_come_back_from_a_folder(tiny_params, tmp_path):
     pairs = some_pairs(200, seed=26)
     params = {**tiny_params, "calibration_share": 0.4}

@@ -419,7 +419,7 @@ def test_in_cross_validation_too_what_is_no_probability_is_refused_for_tested_ro
         comparison.cross_validate("hybrid", {}, seed=0, table=whole, folds=folds)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_only_majorities_are_calibrated_and_by_the_weights_of_training_rows():
     train, test = people_and_majorities(known=True)
     test.majority[:10] = False

@@ -253,7 +253,7 @@ def test_a_server_that_changed_its_model_is_noticed(server):
         embed(["abc", "other"], model="endpoint:m")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_it_imports_nothing_heavy_before_a_local_model_is_used():
     code = """
 import os, sys

@@ -74,6 +74,7 @@ def test_a_squeezed_teacher_is_unfolded_by_a_few_labels_of_people(params):
     assert losses[1] < losses[2]
 
 
+@pytest.mark.thorough
 def test_soft_labels_alone_are_learnt_as_they_are(params):
     taught, fresh = both_outcomes(120, seed=6), some_pairs(100, seed=7)
     predictor = hybrid(params).fit(taught, sigmoid(0.3 * truth(taught) - 0.4))

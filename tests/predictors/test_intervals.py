@@ -53,7 +53,7 @@ def test_each_resample_is_measured_as_scikit_learn_would():
             assert resampled["nll"][part][0, index] == pytest.approx(nll, abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_cover_the_truth_as_often_as_they_say():
     truth = NormalDist().cdf(1 / np.sqrt(2))
     rng = rng_of(0)
@@ -166,7 +166,7 @@ def test_a_paired_difference_is_sharper_than_two_intervals():
     assert high - low < (highest - lowest) / 3
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_p_is_about_uniform_where_there_is_no_difference():
     rng = rng_of(0)
     small = 0

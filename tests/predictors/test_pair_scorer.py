@@ -308,6 +308,7 @@ def test_questions_are_embedded_as_the_networks_read_them_in_a_pair(tiny_network
     assert alone.evidence[:, 0] == pytest.approx(embeddings.evidence[:, 7], abs=2e-2)
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_a_fine_tuned_ensemble_is_distilled(tiny_network):
     reports = []

@@ -394,7 +394,7 @@ def test_a_bank_holds_the_papers_tasks_only_with_all_of_them_and_none_too_long()
     assert not filters.holds_the_papers_tasks(bank("fewer", tasks - {"mmlu_anatomy"}))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_study_data_pass_the_papers_filters_as_a_whole(study_data: Path) -> None:
     chosen, problems = Filters(filters.PAPER_CHARACTERS), Problems()
     rows = list(chosen.taken(read_csv(study_data / "questions.csv", problems)))

@@ -110,6 +110,7 @@ def test_two_workers_that_store_the_same_content_store_one_object(bucket: TestBu
     assert files.folder_of(stored_files[0]).is_dir()
 
 
+@pytest.mark.thorough
 def test_an_upload_that_breaks_off_leaves_nothing_and_is_an_outage(
     bucket: TestBucket,
     tmp_path: Path,

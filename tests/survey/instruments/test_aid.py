@@ -429,6 +429,7 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     assert made.pictures and {table.name for table in made.tables} == {"arms", "arm_differences"}
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_the_report_refuses_what_it_cannot_compare(tmp_path: Path) -> None:
     study = answered_arms()

@@ -299,6 +299,7 @@ def test_the_order_is_drawn_evenly_and_is_the_same_again() -> None:
     assert 900 < sum(order == other for order, other in zip(orders, others, strict=True)) < 1100
 
 
+@pytest.mark.thorough
 def test_a_sitting_has_one_order_which_is_stored_and_exported() -> None:
     study = open_study()
     orders_by_person = {}
@@ -670,6 +671,7 @@ def test_a_sitting_keeps_the_mode_that_it_began_with() -> None:
     assert {row["answer_mode"] for row in rows_of(Study.objects.get())} == {"direction", None}
 
 
+@pytest.mark.thorough
 def test_a_simulated_person_gets_through_every_mode_and_screen() -> None:
     for mode in MODES:
         study = cast.open_study(

@@ -259,6 +259,7 @@ def of_study(**settings: Any) -> Any:
     return cast.study(**{**common, "stages": stages, "panel": panel, **settings})
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
     study = of_study()

@@ -134,6 +134,7 @@ def test_it_refuses_people_who_answered_none_of_the_questions(bank: Bank) -> Non
     assert Question.objects.count() == N
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_studies_in_which_people_answer_the_same_bank_are_offered(bank: Bank) -> None:
     beliefs = belief_study(bank, posterior=lambda _pair, _sitting: 90)
@@ -238,6 +239,7 @@ def test_the_command_prints_the_table_and_writes_table_and_figure(bank: Bank, tm
     assert "</svg>" in (tmp_path / "new" / "figure7.svg").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_the_command_says_in_one_line_what_it_cannot_do(bank: Bank) -> None:
     belief_study(bank, posterior=lambda _pair, _sitting: 90)

@@ -85,7 +85,7 @@ def study() -> Study:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: Study) -> None:
     findings = reports.make(study, "domination", {"samples": ["200"]})

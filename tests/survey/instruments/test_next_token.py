@@ -175,6 +175,7 @@ def test_an_adaptive_study_goes_through_its_stages(tmp_path: Path) -> None:
     assert "runs in the bank's 4 passages" in str(estimated) and "right guesses" in str(estimated)
 
 
+@pytest.mark.thorough
 def test_the_chance_of_a_guess_is_that_of_its_run_in_the_pool_and_of_the_pool(tales: None, tmp_path: Path) -> None:
     stages = [{"sittings": 2, "responses_per_item": 2}]
     study = cast.study(**{**STUDY, "candidates": {"size": 4}, "stages": stages})

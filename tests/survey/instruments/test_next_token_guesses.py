@@ -55,7 +55,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> GuessTable:
     return read_guesses(written(tmp_path_factory.mktemp("public") / "guesses.csv", rows))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_public_guesses_have_the_known_figures(public: GuessTable) -> None:
     share = analysis.share(public)
     assert (share.n, len(public.people), public.given) == (22_634, 68, 24_175 - 22_634)

@@ -342,6 +342,7 @@ def test_a_stage_goes_from_its_plan_to_export_and_estimate(tmp_path: Path) -> No
     assert (figure.name, figure.combined.value) == ("correct", pytest.approx(sum(right) / 24))
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_a_stage_in_which_nobody_says_how_sure_they_are_can_be_estimated() -> None:
     """The field is optional: the first answers of a stage may all leave it empty."""

@@ -181,6 +181,7 @@ def test_figure_3_right_has_a_line_for_each_stage_that_a_predictor_drew(study: S
     assert sum(row["n"] for row in rows) == 18
 
 
+@pytest.mark.thorough
 def test_figure_2_is_about_the_uniform_pool_that_was_scored_last(study: Study) -> None:
     rows = rows_of(pieces(study)["figure2"])
     means = {row["outcome"]: row for row in rows if row["figure"] == "mean"}

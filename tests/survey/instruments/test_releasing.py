@@ -89,6 +89,7 @@ def test_it_writes_training_answers_majorities_and_counts(tmp_path: Path) -> Non
     assert "- 36 frozen answers count; 12 of them are in `train.csv`." in page
 
 
+@pytest.mark.thorough
 def test_the_rows_say_nothing_about_people(tmp_path: Path) -> None:
     study = frozen_test_stage().study
     released(study, tmp_path)

@@ -74,7 +74,7 @@ def answers_of(human_data: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_public_answers_give_the_known_figures(answers_of: dict[str, Path]) -> None:
     rows = own_answers.read_answers(answers_of["both"], MODELS)
     assert len(rows) == 1640
@@ -215,7 +215,7 @@ def test_only_chances_that_could_be_chosen_are_rounded_ones() -> None:
     assert not rounding.are_rounded(answers(), RATIOS)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("draws", "rounded", "shown"), [(40, True, True), (40, False, True), (3, True, False)])
 def test_a_figure_that_more_draws_would_move_has_no_perplexity(draws: int, rounded: bool, shown: bool) -> None:
     made = study(

@@ -43,6 +43,7 @@ def play(visitor: cast.Visitor) -> cast.Visitor:
     return visitor
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_it_needs_no_key_and_no_predictor_and_goes_to_the_plan_of_the_next_stage() -> None:
     stage = open_toy()

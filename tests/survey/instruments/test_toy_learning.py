@@ -50,6 +50,7 @@ def length_of(slot: Slot) -> int:
     return len(slot.item.passage.question.plain)
 
 
+@pytest.mark.thorough
 def test_it_learns_a_label_from_features_of_its_own() -> None:
     study = learned_study()
     run = PredictorRun.objects.get(stage__study=study, stage__index=1)

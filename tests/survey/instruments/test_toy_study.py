@@ -174,6 +174,7 @@ def test_an_item_that_is_asked_again_is_compared_by_the_ratio_of_each_answer(tmp
 # Several answers an item
 
 
+@pytest.mark.thorough
 def test_each_item_is_answered_by_different_people_in_different_booklets(tmp_path: Path) -> None:
     study = several_answers()
     rows = exported(study, tmp_path)

@@ -60,6 +60,7 @@ def test_no_booklet_mixes_sampled_and_holdout_slots() -> None:
     assert sum("holdout" in roles for roles in in_booklets) == 2
 
 
+@pytest.mark.thorough
 def test_the_holdouts_booklets_do_not_all_come_last() -> None:
     places = set()
     for seed in range(1, 9):
@@ -233,6 +234,7 @@ def finished(stage: Stage) -> Stage:
     return cast.stage_of(stage.study)
 
 
+@pytest.mark.thorough
 def test_a_person_meets_controls_and_repeats_like_any_other_item() -> None:
     stage = finished(cast.planned_stage(**MIXED))
     met = set(Assignment.objects.order_by().values_list("slot__role", "state", "responses__screen"))

@@ -107,6 +107,7 @@ def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Pa
     assert float(unsupported["effective_sample_size"]) < 100
 
 
+@pytest.mark.thorough
 def test_a_flag_changes_nothing_for_a_stage_that_was_planned_before(study: Study) -> None:
     before = comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"])
     study.bank.questions.filter(position=3).update(flag="broken", flag_reason="a typing error")

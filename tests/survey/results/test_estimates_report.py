@@ -62,6 +62,7 @@ def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_pat
         assert columns <= described and columns <= written
 
 
+@pytest.mark.thorough
 def test_bounds_have_their_ends_beside_the_interval(study: Study) -> None:
     rows = estimate_tables.tables_of(study_estimates.estimate(study))[0].records()
     for row in rows:

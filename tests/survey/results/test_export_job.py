@@ -65,6 +65,7 @@ def test_it_holds_the_same_bytes_as_the_command_writes(study: Study, tmp_path: P
     assert set(archive.namelist()) - {path.name for path in tmp_path.iterdir()} == {"manifest.json", "SHA256SUMS"}
 
 
+@pytest.mark.thorough
 def test_every_file_has_its_checksum(study: Study) -> None:
     archive = exported(study, format=["csv", "parquet"], table=["answers", "sittings"])
     sums = dict(reversed(line.split("  ")) for line in archive.read("SHA256SUMS").decode().splitlines())
@@ -72,6 +73,7 @@ def test_every_file_has_its_checksum(study: Study) -> None:
     assert all(hashlib.sha256(archive.read(name)).hexdigest() == digest for name, digest in sums.items())
 
 
+@pytest.mark.thorough
 def test_formats_hold_the_same_with_their_types(study: Study) -> None:
     archive = exported(study, format=list(formats.FORMATS))
     for name, rows in manifest(archive)["rows"].items():
@@ -188,6 +190,7 @@ def test_since_reads_times_and_dates() -> None:
     assert timezone.now() - timedelta(days=1) > datetime(2024, 2, 1, tzinfo=UTC)
 
 
+@pytest.mark.thorough
 def test_every_table_of_an_export_has_rows_for_its_columns(study: Study) -> None:
     archive = exported(study)
     for entry in table(archive, "codebook"):

@@ -44,6 +44,7 @@ def test_the_plan_can_be_drawn_again(asked_twice: Study) -> None:
     assert not verify_stage(cast.stage_of(asked_twice)).differences
 
 
+@pytest.mark.thorough
 def test_the_limit_is_that_of_two_peoples_answers(asked_twice: Study) -> None:
     report = study_estimates.estimate(asked_twice)
     figure = report.figures[0]

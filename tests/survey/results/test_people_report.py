@@ -90,6 +90,7 @@ def test_another_figure_is_chosen_by_its_name_and_an_unknown_one_refused(study: 
         reports.make(study, "people", {"figure": ["weather"]})
 
 
+@pytest.mark.thorough
 def test_few_people_are_refused_or_have_no_distribution() -> None:
     few = run_study("few", stages=[{"sittings": 12}], **NO_ROLES)
     findings = reports.make(few, "people", {"resamples": ["20"]})

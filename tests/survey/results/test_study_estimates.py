@@ -194,6 +194,7 @@ def test_every_figure_of_an_adaptive_study_is_what_the_formulas_say(adaptive: St
     assert difference.combined.value == pytest.approx(second_label.value - first.value, rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_the_prior_that_must_not_differ_by_outcome_is_checked(adaptive: Study) -> None:
     (check,) = study_estimates.estimate(adaptive).checks
     assert check.combined is not None and check.combined.p_two_sided() > 0.01
@@ -230,6 +231,7 @@ def test_the_model_assists_without_moving_the_mean_of_what_it_predicts(adaptive:
     assert abs(report.assisted.combined.value - plain.value) < 3 * plain.standard_error
 
 
+@pytest.mark.thorough
 def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
     study = cast.small_study(**{**ADAPTIVE, "candidates": {"kind": "exhaustive"}})
     first, second = cast.stage_of(study), cast.stage_of(study, 2)
@@ -255,6 +257,7 @@ def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
     assert assisted.standard_error < 1.05 * plain.standard_error
 
 
+@pytest.mark.thorough
 def test_slots_are_counted_by_what_became_of_them(adaptive: Study) -> None:
     report = study_estimates.estimate(adaptive)
     for part in report.parts:
@@ -299,6 +302,7 @@ def test_what_is_kept_for_pages_follows_late_answers_and_withdrawals() -> None:
     assert kept() == (1, 1, 1)
 
 
+@pytest.mark.thorough
 def test_a_stage_that_gives_some_pair_no_chance_is_left_out_and_named() -> None:
     greedy = {**ADAPTIVE, "candidates": {"size": 3000}}
     greedy["stages"] = [{"sittings": 36}, {"sittings": 36, "design": {"kind": "epsilon_greedy", "epsilon": 0.0}}]
@@ -768,12 +772,14 @@ def test_without_an_adaptive_stage_or_a_holdout_there_is_no_difference() -> None
     assert uniform.first_items[0].combined is not None and uniform.first_items[0].combined.n == 12
 
 
+@pytest.mark.thorough
 def test_an_adaptive_stage_without_a_holdout_says_so() -> None:
     carry_over = study_estimates.estimate(run_study(**ADAPTIVE)).carry_over
     assert carry_over is not None
     assert (carry_over.differences, carry_over.no_difference) == ((), "no adaptive stage has answers to a holdout")
 
 
+@pytest.mark.thorough
 def test_no_interval_reaches_beyond_what_can_be_true(study_of_few: Study) -> None:
     """Two people a stage: Student's t with one degree of freedom reaches 12 standard errors far."""
     report = study_estimates.estimate(study_of_few, by=["outcome", "framing"])

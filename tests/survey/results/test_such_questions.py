@@ -80,6 +80,7 @@ def test_every_part_of_a_division_has_its_own(answered: Study) -> None:
         assert figures[0].superpopulation.standard_error >= figures[0].combined.standard_error
 
 
+@pytest.mark.thorough
 def test_items_about_no_question_have_none(answered: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = type(instruments.of_study(answered))
     monkeypatch.setattr(kind, "rows", replace(kind.rows, questions=()))

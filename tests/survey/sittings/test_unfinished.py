@@ -267,6 +267,7 @@ def test_simulated_people_press_continue(through: str, live_server: Any) -> None
     assert Response.objects.filter(screen="feedback").count() == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_it_is_among_the_printed_screens(tmp_path: Path) -> None:
     cast.small_study("toy", instrument={"kind": "toy"}, candidates={"size": 40}, blocks=BLOCKS)

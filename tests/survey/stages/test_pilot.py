@@ -64,6 +64,7 @@ def test_the_first_main_stage_is_planned_when_it_is_opened_and_not_before_the_pi
     assert lifecycle.open_stage(stage(study, 2)).state == "open"
 
 
+@pytest.mark.thorough
 def test_predictors_learn_from_the_main_stages_alone() -> None:
     study = frozen_pilot()
     second = main_stage_over(study)

@@ -93,6 +93,7 @@ def test_a_step_is_another_one_for_another_version_of_the_priority(monkeypatch: 
     }
 
 
+@pytest.mark.thorough
 def test_with_a_predictor_its_chances_are_stored_beside_and_judge_it(capsys: pytest.CaptureFixture[str]) -> None:
     stage = two_stages(**PREDICTED, options={"priority": "doubt"})
     rows = rows_of(stage)

@@ -306,7 +306,7 @@ def test_it_says_what_larger_pools_would_find(tmp_path: Path) -> None:
     assert own + 0.01 < larger
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "more",
     [
