@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.instruments.belief_update.capabilities import BeliefEstimates
-from survey.instruments.belief_update.instrument import BeliefLabelReading
+from survey.instruments.belief_update.instrument import BeliefLabelReading, BeliefUpdate
 from survey.live.stage_sections import COUNTED, Mean, metric_table, sections, stage_outcomes
 from survey.models import Assignment, AuditEntry, JobStep, Question, Sitting, Stage, Study
 from survey.services.base.auditing import actor_of
