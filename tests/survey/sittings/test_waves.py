@@ -212,7 +212,7 @@ def test_a_panel_sends_another_submission_for_each_wave() -> None:
     assert seen is not None and seen.pk == sitting.pk
     with pytest.raises(EntryRefused, match="before"):
         find_sitting(made, PanelIds("generic", "anna", submission="three"))
-    listed = [row[:2] for row in rows_with_ids(made, owed_list(made), via="command")]
+    listed = [row[:2] for row in rows_with_ids(made, owed_list(made))]
     assert listed == [["anna", "one"], ["anna", "two"]]
     # Everything of every wave goes together.
     withdrawal = withdraw(respondent=sitting.respondent, now=timezone.now())
