@@ -22,6 +22,8 @@ from survey.models import Assignment, FormAnswer, Sitting, Study
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.estimates import stored_estimates, study_estimates
 from survey.services.results.estimates.people_groups import MIN_PEOPLE, NO_ANSWER, groups_of, people_questions
+from survey.services.results.estimates.sensitivity import group_sentences
+from survey.services.results.estimates.study_figures import DivisionFigures, StudyFigure
 from survey.study_file import FieldConfig
 from tests import cast
 from tests.kept import kept
@@ -67,6 +69,19 @@ def asked_study(slug: str = "small") -> Study:
 @pytest.fixture
 def study() -> Study:
     return asked_study()
+
+
+def test_a_group_without_a_difference_is_named_unless_its_figures_are_withheld() -> None:
+    figure = StudyFigure("changed", "share that changes", "share", (), None, None, None)
+    without = "no difference to the others, since they are too few people together."
+
+    def sentences(labels: tuple[str, ...], withheld: tuple[str, ...], rest: Any) -> list[str]:
+        return [*group_sentences(DivisionFigures("use", labels, ((),) * len(labels), withheld=withheld, rest=rest))]
+
+    three, withheld = ("never", "weekly", "daily"), ("", "", "too few people")
+    assert sentences(three, withheld, ((figure,), (), ())) == [f"weekly: {without}"]
+    assert sentences(three, withheld, ()) == [f"never: {without}", f"weekly: {without}"]
+    assert sentences(("never",), ("",), ()) == sentences(three, (), ((), (), ())) == []
 
 
 def changed_by_person(study: Study) -> dict[int, list[bool]]:

@@ -431,7 +431,10 @@ def test_the_same_words_from_one_screen_are_one_report(visitor: cast.Visitor) ->
     first = report(visitor, " odd\r\nthing ")
     assert report(visitor, "odd\nthing") == first
     assert report(visitor, "another") != first
-    assert QuestionReport.objects.count() == 2
+    visitor.answer()
+    later = report(visitor, "odd\nthing", screen="posterior")
+    assert later != first and report(visitor, "odd\nthing", position=2) not in (first, later)
+    assert QuestionReport.objects.count() == 4
 
 
 def test_an_item_that_was_answered_can_still_be_reported_from_a_tab_left_open(visitor: cast.Visitor) -> None:
