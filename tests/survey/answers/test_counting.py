@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db.models import Count
 from django.test import Client
 from django.utils import timezone
 
@@ -20,6 +21,7 @@ from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export.files import write_export
 from survey.services.results.outcome_table import outcome_table
 from survey.services.results.pilot_data import pilot_report
+from survey.services.results.so_far import by_stage
 from survey.services.sittings.withdrawal import runs_that_learnt_from, withdraw
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -180,6 +182,15 @@ def test_weights_are_one_over_both_probabilities_and_controls_have_none(study: S
     control = main.slots.filter(role="control").first()
     with pytest.raises(ValueError, match="is a control slot: it has no probabilities"):
         _weight = control.design_weight
+
+
+def test_live_figures_count_every_answer_and_each_person_once() -> None:
+    stage = cast.full_of_answers(cast.open_stage())
+    answers = stage.slots.filter(role__in=ENTER).count()
+    assert answers > stage.sittings.count() > 1
+    assert by_stage(stage.study, Belief, beliefs=Count("pk")) == [
+        {"stage": 1, "people": stage.sittings.count(), "beliefs": 2 * answers}
+    ]
 
 
 def test_only_answers_under_the_levels_are_read() -> None:

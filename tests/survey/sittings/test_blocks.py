@@ -501,6 +501,16 @@ def test_reports_are_counted_by_the_questions_that_were_shown_by_then(visitor: c
     assert reports_by_question(Study.objects.filter(slug="another")) == []
 
 
+def test_reports_of_a_study_whose_instrument_is_missing_hide_none_of_another(visitor: cast.Visitor) -> None:
+    other = cast.Visitor(cast.open_stage("other").study).to_items()
+    for somebody in (visitor, other):
+        report(somebody)
+    Study.objects.filter(slug="small").update(instrument="gone")
+    (counted,) = reports_by_question(Study.objects.all())
+    pair = Assignment.objects.get(position=1, sitting=other.sitting).slot.item.pair
+    assert (counted.question, counted.reports) == (pair.target, 1)
+
+
 # Files
 
 
