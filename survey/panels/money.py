@@ -169,8 +169,7 @@ def owed(posting: Posting) -> list[Owed]:
         batch__in=_never_sent(posting)
     )
     paid = set(payments.values_list("submission_id", "kind"))
-    has_points = any(promised(posting.study, sitting).point for sitting in sittings.values())
-    points = points_of(sittings.values()) if has_points else {}
+    points = promised_points(posting.study, sittings.values())
     bonuses: list[Owed] = []
     for row in rows:
         sitting = sittings.get(row.respondent_id or 0)
@@ -240,6 +239,11 @@ def sittings_of(posting: Posting, rows: Iterable[Submission]) -> dict[int, Sitti
         respondent__study=posting.study_id, wave=posting.wave, respondent__in=respondents
     ).select_related("respondent")
     return {sitting.respondent_id: sitting for sitting in sittings}
+
+
+def promised_points(study: Study, sittings: Collection[Sitting]) -> dict[int, Decimal]:
+    """`points_of`, read only where one of these people was promised money for them."""
+    return points_of(sittings) if any(promised(study, sitting).point for sitting in sittings) else {}
 
 
 def points_of(sittings: Collection[Sitting]) -> dict[int, Decimal]:

@@ -20,7 +20,7 @@ from survey.services.base.auditing import record
 from survey.services.sittings.endings import outcome_of
 from survey.services.sittings.identities import identity_of, unseal
 
-from .money import CAME_BEFORE, is_another_visit, points_of, promised, turned_away_pay
+from .money import CAME_BEFORE, is_another_visit, promised, promised_points, turned_away_pay
 
 FILE = "owed.csv"
 LISTED = "see_panel_identities"  # In the audit.
@@ -73,7 +73,7 @@ def owed_list(study: Study) -> list[OwedLine]:
         .order_by("stage__index", "started_at", "pk")
     )
     codes = dict(CompletionCode.objects.filter(study=study).values_list("outcome", "code"))
-    points = points_of(sittings) if any(promised(study, sitting).point for sitting in sittings) else {}
+    points = promised_points(study, sittings)
     flags = marks_of(study, [sitting.pk for sitting in sittings])
     lines = []
     for sitting in sittings:
@@ -97,7 +97,7 @@ def waiting_for_list(study: Study) -> set[int]:
     ended. Hunch does not record what is paid from a list. Without the ids nobody could be paid any more."""
     people = Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)
     ended = list(people.filter(ended_at__isnull=False).select_related("respondent").order_by("pk"))
-    points = points_of(ended) if any(promised(study, sitting).point for sitting in ended) else {}
+    points = promised_points(study, ended)
     lists = AuditEntry.objects.filter(action=LISTED, subject=str(study))
     newest = lists.aggregate(newest=Max("at"))["newest"]
     return {
@@ -118,7 +118,7 @@ def rows_of(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
         ]
 
 
-def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, via: str) -> Iterator[list[Any]]:
+def rows_with_ids(study: Study, lines: Sequence[OwedLine]) -> Iterator[list[Any]]:
     """One value for each of `PANEL_COLUMNS` and `COLUMNS`. The audit records that somebody asked for the ids.
 
     Raises:
@@ -126,7 +126,7 @@ def rows_with_ids(study: Study, lines: Sequence[OwedLine], *, via: str) -> Itera
     """
     if not panels.of_study(study).has_submissions:
         raise StateRefused(f"panel.kind: the people of {study.slug} came by links, and no panel has a name for them")
-    record(LISTED, study, via=via, people=len(lines))
+    record(LISTED, study, people=len(lines))
     for line, row in zip(lines, rows_of(study, lines), strict=True):
         first = getattr(line.sitting.respondent, "panel_identity", None)
         identity = first if line.sitting.wave == 1 else identity_of(line.sitting)

@@ -52,7 +52,7 @@ class Move(StrEnum):
     STOP = "stop"  # Over for good.
 
 
-def find_posting(study: Study, number: int | None = None) -> Posting:
+def find_posting(study: Study, number: int | None) -> Posting:
     """The posting with that number (its primary key), or the newest one.
 
     Raises:
@@ -186,7 +186,7 @@ def _join_group(posting: Posting, client: PanelClient) -> None:
         raise StateRefused(f"{posting} was taken up by somebody else: look at it again")
 
 
-def fees_at(posting: Posting, client: PanelClient, external_id: str = "") -> FeeRates:
+def fees_at(posting: Posting, client: PanelClient, external_id: str) -> FeeRates:
     """What the panel takes of this posting; the most that it ever takes, where it cannot be asked now."""
     if not client.can("fees"):
         return panels.find(posting.panel).highest_fees

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -58,7 +57,7 @@ def read_age(text: str) -> timedelta:
     return timedelta(days=int(match[1]))
 
 
-def plan_purge(study: Study, *, before: datetime, with_hashes: bool = False) -> Purge:
+def plan_purge(study: Study, *, before: datetime, with_hashes: bool) -> Purge:
     """What `purge` would remove now. Reads only."""
     identities = _identities(study, before)
     why_keep = hashes_needed(study) if with_hashes else ""
@@ -73,7 +72,7 @@ def plan_purge(study: Study, *, before: datetime, with_hashes: bool = False) -> 
 
 
 @transaction.atomic
-def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any = None, via: str = "command") -> Purge:
+def purge(study: Study, *, before: datetime, with_hashes: bool) -> Purge:
     """Remove the ids of everybody who arrived before that time.
 
     Raises:
@@ -88,8 +87,7 @@ def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any 
     record(
         "purge_identities",
         study,
-        by=by,
-        via=via,
+        via="command",
         identities=planned.identities,
         submissions=planned.submissions,
         hashes=planned.hashes,
@@ -97,9 +95,7 @@ def purge(study: Study, *, before: datetime, with_hashes: bool = False, by: Any 
     return planned
 
 
-def remove_ids(
-    identities: QuerySet[PanelIdentity], submissions: QuerySet[Submission], *, with_hashes: bool = False
-) -> None:
+def remove_ids(identities: QuerySet[PanelIdentity], submissions: QuerySet[Submission], *, with_hashes: bool) -> None:
     """Remove these ids, even if some may still be paid by them. Call it in a transaction."""
     if not with_hashes:
         identities = identities.exclude(ids_encrypted=b"")
@@ -208,7 +204,7 @@ def hashes_needed(study: Study) -> str:
     return f"{others[0]} leaves this study's people out, and knows them by the hashes" if others else ""
 
 
-def purge_withdrawn(*, via: str = "worker") -> int:
+def purge_withdrawn() -> int:
     """Remove the ids of people who withdrew, as soon as none of them is to be paid; return how many.
 
     A study that cannot be judged stops no other.
@@ -216,7 +212,7 @@ def purge_withdrawn(*, via: str = "worker") -> int:
     done = 0
     for study in Study.objects.filter(pk__in=_withdrawn().values("study")):
         try:
-            done += _purge_withdrawn_of(study, via=via)
+            done += _purge_withdrawn_of(study)
         except Exception:
             logger.exception("%s: the ids of people who withdrew could not be removed", study)
     return done
@@ -227,7 +223,7 @@ def _withdrawn() -> QuerySet[PanelIdentity]:
 
 
 @transaction.atomic
-def _purge_withdrawn_of(study: Study, *, via: str) -> int:
+def _purge_withdrawn_of(study: Study) -> int:
     study = locked_study(study)
     identities = list(_withdrawn().filter(study=study).select_related("respondent"))
     open_ones = _still_to_pay(study, [identity.respondent_id for identity in identities])
@@ -235,9 +231,10 @@ def _purge_withdrawn_of(study: Study, *, via: str) -> int:
     remove_ids(
         PanelIdentity.objects.filter(pk__in=[identity.pk for identity in done]),
         Submission.objects.filter(respondent__in=[identity.respondent_id for identity in done]),
+        with_hashes=False,
     )
     for identity in done:
-        record("purge_withdrawn", identity.respondent, via=via, study=study.slug)
+        record("purge_withdrawn", identity.respondent, via="worker", study=study.slug)
     return len(done)
 
 

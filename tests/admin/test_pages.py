@@ -311,7 +311,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         Job.objects.create(study=twin, kind="export", asked_by=user, asked_sha256="0" * 64)
         EntryLink.objects.create(study=twin, number=1, token_hash=f"{number + 1:064}", created_by=owner)
         respondent = Respondent.objects.create(study=twin)
-        store_identity(respondent=respondent, ids=panel_ids(number))
+        store_identity(respondent=respondent, ids=panel_ids(number), browser="")
         sitting = Sitting.objects.create(
             respondent=respondent, stage=stage, booklet=booklet, started_at=now, last_seen_at=now
         )

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +27,25 @@ def numbers_of(study_methods: methods.StudyMethods) -> set[str]:
         for text in sheet.texts()
     ]
     return {number for row in shown for text in row for number in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""))}
+
+
+def test_each_stage_has_its_sentence_planned_or_not() -> None:
+    """A later one may be planned before an earlier one is."""
+    open_one = {"stage": 1, "pilot": True, "design": "uniform", "people_planned": 1, "sampled": 0}
+    drawn = {"pilot": False, "people_planned": 20, "candidates": None, "state": "open", "design": "greedy"}
+    rows = [
+        open_one,
+        {**drawn, "stage": 2, "sampled": 60, "predictor": "", "holdout": 0, "control": 4, "repeat": 2},
+        {**open_one, "stage": 3},
+        {**drawn, "stage": 4, "sampled": 9, "predictor": "bert", "holdout": 0, "control": 0, "repeat": 0},
+    ]
+    tables = {"sampling": rows, "stops": []}
+    assert [*methods._sampling_sentences(SimpleNamespace(records=tables.__getitem__))] == [  # type: ignore[arg-type]
+        "Stage 1 (uniform) for 1 person is not planned yet.",
+        "The stage 2 drew 60 slots (greedy), in addition to 4 control, 2 repeat slots, dealt to 20 people; it is open.",
+        "Stage 3 (uniform) for 1 person is not planned yet.",
+        "The stage 4 drew 9 slots (greedy), by the scores of bert, dealt to 20 people; it is open.",
+    ]
 
 
 @pytest.mark.thorough

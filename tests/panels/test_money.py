@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -699,6 +700,22 @@ def test_a_bonus_that_was_paid_leaves_the_other_one_owed() -> None:
     batch = PaymentBatch.objects.create(posting=posting, state=State.PAID, sent_at=timezone.now())
     Payment.objects.create(batch=batch, submission=row, kind="late", amount=100)
     assert [(payment.kind, payment.amount) for payment in money.owed(posting)] == [("score", 21)]
+
+
+def test_who_never_began_here_hides_nobody_who_is_owed() -> None:
+    posting = stored_posting(paid_study())
+    stored_submission(posting, None, "TIMED-OUT")
+    late = stored_submission(posting, sits(posting.study), "TIMED-OUT")
+    assert [(debt.submission, debt.kind, debt.amount) for debt in money.owed(posting)] == [(late, "late", 100)]
+
+
+def test_points_are_read_for_all_where_one_of_them_was_promised_money(monkeypatch: pytest.MonkeyPatch) -> None:
+    cents_a_point = {1: 0, 2: 7, 3: 0}
+    monkeypatch.setattr(money, "promised", lambda _study, sitting: money.Promised(0, 0, cents_a_point[sitting.pk]))
+    monkeypatch.setattr(money, "points_of", lambda sittings: {sitting.pk: Decimal(3) for sitting in sittings})
+    sittings = [Sitting(pk=pk) for pk in cents_a_point]
+    assert money.promised_points(Study(), sittings) == dict.fromkeys(cents_a_point, Decimal(3))
+    assert money.promised_points(Study(), [sittings[0], sittings[2]]) == {}
 
 
 def test_points_below_nothing_take_nothing_away() -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import stat
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from survey.contracts.panels import PanelIds
 from survey.exceptions import HunchError, StateRefused
 from survey.models import AuditEntry, EntryLink, PanelIdentity, Score, Sitting, Study, Withdrawal
 from survey.panels import purging
-from survey.panels.owed_list import LISTED, owed_for, owed_list, waiting_for_list
+from survey.panels.owed_list import LISTED, owed_for, owed_list, rows_of, waiting_for_list
 from survey.services.base.auditing import record
 from survey.services.sittings import links
 from survey.services.sittings.answering import advance
@@ -121,7 +122,22 @@ def test_who_withdraws_takes_back_every_visit() -> None:
 
 def test_simulated_people_are_owed_nothing_and_are_not_listed(study: Study) -> None:
     study.respondents.update(is_simulated=True)
-    assert owed_list(study) == []
+    assert owed_list(study) == [] and waiting_for_list(study) == set()
+
+
+def test_the_list_is_by_stage_and_arrival_with_every_flag() -> None:
+    study = cast.study(panel={"kind": "generic", **PAID, "currency": "GBP"}, stages=[{"sittings": 4}] * 2)
+    first, second = cast.stage_of(study), cast.stage_of(study, 2)
+    now = timezone.now()
+    came = [(second, 0), (first, 9), (first, 5), (first, 1)]
+    people = [cast.sitting(stage, started_at=now + timedelta(minutes=minutes)) for stage, minutes in came]
+    lines = owed_list(study)
+    assert [line.sitting for line in lines] == people[::-1]
+    flagged = [replace(lines[0], flags=("speeder", "hidden"), code="done"), lines[3]]
+    assert [row[1:] for row in rows_of(study, flagged)] == [
+        [1, "live", None, "done", 0, "GBP", "speeder hidden"],
+        [2, "live", None, None, 0, "GBP", None],
+    ]
 
 
 def test_points_are_paid_beside_the_reward() -> None:
@@ -189,13 +205,13 @@ def test_nobodys_ids_go_while_somebody_waits_for_a_list_to_be_paid_from(study: S
     soon = timezone.now() + timedelta(days=1)
     assert "2 people are owed money, and no list with their ids was made" in purging.payments_open(study)
     with pytest.raises(HunchError, match=r"reconcile cast --out FILE.csv --with-panel-ids makes it; nothing was"):
-        purging.purge(study, before=soon)
+        purging.purge(study, before=soon, with_hashes=False)
     assert not PanelIdentity.objects.filter(ids_encrypted=b"").exists()
     call_command("reconcile", "cast", "--out", str(tmp_path / "names.csv"))
     assert purging.payments_open(study), "by a list of pseudonyms nobody is paid"
     call_command("reconcile", "cast", "--out", str(tmp_path / "ids.csv"), "--with-panel-ids")
     assert purging.payments_open(study) == ""
-    assert purging.purge(study, before=soon).identities == 4
+    assert purging.purge(study, before=soon, with_hashes=False).identities == 4
 
 
 def test_who_ended_after_the_list_waits_for_the_next_one(study: Study, tmp_path: Path) -> None:

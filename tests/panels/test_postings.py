@@ -19,7 +19,7 @@ from survey.panels.prolific import drafts
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.results.export.proof_files import proof_files
-from survey.services.sittings.hourly_pay import hourly_pay, minutes_taken, refuse_low_pay
+from survey.services.sittings.hourly_pay import hourly_pay, hourly_pay_by_pilot, minutes_taken, refuse_low_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
@@ -496,6 +496,11 @@ def test_times_are_of_real_people_who_finished_in_one_go(db: None) -> None:
     assert minutes_taken(study) == [7]
     Sitting.objects.filter(pk=finished(5).pk).update(stage=study.stages.get(index=2))
     assert minutes_taken(study) == [5], "once somebody has finished a main stage, the pilot's times do not count"
+    finished(9)
+    assert hourly_pay_by_pilot(study) is None, "two are too few"
+    finished(8)
+    pilots = hourly_pay_by_pilot(study)
+    assert pilots is not None and (pilots.finished, pilots.minutes) == (3, 8), "of the pilot alone"
 
 
 def test_the_panels_minimum_is_the_newest_postings_in_the_files_currency(db: None) -> None:
@@ -505,6 +510,9 @@ def test_the_panels_minimum_is_the_newest_postings_in_the_files_currency(db: Non
     stored_posting(study, panel_facts={"minimum": 902}, reward=150)
     newest = hourly_pay(study)
     assert newest is not None and (newest.minimum, newest.cents * newest.minutes / 60) == (902, 150)
+    asked, expected = hourly_pay(study, reward=170), hourly_pay(study, as_expected=True)
+    assert asked is not None and (asked.minimum, asked.cents * asked.minutes / 60) == (902, 170)
+    assert expected is not None and expected.cents * expected.minutes / 60 == PAY["reward"]
     stored_posting(study, panel_facts={"minimum": 903}, currency="GBP")
     assert hourly_pay(study).minimum == general != 902  # type: ignore[union-attr]
     assert hourly_pay(study, as_expected=True).minimum == general  # type: ignore[union-attr]

@@ -17,6 +17,7 @@ from survey.models import (
     Payment,
     PaymentBatch,
     Posting,
+    Respondent,
     Response,
     Score,
     Sitting,
@@ -28,7 +29,7 @@ from survey.panels import money, purging, reconciliation, webhooks
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_all, read_posting
 from survey.services.sittings.enrolment import begin_sitting
-from survey.services.sittings.identities import seal
+from survey.services.sittings.identities import seal, store_identity
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.tasks import look_after_data
@@ -69,7 +70,7 @@ def test_nothing_goes_while_people_may_still_be_paid(fake: FakeProlific) -> None
     close(posting)
     assert "wait for review" in purging.payments_open(posting.study)
     with pytest.raises(HunchError, match="nothing was removed"):
-        purging.purge(posting.study, before=soon())
+        purging.purge(posting.study, before=soon(), with_hashes=False)
     assert bytes(PanelIdentity.objects.get(respondent=sitting.respondent).ids_encrypted)
     approved(fake, posting)
     assert purging.payments_open(posting.study) == ""
@@ -96,7 +97,7 @@ def test_the_ids_go_and_the_hashes_still_bar_a_second_time(fake: FakeProlific) -
     read_posting(posting)
     close(posting)
     approved(fake, posting)
-    done = purging.purge(posting.study, before=soon())
+    done = purging.purge(posting.study, before=soon(), with_hashes=False)
     assert (done.identities, done.submissions, done.hashes) == (1, 1, 0)
     assert bytes(PanelIdentity.objects.get().ids_encrypted) == b""
     assert bytes(Submission.objects.get().ids_encrypted) == b""
@@ -115,7 +116,7 @@ def test_only_those_who_came_before_that_time(fake: FakeProlific) -> None:
     finished(fake, posting)
     close(posting)
     approved(fake, posting)
-    planned = purging.plan_purge(posting.study, before=timezone.now() - timedelta(days=90))
+    planned = purging.plan_purge(posting.study, before=timezone.now() - timedelta(days=90), with_hashes=False)
     assert (planned.identities, planned.submissions) == (0, 0)
 
 
@@ -205,6 +206,8 @@ def test_beat_forgets_who_withdrew_and_is_paid_and_keeps_who_is_not(fake: FakePr
     approved(fake, posting)
     assert look_after_data() == 1
     assert bytes(PanelIdentity.objects.get().ids_encrypted) == b"" == bytes(Submission.objects.get().ids_encrypted)
+    entry = AuditEntry.objects.get(action="purge_withdrawn")
+    assert (entry.subject, entry.study, entry.via) == (str(sitting.respondent), posting.study.slug, "worker")
     assert purging.purge_withdrawn() == 0
 
 
@@ -311,6 +314,28 @@ def test_who_arrived_before_the_day_is_among_the_purged_whenever_they_finished(
         **{name: None if days is None else day + timedelta(days=days) for name, days in at.items()},
     )  # fmt: skip
     assert purging._submissions(posting.study, day).exists() is is_purged
+
+
+def test_ids_stay_until_the_first_wave_that_people_may_still_come_to_is_over(db: None) -> None:
+    waves = [{"after_days": 1, "open_days": 7}] * 2
+    stages = [{"sittings": 2}, {"sittings": 2, "wave": 2}, {"sittings": 2, "wave": 3}]
+    study = cast.study(panel={"kind": "links", "currency": "USD", "reward": 100}, stages=stages, waves=waves)
+    assert purging._wave_to_come(study) == 0, "nobody has come"
+    cast.sitting(cast.stage_of(study))
+    for wave, left in ((1, 2), (2, 3), (3, 0)):
+        study.stages.filter(index=wave).update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+        assert purging._wave_to_come(study) == left
+
+
+def test_what_is_past_its_term_is_listed_once_a_study_with_its_own_people(db: None) -> None:
+    for slug, people, until in (("past", 3, "2020-01-01"), ("later", 2, "2999-01-01"), ("empty", 0, "2020-01-01")):
+        study = cast.study(slug=slug, panel=cast.PROLIFIC)
+        study.stored_config["data"]["retention_until"] = until
+        study.save(update_fields=["stored_config"])
+        for number in range(people):
+            ids = PanelIds("prolific", f"p{number}", "s", f"x{number}")
+            store_identity(respondent=Respondent.objects.create(study=study), ids=ids, browser="")
+    assert [(study.slug, people) for study, people in purging.past_their_term()] == [("past", 3)]
 
 
 def test_hashes_are_needed_as_long_as_another_study_leaves_these_people_out_and_is_not_over(db: None) -> None:

@@ -218,6 +218,9 @@ def test_an_older_answer_never_overwrites_a_newer_one(posting: Posting, fake: Fa
     assert posting.submissions.get().status == "AWAITING REVIEW"
     store(posting, [read("APPROVED")], read_at=now + timedelta(seconds=5))
     assert posting.submissions.get().status == "APPROVED"
+    unread = SubmissionAtPanel("unread", "somebody", posting.external_id, "ACTIVE")
+    assert store(posting, [read("ACTIVE"), unread], read_at=now) == 2
+    assert list(posting.submissions.order_by("pk").values_list("status", flat=True)) == ["APPROVED", "ACTIVE"]
 
 
 def test_an_older_answer_that_is_stored_while_a_newer_one_is_changes_nothing(

@@ -23,8 +23,9 @@ from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific, Webhook, deliver
 from survey.panels.submissions import read_posting
 from survey.services.stages import lifecycle
+from tests import cast
 
-from .world import arrives, begins, posted
+from .world import arrives, begins, posted, stored_posting
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 BODY = (
@@ -435,6 +436,25 @@ def test_postings_of_a_stage_that_has_just_been_closed_are_paused_at_once(
     assert submissions.pause_postings(posting.stage) == 1
     assert fake.studies[posting.external_id]["status"] == "PAUSED"
     assert submissions.pause_postings(posting.stage) == 0
+
+
+def test_a_posting_that_is_not_paused_holds_up_no_other_of_its_stage(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.study(panel=cast.PROLIFIC)
+    first, broken, paused, last = [stored_posting(study) for _number in range(4)]
+    monkeypatch.setattr(submissions, "can_ask", lambda _panel: True)
+    monkeypatch.setattr(submissions, "leads_to_a_closed_door", lambda posting: posting not in (first, last))
+    asked: list[Posting] = []
+
+    def change(posting: Posting, move: Any, *, via: str) -> None:
+        asked.append(posting)
+        if posting == broken:
+            raise PanelRefused("it may not be paused")
+        assert (move, via) == (submissions.Move.PAUSE, "worker")
+
+    monkeypatch.setattr(submissions, "change", change)
+    assert submissions.pause_postings(cast.stage_of(study)) == 1
+    assert {*asked} == {broken, paused}
+    assert [*Posting.objects.exclude(error="")] == [broken]
 
 
 # The fake panel itself

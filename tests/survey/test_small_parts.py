@@ -2,6 +2,7 @@
 
 import errno
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from survey.contracts.tables import Column
 from survey.exceptions import EntryRefused, FileErrors, Problem, StorageAway
 from survey.fees import FeeRates
 from survey.ranged_files import span_of
+from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
 
 
 @pytest.mark.parametrize(
@@ -190,3 +192,15 @@ def test_problems_of_a_file_are_lines_for_people() -> None:
     errors = FileErrors((Problem("f", line, "", "x") for line in range(1, 4)), shown=2)
     assert errors.lines == ["f:1: x", "f:2: x", "and 1 more problem"] and len(errors.problems) == 3
     assert FileErrors((Problem("f", 1, "", "x") for _line in range(4)), shown=2).lines[-1] == "and 2 more problems"
+
+
+def test_replies_that_cannot_be_read_are_counted_by_model_and_by_these_questions() -> None:
+    rows = [("owl", 1, 2), ("owl", 2, 0), ("cat", 1, 0), ("owl", 3, 5)]
+    answers: Any = SimpleNamespace(order_by=lambda *_names: answers, values_list=lambda *_names: rows)
+    answers.graded = lambda: answers
+    assert unreadable_by_model(answers) == {"owl": (3, 7), "cat": (1, 0)}
+    of_two = unreadable_by_model(answers, questions={1, 2})
+    assert of_two == {"owl": (2, 2), "cat": (1, 0)}
+    assert unreadable_by_model(answers, questions=()) == {}
+    (note,) = notes_on_unreadable(of_two)
+    assert note == "owl: 2 of its replies to 2 questions could not be read; they count as not right"

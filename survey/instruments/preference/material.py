@@ -43,7 +43,7 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
     """The study's counted judgements, with the verdicts of every judge on the same replies."""
     instrument = preference_of(study)
     models = instrument.options.models
-    answers = labelled_answers(study, levels=levels or {})
+    answers = labelled_answers(study, levels=levels)
     asked = instrument.usable(filtered_questions(study))
     prompts = [prompt.external_id for prompt in asked]
     there = {

@@ -78,7 +78,7 @@ class Command(HunchCommand):
         cells = owed_list.rows_of(study, lines)
         if with_panel_ids:
             columns = [*owed_list.PANEL_COLUMNS, *columns]
-            cells = owed_list.rows_with_ids(study, lines, via="command")
+            cells = owed_list.rows_with_ids(study, lines)
         write_private_file(out, csv_lines(columns, cells))
         self.stdout.write(f"wrote {out} ({len(lines)} rows)")
 

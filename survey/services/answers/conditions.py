@@ -140,22 +140,22 @@ def option_problems(study: Study, instrument: Instrument) -> Iterator[tuple[tupl
     """Problems with the options that levels change: the place in the study file, and what to do."""
     conditions = study.config.conditions
     allowed = ", ".join(sorted(instrument.options_model.by_condition)) or "none"
-    strange = False
+    has_problems = False
     for index, condition in enumerate(conditions):
         for level, options in condition.options.items():
             place = ("conditions", index, "options", level)
-            for name in sorted(set(options) - instrument.options_model.by_condition):
-                strange = True
-                yield (*place, name), f"{instrument.name} lets conditions change these options: {allowed}"
-            if strange:
+            if strange := sorted(set(options) - instrument.options_model.by_condition):
+                has_problems = True
+                for name in strange:
+                    yield (*place, name), f"{instrument.name} lets conditions change these options: {allowed}"
                 continue
             try:
                 instrument.options_under(study.config, {condition.factor: level})
             except ValidationError as exc:
-                strange = True
+                has_problems = True
                 for error in exc.errors(include_url=False):
                     yield (*place, *error["loc"]), f"{error['msg']} (it is {error['input']!r})"
-    if strange or sum(bool(condition.options) for condition in conditions) < 2:
+    if has_problems or sum(bool(condition.options) for condition in conditions) < 2:
         return
     for levels in combinations(study.config):
         try:
@@ -219,8 +219,8 @@ def hand_levels(assignments: Sequence[Assignment]) -> None:
         hand_rows(assignment.sitting, "conditions", KnownRows(of_sitting.get(assignment.sitting_id, ())))
 
 
-def has_levels(assignment: Assignment, wanted: Mapping[str, str]) -> bool:
-    """Whether the answer was given under all of these levels. Reads prefetched conditions."""
+def has_levels(assignment: Assignment, wanted: Mapping[str, str] | None) -> bool:
+    """Whether the answer was given under all of these levels, if there are any. Reads prefetched conditions."""
     if not wanted:
         return True
     levels = assignment.levels()

@@ -5,7 +5,7 @@ There are three sets, each a part of the one before. `in_time`: complete while t
 a stage's snapshot. Everything else is derived from these sets.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,20 +72,16 @@ def counted_answers(
     *,
     roles: Sequence[str] = ESTIMATED,
     levels: Mapping[str, str] | None = None,
-    slots: Collection[int] | None = None,
     pilots: bool = False,
 ) -> list[Assignment]:
     """`counting` of one stage, in the order of its plan, with what labels and estimates read.
 
     Args:
         levels: only the answers under these levels of the study's factors.
-        slots: only the answers to these slots.
     """
     rows = counting([stage], roles=roles, pilots=pilots)
-    if slots is not None:
-        rows = rows.filter(slot__in=slots)
     answers = with_labels(rows, stage.study).prefetch_related(*relations_of(stage.study)).order_by("slot__number")
-    return [answer for answer in answers.iterator(BATCH_SIZE) if has_levels(answer, levels or {})]
+    return [answer for answer in answers.iterator(BATCH_SIZE) if has_levels(answer, levels)]
 
 
 def study_answers(study: Study, *, levels: Mapping[str, str] | None = None) -> list[Assignment]:
@@ -118,7 +114,7 @@ def labelled_answers(study: Study, *, levels: Mapping[str, str] | None = None) -
         strata = {stratum.pk: stratum for stratum in stage.strata.all()}
         rows = counting([stage]).select_related("sitting", "slot__item").prefetch_related(*relations_of(study))
         for answer in rows.order_by("slot__number").iterator(BATCH):
-            if not has_levels(answer, levels or {}):
+            if not has_levels(answer, levels):
                 continue
             # Into the caches, without the checks of the descriptors.
             known = answer.slot._state.fields_cache
@@ -185,7 +181,7 @@ def training_examples(stage: Stage, *, held_out_through: int | None = None) -> l
     return [answer for answer, key in zip(answers, keys, strict=True) if key not in held_out]
 
 
-def trained_subjects(stage: Stage, *, held_out_through: int | None = None) -> set[frozenset[Any]]:
+def trained_subjects(stage: Stage, *, held_out_through: int | None) -> set[frozenset[Any]]:
     """What `training_examples` is about. It reads no answer, only the items."""
     study = stage.study
     teaching = [earlier for earlier in frozen_stages(study, through=stage.index) if earlier.config.teaches]
@@ -211,7 +207,7 @@ def subject_keys(items: Sequence[Item], study: Study) -> list[frozenset[Any]]:
     return subjects
 
 
-def held_out_keys(study: Study, *, through: int | None = None) -> set[frozenset[Any]]:
+def held_out_keys(study: Study, *, through: int | None) -> set[frozenset[Any]]:
     """The pairs whose answers never train: those of holdouts and test sets, in all planned stages."""
     stages = study.main_stages().exclude(state=Stage.State.DRAFT)
     tests = [stage for stage in stages if stage.config.design.kind == "test_set"]

@@ -455,23 +455,23 @@ class _Run:
             self.progress(self.collection)
 
 
-def request_stop(collection: AnswerCollection, *, by: Any = None, via: str = "admin") -> None:
+def request_stop(collection: AnswerCollection, *, by: Any) -> None:
     """Ask a collection to end after the requests that are under way."""
     changed = AnswerCollection.objects.filter(
         pk=collection.pk, state__in=[AnswerCollection.State.QUEUED, AnswerCollection.State.RUNNING]
     ).update(stop_requested=True)
     if changed:
-        record("stop_collection", collection, by=by, via=via)
+        record("stop_collection", collection, by=by, via="admin")
 
 
-def resume(collection: AnswerCollection, *, by: Any = None, via: str = "admin") -> None:
+def resume(collection: AnswerCollection, *, by: Any) -> None:
     """Queue a collection again that has stopped or failed, or ended with refused questions."""
     ended = (AnswerCollection.State.STOPPED, AnswerCollection.State.FAILED, AnswerCollection.State.DONE)
     changed = AnswerCollection.objects.filter(pk=collection.pk, state__in=ended).update(
         state=AnswerCollection.State.QUEUED, stop_requested=False, error="", sent_at=None, finished_at=None
     )
     if changed:
-        record("resume_collection", collection, by=by, via=via)
+        record("resume_collection", collection, by=by, via="admin")
 
 
 def due_collections() -> list[AnswerCollection]:

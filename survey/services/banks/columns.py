@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from survey.exceptions import FileErrors, HunchError, Problem
@@ -29,7 +29,7 @@ class ColumnChoice:
     of all questions, where no column says it. `html`: whether the texts are in the bank's markup; None: as they look.
     """
 
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str]
     numbered: bool = False
     task: str = ""
     html: bool | None = None

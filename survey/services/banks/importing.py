@@ -67,21 +67,16 @@ class QuestionRow:
         return [*content, dict(self.extra)] if self.extra else content
 
 
-def import_questions(
-    path: Path | str, bank_name: str, *, html: bool | None = None, by: Any = None, via: str = "command"
-) -> Bank:
+def import_questions(path: Path | str, bank_name: str) -> Bank:
     """Import a table (id, source, question, answer; domain and reason are optional) as a bank's next version.
-
-    Args:
-        html: whether its texts are in the bank's markup; None: as they look.
 
     Raises:
         FileErrors: lists every problem with its line; nothing is written.
         HunchError: the bank's name cannot be used.
     """
     problems = Problems()
-    rows, _notes = in_markup(list(read_csv(path, problems)), html)
-    return import_rows(rows, problems, bank_name=bank_name, source_file=str(path), by=by, via=via)
+    rows, _notes = in_markup(list(read_csv(path, problems)), None)
+    return import_rows(rows, problems, bank_name=bank_name, source_file=str(path))
 
 
 def import_rows(
@@ -184,9 +179,9 @@ def find_bank(wanted: str) -> Bank:
     return bank
 
 
-def load_starter_bank(*, by: Any = None, via: str = "command") -> Bank:
+def load_starter_bank() -> Bank:
     """The bank that comes with Hunch; imported only if no version of it holds the same questions."""
-    return load_bank(Path(__file__).with_name("starter.csv"), read_csv, name=STARTER_BANK, by=by, via=via)
+    return load_bank(Path(__file__).with_name("starter.csv"), read_csv, name=STARTER_BANK)
 
 
 def load_bank(
@@ -194,15 +189,13 @@ def load_bank(
     read: Callable[[Path, Problems], Iterable[QuestionRow]],
     *,
     name: str,
-    by: Any = None,
-    via: str = "command",
 ) -> Bank:
     """A bank that comes with Hunch or an instrument; imported only if no version of it holds the same questions."""
     problems = Problems()
     rows = list(read(path, problems))
     problems.raise_if_any()
     known = Bank.objects.filter(name=name, sha256=digest([row.content for row in rows])).first()
-    return known or import_rows(rows, problems, bank_name=name, source_file=path.name, by=by, via=via)
+    return known or import_rows(rows, problems, bank_name=name, source_file=path.name)
 
 
 def benchmark_files(

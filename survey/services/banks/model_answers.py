@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from django.db import transaction
 
@@ -56,7 +56,7 @@ class Imported:
     notes: Sequence[str] = ()
 
 
-def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
+def import_answers(path: Path | str, bank: Bank) -> Imported:
     """Import a CSV file (llm, question_id, correct; response is optional) of answers to a bank's questions.
 
     `correct` is 0 or 1, or a fraction between them: the share of right replies, or the grade of one.
@@ -72,10 +72,10 @@ def import_answers(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     for question, row in _of_questions(rows, bank):
         answers.setdefault(row.llm, {})[question] = (row.correct, row.response)
     rows.refuse("" if answers else "holds no answer: add at least one row")
-    return replace(_write(answers, bank, by=by, via=via), notes=rows.problems.notes)
+    return replace(_write(answers, bank), notes=rows.problems.notes)
 
 
-def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "command") -> Imported:
+def import_replies(path: Path | str, bank: Bank) -> Imported:
     """Import a CSV file (llm, question_id, response) of whole replies, of which nobody says whether they are right.
 
     A reply is added to an answer of which only the verdict was imported.
@@ -89,7 +89,7 @@ def import_replies(path: Path | str, bank: Bank, *, by: Any = None, via: str = "
     for question, row in _of_questions(rows, bank):
         replies.setdefault(row.llm, {})[question] = row.response
     rows.refuse("" if replies else "holds no reply: add at least one row")
-    return replace(_write_replies(replies, bank, by=by, via=via), notes=rows.problems.notes)
+    return replace(_write_replies(replies, bank), notes=rows.problems.notes)
 
 
 def _of_questions(rows: RowFile[Row], bank: Bank) -> Iterator[tuple[int, Row]]:
@@ -137,7 +137,7 @@ class _ModelNames:
 
 
 @transaction.atomic
-def _write(rows: dict[str, dict[int, tuple[float, str]]], bank: Bank, *, by: Any, via: str) -> Imported:
+def _write(rows: dict[str, dict[int, tuple[float, str]]], bank: Bank) -> Imported:
     new, known = {}, {}
     for llm, answers in rows.items():
         model, stored = _stored(llm, bank)
@@ -167,12 +167,12 @@ def _write(rows: dict[str, dict[int, tuple[float, str]]], bank: Bank, *, by: Any
                 changed.append(known_answer)
         ModelAnswer.objects.bulk_update(changed, ["correct", "share_correct", "response"], batch_size=BATCH)
         new[llm], known[llm] = len(fresh), len(answers) - len(fresh)
-    record("import_answers", bank, by=by, via=via, new=new, known=known)
+    record("import_answers", bank, new=new, known=known)
     return Imported(new=new, known=known)
 
 
 @transaction.atomic
-def _write_replies(rows: dict[str, dict[int, str]], bank: Bank, *, by: Any, via: str) -> Imported:
+def _write_replies(rows: dict[str, dict[int, str]], bank: Bank) -> Imported:
     new, known = {}, {}
     for llm, replies in rows.items():
         model, stored = _stored(llm, bank)
@@ -194,7 +194,7 @@ def _write_replies(rows: dict[str, dict[int, str]], bank: Bank, *, by: Any, via:
             answer.response = replies[answer.question_id]
         ModelAnswer.objects.bulk_update(without, ["response"], batch_size=BATCH)
         new[llm], known[llm] = len(fresh) + len(without), len(replies) - len(fresh) - len(without)
-    record("import_replies", bank, by=by, via=via, new=new, known=known)
+    record("import_replies", bank, new=new, known=known)
     return Imported(new=new, known=known)
 
 

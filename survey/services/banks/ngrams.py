@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from django.db import IntegrityError, transaction
 
@@ -43,8 +42,6 @@ def train(
     smoothing: str,
     test: Sequence[readings.Text] = (),
     cut_by: PairTokenizer | None = None,
-    by: Any = None,
-    via: str = "command",
 ) -> Trained:
     """Train a model and store it under a name that is free.
 
@@ -70,12 +67,12 @@ def train(
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
     seen = digest([order, unit, smoothing, learnt, *([] if cut_by is None else [cut_by.sha256])])
-    row = _store(model, name, texts=len(learnt), input_sha256=seen, by=by, via=via)
+    row = _store(model, name, texts=len(learnt), input_sha256=seen)
     both = set(learnt)
     return Trained(row, lines, learnt, test_texts, sum(text in both for text in test_texts))
 
 
-def from_counts(counts: Mapping[str, int], *, name: str, by: Any = None, via: str = "command") -> NgramModel:
+def from_counts(counts: Mapping[str, int], *, name: str) -> NgramModel:
     """Store a unigram of words from their counts, under a name that is free: how frequent words are, for studies.
 
     Raises:
@@ -89,10 +86,10 @@ def from_counts(counts: Mapping[str, int], *, name: str, by: Any = None, via: st
         model = NgramReader.from_counts(counts)
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
-    return _store(model, name, texts=0, input_sha256=digest([1, "counts", sorted(counts.items())]), by=by, via=via)
+    return _store(model, name, texts=0, input_sha256=digest([1, "counts", sorted(counts.items())]))
 
 
-def _store(model: NgramReader, name: str, *, texts: int, input_sha256: str, by: Any, via: str) -> NgramModel:
+def _store(model: NgramReader, name: str, *, texts: int, input_sha256: str) -> NgramModel:
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder))
         stored = files.store_folder(Path(folder))
@@ -109,8 +106,7 @@ def _store(model: NgramReader, name: str, *, texts: int, input_sha256: str, by: 
                 input_sha256=input_sha256,
                 files=stored,
             )
-            of = {"order": model.order, "unit": model.unit, "smoothing": model.smoothing, "texts": texts}
-            record("train_ngram", row, by=by, via=via, **of)
+            record("train_ngram", row, order=model.order, unit=model.unit, smoothing=model.smoothing, texts=texts)
     except IntegrityError as exc:
         raise _taken(name) from exc
     return row

@@ -63,9 +63,7 @@ Progress = Callable[[str, int, int], object]
 # Tokenizers
 
 
-def train_tokenizer(
-    texts: Sequence[Text], *, name: str, size: int, by: Any = None, via: str = "command"
-) -> TokenizerRecord:
+def train_tokenizer(texts: Sequence[Text], *, name: str, size: int) -> TokenizerRecord:
     """Train a byte-pair tokenizer and store it as pairs:NAME, under a name that is free.
 
     Raises:
@@ -84,7 +82,7 @@ def train_tokenizer(
     try:
         with transaction.atomic():
             row = _store(source, made, content=made.to_json().encode())
-            record("train_tokenizer", row, by=by, via=via, size=row.size, texts=len(texts), sha256=row.sha256)
+            record("train_tokenizer", row, size=row.size, texts=len(texts), sha256=row.sha256)
     except IntegrityError as exc:
         raise taken from exc
     return row
@@ -227,10 +225,10 @@ class Vocabulary:
         """All of them as lists have them: the shortest first, those of one length by their characters' numbers."""
         return sorted(self._id_of, key=lambda word: (len(word), word))
 
-    def beginning_with(self, text: str, most: int = LISTED) -> list[str]:
+    def beginning_with(self, text: str) -> list[str]:
         """Tokens with this beginning, the shortest first; none without a beginning."""
         matches = (word for word in self.ordered if word.startswith(text))
-        return list(itertools.islice(matches, most)) if text else []
+        return list(itertools.islice(matches, LISTED)) if text else []
 
 
 def _can_be_asked(token: str) -> bool:

@@ -36,7 +36,7 @@ def waiting_stage(bank_id: int) -> Stage | None:
     return waiting_step.stage if waiting_step else None
 
 
-def while_waiting(stage: Stage, by: Any = None) -> str:
+def while_waiting(stage: Stage, by: Any) -> str:
     """Why no flag changes now. The stage's name is for those who may know of its study; commands may."""
     named = by is None or rights.may(by, Right.SEE, stage.study_id)
     return (
@@ -47,7 +47,7 @@ def while_waiting(stage: Stage, by: Any = None) -> str:
 
 @transaction.atomic
 def flag_questions(
-    *, bank: Bank, external_ids: Sequence[str], kind: str, reason: str = "", by: Any = None, via: str = "command"
+    *, bank: Bank, external_ids: Sequence[str], kind: str, reason: str, by: Any = None, via: str = "command"
 ) -> list[Question]:
     """Flag questions of a bank, or remove their flags (`kind` empty); return those that change.
 

@@ -269,7 +269,7 @@ def draw_slots(
     seed: int,
     instrument: instruments.Instrument,
     questions: Sequence[Question],
-    responses_per_item: int = 1,
+    responses_per_item: int,
     progress: instruments.BlockProgress | None = None,
 ) -> DrawnSlots:
     """Draw a stage's sampled slots. The same source, design and seed give the same slots on every machine.

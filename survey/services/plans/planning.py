@@ -174,7 +174,7 @@ def design_problems(
     config: StudyConfig,
     *,
     universe_size: int,
-    instrument: instruments.Instrument | None = None,
+    instrument: instruments.Instrument | None,
     only: int | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Each stage that could never be drawn, with its number, and why. Stage 0: all of them.

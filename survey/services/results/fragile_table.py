@@ -40,7 +40,7 @@ def fragile_table(
 ) -> Table:
     """
     Args:
-        found: rankings of the same names, each with its title; an empty title if there is only one.
+        fragilities: rankings of the same names, each with its title; an empty title if there is only one.
         unit: what a row is, in the plural.
         label: a row's name, by its place. labels: the same for each ranking, where these have rows of their own.
         name: the file's name.

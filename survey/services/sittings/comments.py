@@ -49,7 +49,7 @@ def note_with_answer(sitting: Sitting, step: Step, data: Mapping[str, Any], now:
     Needs the sitting's lock.
 
     Args:
-        shown: the step that the sitting is at, which the page was shown for.
+        step: the one that the sitting is at, which the page was shown for.
 
     Raises:
         FieldErrors: the text is too long, or cannot be stored.

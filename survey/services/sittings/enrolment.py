@@ -113,7 +113,7 @@ def study_of(slug: str) -> Study:
     return study
 
 
-def refuse_before_opening(study: Study, *, invited: bool = False) -> None:
+def refuse_before_opening(study: Study, *, invited: bool) -> None:
     """Strangers do not learn which studies are being prepared: a study that was never open is not there for them. A
     test copy never is.
 

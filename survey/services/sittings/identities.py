@@ -87,7 +87,7 @@ def find_respondent(studies: Iterable[Study], ids: PanelIds) -> Respondent | Non
     return known.order_by().first()
 
 
-def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str = "") -> PanelIdentity:
+def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str) -> PanelIdentity:
     return insert(
         PanelIdentity(
             respondent=respondent,
@@ -109,7 +109,7 @@ def free_identity(respondent: Respondent) -> None:
     identity.save(update_fields=["person_hash"])
 
 
-def store_wave_identity(*, respondent: Respondent, wave: int, ids: PanelIds, browser: str = "") -> WaveIdentity:
+def store_wave_identity(*, respondent: Respondent, wave: int, ids: PanelIds, browser: str) -> WaveIdentity:
     """The ids with which somebody comes back. The person hash is that of wave 1 and stays there."""
     study = respondent.study
     return insert(

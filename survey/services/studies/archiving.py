@@ -1,6 +1,5 @@
 """Archiving a study: it leaves the lists, nobody can begin, and no stage opens. It stays readable and exportable."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -14,7 +13,7 @@ RUNNING = (Stage.State.OPEN, Stage.State.PAUSED, Stage.State.CLOSING)
 
 
 @transaction.atomic
-def archive(study: Study, *, now: datetime | None = None, by: Any = None, via: str = "command") -> Study:
+def archive(study: Study, *, by: Any = None, via: str = "command") -> Study:
     """
     Raises:
         StateRefused: a stage is open, paused or closing.
@@ -23,7 +22,7 @@ def archive(study: Study, *, now: datetime | None = None, by: Any = None, via: s
     if running := [stage for stage in stages if stage.state in RUNNING]:
         raise StateRefused(f"stage {running[0].index} is {running[0].state}: close it and wait until it is frozen")
     if study.archived_at is None:
-        study.archived_at = now or timezone.now()
+        study.archived_at = timezone.now()
         study.save(update_fields=["archived_at"])
         record("archive_study", study, by=by, via=via)
     return study

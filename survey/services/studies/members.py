@@ -22,7 +22,7 @@ INVITATION_HOLDS = timedelta(days=7)
 
 @transaction.atomic
 def set_member(
-    study: Study, *, user: Any, role: str, may_spend: bool = False, by: Any = None, via: str = "command"
+    study: Study, *, user: Any, role: str, may_spend: bool, by: Any = None, via: str = "command"
 ) -> StudyMembership:
     """Make somebody a member, or give a member another role.
 
@@ -94,12 +94,12 @@ def open_invitations(study: Study, now: datetime) -> list[StudyInvitation]:
 
 
 @transaction.atomic
-def revoke_invitation(invitation: StudyInvitation, *, now: datetime, by: Any, via: str = "admin") -> bool:
+def revoke_invitation(invitation: StudyInvitation, *, now: datetime, by: Any) -> bool:
     """False if somebody has accepted or revoked it before."""
     waiting = StudyInvitation.objects.filter(pk=invitation.pk, accepted_at__isnull=True, revoked_at__isnull=True)
     if not waiting.update(revoked_at=now):
         return False
-    record("revoke_invitation", invitation.study, by=by, via=via, invitation=invitation.pk)
+    record("revoke_invitation", invitation.study, by=by, via="admin", invitation=invitation.pk)
     return True
 
 
@@ -116,7 +116,7 @@ def find_invitation(secret: str, now: datetime) -> StudyInvitation:
 
 
 @transaction.atomic
-def accept(invitation: StudyInvitation, *, user: Any, now: datetime, via: str = "admin") -> StudyMembership:
+def accept(invitation: StudyInvitation, *, user: Any, now: datetime) -> StudyMembership:
     """Become a member. The link works once: of two who use it at the same time, one does.
 
     Raises:
@@ -138,7 +138,7 @@ def accept(invitation: StudyInvitation, *, user: Any, now: datetime, via: str = 
         "accept_invitation",
         invitation.study,
         by=user,
-        via=via,
+        via="admin",
         invitation=invitation.pk,
         role=member.role,
         may_spend=member.may_spend,

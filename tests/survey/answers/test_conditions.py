@@ -128,6 +128,20 @@ def test_it_refuses_options_that_a_condition_may_not_change_and_values_that_they
     assert "conditions.1.options.anybody.answerer: " in said and "(it is 'nobody')" in said
 
 
+def test_the_options_of_every_level_of_every_condition_are_judged() -> None:
+    """A level with a strange option hides no problem of another one."""
+    first = {**FRAMED, "options": {"machine": {"threshold": 5}, "anybody": {"answerer": "nobody"}}}
+    other = {**SHOWN, "options": {"hidden": {"show_answer": "perhaps"}, "shown": {"threshold": 6}}}
+    said = refused(conditions=[first, other])
+    for place in (
+        "conditions.1.options.machine.threshold: ",
+        "conditions.1.options.anybody.answerer: ",
+        "conditions.2.options.hidden.show_answer: ",
+        "conditions.2.options.shown.threshold: ",
+    ):
+        assert place in said
+
+
 def test_it_refuses_options_of_strange_levels_and_texts_of_single_items() -> None:
     said = refused(conditions=[{**FRAMED, "options": {"cold": {"answerer": "model"}}}])
     assert "conditions.1: options for cold, which is not among the levels" in said

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db.models import Count
 from django.test import Client
 from django.utils import timezone
 
 from survey.contracts import instruments
+from survey.exceptions import StateRefused
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Respondent, Sitting, Slot, Stage, Study
 from survey.services.answers import counting
@@ -19,6 +21,7 @@ from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export.files import write_export
 from survey.services.results.outcome_table import outcome_table
 from survey.services.results.pilot_data import pilot_report
+from survey.services.results.so_far import by_stage
 from survey.services.sittings.withdrawal import runs_that_learnt_from, withdraw
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -179,6 +182,30 @@ def test_weights_are_one_over_both_probabilities_and_controls_have_none(study: S
     control = main.slots.filter(role="control").first()
     with pytest.raises(ValueError, match="is a control slot: it has no probabilities"):
         _weight = control.design_weight
+
+
+def test_live_figures_count_every_answer_and_each_person_once() -> None:
+    stage = cast.full_of_answers(cast.open_stage())
+    answers = stage.slots.filter(role__in=ENTER).count()
+    assert answers > stage.sittings.count() > 1
+    assert by_stage(stage.study, Belief, beliefs=Count("pk")) == [
+        {"stage": 1, "people": stage.sittings.count(), "beliefs": 2 * answers}
+    ]
+
+
+def test_only_answers_under_the_levels_are_read() -> None:
+    framing = {"factor": "framing", "levels": ["warm", "cold", "none"]}
+    made = cast.small_study(conditions=[framing], stages=[{"sittings": 3}], **filled.NO_ROLES)
+    stage = cast.full_of_answers(lifecycle.open_stage(cast.stage_of(made)))
+    for sitting, level in zip(stage.sittings.order_by("pk"), ("warm", "cold", "warm"), strict=True):
+        sitting.conditions.create(factor="framing", level=level, probability=1 / 3, seed=1)
+    warm = list(Assignment.objects.filter(sitting__conditions__level="warm").order_by("slot__number"))
+    assert 0 < len(warm) < len(counting.study_answers(made)) == len(counting.labelled_answers(made))
+    for read in (counting.study_answers, counting.labelled_answers):
+        assert read(made, levels={"framing": "warm"}) == warm
+        with pytest.raises(StateRefused, match="no answer under framing=none counts yet"):
+            read(made, levels={"framing": "none"})
+    assert counting.counted_answers(stage, levels={"framing": "warm"}) == warm
 
 
 @pytest.mark.parametrize("several", [1, 3])

@@ -98,7 +98,7 @@ def test_an_unauthorised_server_ends_it_in_words_and_what_was_collected_stays(ba
     assert "sk-secret" not in ended.error
     assert ModelAnswer.objects.count() == 1
     server.answer = right
-    collecting.resume(ended)
+    collecting.resume(ended, by=None)
     again = collecting.run_collection(ended.pk)
     assert (again.state, again.answered, again.error) == ("done", 3, "")
 
@@ -142,7 +142,7 @@ def test_a_stop_is_heard(bank, server, monkeypatch):
     monkeypatch.setattr(collecting, "LOOK_AGAIN", 3600)  # However slow the first reply is, it comes first.
     made = collecting.create_collection(bank=bank, model="m", concurrency=1)
     server.answer = right
-    collecting.request_stop(made)
+    collecting.request_stop(made, by=None)
     ended = collecting.run_collection(made.pk)
     assert ended.state == "stopped"
     assert ended.answered == 1
@@ -178,7 +178,7 @@ def test_a_stop_is_heard_and_the_claim_renewed_while_nothing_comes(bank, server,
     def progress(collection):
         leases.append(collection.lease_until)
         if len(leases) == 3:
-            collecting.request_stop(collection)
+            collecting.request_stop(collection, by=None)
 
     ended = collecting.run_collection(made.pk, progress=progress)
     release.set()
@@ -482,10 +482,10 @@ def test_what_runs_is_stopped_and_what_has_ended_is_resumed(bank, state):
     made = collecting.create_collection(bank=bank, model="m")
     lease = timezone.now() if state == "running" else None
     AnswerCollection.objects.filter(pk=made.pk).update(state=state, lease_until=lease)
-    collecting.request_stop(made)
+    collecting.request_stop(made, by=None)
     made.refresh_from_db()
     assert made.stop_requested is (state in ("queued", "running"))
-    collecting.resume(made)
+    collecting.resume(made, by=None)
     made.refresh_from_db()
     goes_on = state in ("stopped", "failed", "done")
     assert made.state == ("queued" if goes_on else state)

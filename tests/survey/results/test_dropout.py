@@ -20,10 +20,10 @@ import bandit
 from bandit import DesignError
 from survey.contracts import instruments
 from survey.figures import Figure
-from survey.models import Assignment, Exclusion, Response, Sitting, Study
+from survey.models import Assignment, Exclusion, Response, Sitting, Slot, Stage, Study
 from survey.services.results.estimates import dropout as leavers
 from survey.services.results.estimates import sensitivity, stored_estimates, study_estimates, study_figures
-from survey.services.results.estimates.stage_rows import read_stage
+from survey.services.results.estimates.stage_rows import GivenItem, StageRows, read_stage
 from survey.services.results.export.contents import extra_files
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -253,6 +253,29 @@ def test_whom_a_rule_excludes_is_counted_by_level_and_bounded(left: Study, tmp_p
     assert str(Figure(None, *first.with_excluded.interval, unit=first.unit)) in out.getvalue()
 
 
+def given_item(sitting: Sitting, levels: dict[str, str], *, is_answered: bool = True) -> GivenItem:
+    answer = Assignment(pk=sitting.pk * 10, sitting=sitting) if is_answered else None
+    return GivenItem(Slot(pk=sitting.pk), sitting, 1, answer, True, levels)
+
+
+def test_under_one_factors_level_the_people_who_left_are_listed_by_the_other_factors() -> None:
+    """A factor that is filtered by has one level left; whichever comes first, the others have their lines."""
+    levels = [{"a": "x", "b": "u"}, {"a": "x", "b": "v"}, {"a": "y", "b": "u"}, {"a": "x"}]
+    given = [
+        given_item(Sitting(pk=number, respondent_id=number), own, is_answered=number != 2)
+        for number, own in enumerate(levels, start=1)
+    ]
+    rows = [StageRows(Stage(index=1), [], [], {}, given)]
+    answered = leavers.read_answered(rows, {}, ())
+
+    def lines(**under: str) -> list[tuple[str, int, int]]:
+        return [(line.title, line.people, line.left) for line in leavers.lines(rows, answered, ["a", "b"], under)]
+
+    assert lines() == [("everybody", 4, 1), ("a=x", 3, 1), ("a=y", 1, 0), ("b=u", 2, 0), ("b=v", 1, 1)]
+    assert lines(a="x") == [("everybody", 3, 1), ("b=u", 1, 0), ("b=v", 1, 1)]
+    assert lines(b="u") == [("everybody", 2, 0), ("a=x", 1, 0), ("a=y", 1, 0)]
+
+
 def test_fishers_test_is_fishers() -> None:
     """The lady tasting tea, and a table with equal shares."""
     assert bandit.fisher_exact((3, 4), (1, 4)) == pytest.approx(34 / 70)
@@ -287,7 +310,7 @@ def test_who_left_is_known_once_nothing_of_theirs_can_be_answered_any_more() -> 
     inside.assignments.filter(position__gt=1).update(state="live")
     rows = [read_stage(stage, instruments.of_study(study), {})]
     keys = Assignment.objects.filter(state="counted").values_list("pk", flat=True)
-    answered = leavers.read_answered(rows, dict.fromkeys(keys, 0.5))
+    answered = leavers.read_answered(rows, dict.fromkeys(keys, 0.5), ())
     facts = list(
         zip(
             answered.sitting.tolist(),

@@ -86,10 +86,10 @@ def test_it_shows_stages_and_parts_and_the_page_of_estimates_leads_to_it(study: 
 def test_stored_figures_are_taken_while_they_are_current(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     first = stored_estimates.shown_estimates(study).report
     monkeypatch.setattr(study_estimates, "estimate", lambda *_args, **_options: pytest.fail("computed anew"))
-    assert stored_estimates.current_estimates(study) == first
+    assert stored_estimates.current_estimates(study, by=(), condition=()) == first
     monkeypatch.undo()
     StoredEstimate.objects.update(basis_sha256="0" * 64)
-    assert stored_estimates.current_estimates(study) == first
+    assert stored_estimates.current_estimates(study, by=(), condition=()) == first
 
 
 def test_groups_of_people_are_refused_and_a_study_without_answers_has_empty_files(tmp_path: Path) -> None:

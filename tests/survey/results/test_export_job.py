@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
-from survey.models import Job, Study
+from survey.models import Exclusion, Job, Sitting, Study
 from survey.services.base import jobs
-from survey.services.results.export import answers_file, columns, files, formats
+from survey.services.results.export import answers_file, columns, files, formats, increments
 from tests import cast
 from tests.admin.conftest import study_in_its_second_stage, take_part
 from tests.admin.test_pages import recruit_at_a_panel
@@ -181,13 +181,28 @@ def test_a_column_that_holds_something_else_is_named(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_since_reads_times_and_dates() -> None:
-    from survey.services.results.export.increments import read_since
+def test_an_increment_has_every_sitting_in_which_anything_was_stored_since(db: None) -> None:
+    stage = cast.stage_of(cast.small_study("since"))
+    since = timezone.now() - timedelta(hours=1)
+    before = {"state": "expired", "last_seen_at": since - timedelta(seconds=1)}
+    cast.sitting(stage, **before)
+    changed = [cast.sitting(stage, **{**before, "last_seen_at": since})]
+    changed += [cast.sitting(stage, **before, **{name: since}) for name in ("expired_at", "ended_at", "withdrawn_at")]
+    excluded, excluded_before = (cast.sitting(stage, **before) for _person in range(2))
+    changed.append(excluded)
+    for sitting, decided_at in ((excluded, since), (excluded_before, before["last_seen_at"])):
+        Exclusion.objects.create(stage=stage, sitting=sitting, flags=["speeder"], decided_at=decided_at)
+    assert [*Sitting.objects.filter(increments.changed_since(since)).order_by("pk")] == changed
+    assert Sitting.objects.filter(increments.changed_since(None)).count() == len(changed) + 2
+    assert Exclusion.objects.get(increments.changed_since(since, "sitting__")).sitting == excluded
 
+
+def test_since_reads_times_and_dates() -> None:
+    read_since = increments.read_since
     assert read_since("") is None
     assert read_since("2024-02-01") == datetime(2024, 2, 1, tzinfo=UTC)
     assert read_since("2024-02-01T10:00:00+01:00") == datetime(2024, 2, 1, 9, tzinfo=UTC)
-    assert timezone.now() - timedelta(days=1) > datetime(2024, 2, 1, tzinfo=UTC)
+    assert read_since("2024-02-01T10:00:00") == datetime(2024, 2, 1, 10, tzinfo=UTC)
 
 
 @pytest.mark.thorough

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from django.core.management import call_command
 from django.db import connection
@@ -18,11 +19,14 @@ from survey.contracts.panels import PanelIds
 from survey.contracts.tables import Column, ExtraFile
 from survey.figures import csv_lines
 from survey.instruments.belief_update.capabilities import BeliefExport
+from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
-from survey.services.results.export import answers_file, columns, contents, files
+from survey.services.plans.candidates import SCORE
+from survey.services.results.export import answers_file, columns, contents, files, proof_files
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 from tests import cast
+from tests.survey.filled import NO_ROLES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 CODEBOOK = Path(__file__).parents[3] / "docs/codebook.md"
@@ -40,6 +44,25 @@ def study() -> Study:
     cast.walk(cast.begin(study))
     cast.walk(cast.begin(study), until="item", screen="posterior")
     return study
+
+
+def test_a_stage_without_listed_candidates_hides_none_of_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It draws without scores, is not planned, lists all there are, or its file is gone from the storage."""
+    study = cast.small_study(stages=[{"sittings": 1}] * 5, sitting={"items": 1}, **NO_ROLES)
+    drawn = [("uniform", {"sha256": "a"}), ("top", {}), ("top", {"sha256": "b", "kind": "exhaustive"})]
+    drawn += [("top", {"sha256": "gone"}), ("top", {"sha256": "there", "kind": "pool"})]
+    for index, (design, candidates) in enumerate(drawn, start=1):
+        manifest = {"design": {"kind": design}, "candidates": candidates}
+        study.stages.filter(index=index).update(manifest=manifest)
+    rows = np.array([(0.25,), (0.75,)], dtype=[(SCORE, np.float64)])
+    stored = dict.fromkeys(("a", "b", "there"), rows)
+    monkeypatch.setattr(proof_files.files, "load_array", lambda sha256: stored[sha256])
+    monkeypatch.setattr(proof_files, "planned_questions", lambda stage: [])
+    monkeypatch.setattr(BeliefUpdate, "item_key", lambda self, row, questions: f"scored {row[SCORE]}")
+    assert [*proof_files._candidates(study)] == [
+        ["small", 5, "scored 0.25", 0.25, None, None],
+        ["small", 5, "scored 0.75", 0.75, None, None],
+    ]
 
 
 def test_every_slot_has_its_row_taken_or_not(study: Study) -> None:

@@ -107,7 +107,7 @@ def test_it_looks_from_the_first_people_on_and_after_every_few_more() -> None:
 def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
     stage = running(0.01)
     moment = START + timedelta(minutes=30)
-    assert study_estimates.take_interim_look(stage, until=moment).answers == 3 * 29
+    assert study_estimates.take_interim_look(stage, factor="", until=moment).answers == 3 * 29
     assert interim.look(stage, now=moment + interim.SETTLED) is None
     made = interim.look(stage, now=moment + interim.SETTLED + timedelta(seconds=1))
     assert made is not None and (made.people, made.answers) == (30, 90)

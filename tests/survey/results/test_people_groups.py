@@ -5,6 +5,7 @@ import io
 import json
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,15 @@ from survey.exceptions import HunchError
 from survey.models import Assignment, FormAnswer, Sitting, Study
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.estimates import stored_estimates, study_estimates
-from survey.services.results.estimates.people_groups import MIN_PEOPLE, NO_ANSWER, groups_of, people_questions
+from survey.services.results.estimates.people_groups import (
+    MIN_PEOPLE,
+    NO_ANSWER,
+    PeopleQuestion,
+    groups_of,
+    people_questions,
+)
+from survey.services.results.estimates.sensitivity import group_sentences
+from survey.services.results.estimates.study_figures import DivisionFigures, StudyFigure
 from survey.study_file import FieldConfig
 from tests import cast
 from tests.kept import kept
@@ -67,6 +76,50 @@ def asked_study(slug: str = "small") -> Study:
 @pytest.fixture
 def study() -> Study:
     return asked_study()
+
+
+def choice(name: str) -> FieldConfig:
+    return FieldConfig(name=name, label="How often?", kind="choice", options=["never", "weekly", "daily"])
+
+
+def test_a_question_whose_name_is_not_its_own_has_the_forms_name_before_it() -> None:
+    forms = {"before": ["use", "age"], "after": ["use", "mood"]}
+    blocks = [SimpleNamespace(name=name, fields=[*map(choice, fields)]) for name, fields in forms.items()]
+    questions = people_questions(SimpleNamespace(config=SimpleNamespace(blocks=blocks)), ["age"])  # type: ignore[arg-type]
+    assert {name: (question.block, question.field.name) for name, question in questions.items()} == {
+        "before.use": ("before", "use"),
+        "before.age": ("before", "age"),
+        "after.use": ("after", "use"),
+        "mood": ("after", "mood"),
+    }
+
+
+def test_of_what_a_person_said_in_two_waves_the_first_counts() -> None:
+    stage = cast.stage_of(cast.small_study())
+    first, stranger = cast.sitting(stage), cast.sitting(stage)
+    again = cast.sitting(stage, respondent=first.respondent, wave=2)
+    for sitting, block, said in (
+        (again, "who", "daily"),
+        (first, "another", "weekly"),
+        (first, "who", "never"),
+        (stranger, "who", "weekly"),
+    ):
+        FormAnswer.objects.create(sitting=sitting, block=block, answers={"use": said}, at=timezone.now())
+    groups = groups_of(stage.study, PeopleQuestion("use", "who", choice("use")), [first.respondent_id])
+    assert groups.of_person == {first.respondent_id: "never"}
+
+
+def test_a_group_without_a_difference_is_named_unless_its_figures_are_withheld() -> None:
+    figure = StudyFigure("changed", "share that changes", "share", (), None, None, None)
+    without = "no difference to the others, since they are too few people together."
+
+    def sentences(labels: tuple[str, ...], withheld: tuple[str, ...], rest: Any) -> list[str]:
+        return [*group_sentences(DivisionFigures("use", labels, ((),) * len(labels), withheld=withheld, rest=rest))]
+
+    three, withheld = ("never", "weekly", "daily"), ("", "", "too few people")
+    assert sentences(three, withheld, ((figure,), (), ())) == [f"weekly: {without}"]
+    assert sentences(three, withheld, ()) == [f"never: {without}", f"weekly: {without}"]
+    assert sentences(("never",), ("",), ()) == sentences(three, (), ((), (), ())) == []
 
 
 def changed_by_person(study: Study) -> dict[int, list[bool]]:

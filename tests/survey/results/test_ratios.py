@@ -153,7 +153,7 @@ def test_people_differ_in_the_ratios_of_their_answers() -> None:
 def test_nothing_to_divide_by_is_said_and_not_a_failure() -> None:
     study = run(**TWO)
     rows = StageRows(cast.stage_of(study), slots=[], answers=[], divisions={})
-    assert study_estimates._read(rows, "sampled", instruments.of_study(study), ()) is None
+    assert study_estimates._read(rows, "sampled", instruments.of_study(study), (), {}) is None
     from survey.services.results.estimates import study_figures
 
     answers = answers_of(study, 1)

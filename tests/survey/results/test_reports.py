@@ -7,6 +7,7 @@ import logging
 import re
 import struct
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -184,6 +185,15 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Study:
 def having(monkeypatch: pytest.MonkeyPatch, **kinds: str) -> None:
     entries = [entry(name, kind) for name, kind in kinds.items()]
     monkeypatch.setattr(BeliefUpdate, "reports", lambda self: entries)
+
+
+def test_a_page_fills_in_every_argument_that_was_not_given() -> None:
+    def filled(**given: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return reports.pages_arguments(Study(), entry("words", "ToyReport"), ToyReport(), given, reader=None)
+
+    assert filled() == {"least": ["2"], "why": ["fun"]}
+    assert filled(least=["5"], word=["", "fox"]) == {"least": ["5"], "word": ["fox"], "why": ["fun"]}
+    assert filled(least=[""], why=["science"]) == {"least": ["2"], "why": ["science"]}
 
 
 def report(*arguments: str) -> tuple[str, str]:

@@ -666,7 +666,9 @@ def test_a_part_says_why_it_gives_no_mean_and_whether_it_counts_in_figures_of_se
         own = part_with([0] * 3, **whole, probability=np.array(chances), planned_probability=np.array(chances))
         assert own.is_unequal and own.weighs == weighs
         assert own.answer_weights == pytest.approx((1 / np.array(chances)) / (1 / np.array(chances)).sum())
-        assert own.stage_answers(np.arange(3.0)).universe_size is None, "the pool's phase is in these chances"
+        assert own.stage_answers(np.arange(3.0), inside=None).universe_size is None, (
+            "the pool's phase is in these chances"
+        )
 
 
 @pytest.mark.thorough

@@ -1,5 +1,6 @@
 """What a sitting holds in addition to its items: attention checks, forms, the choice about one's data, reports."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import free_capacity
 from survey.services.sittings.comments import MAX_REPORTS, report_question
 from survey.services.sittings.flow import Step
+from survey.services.sittings.queries import Standing
 from survey.services.stages import lifecycle
 from survey.services.studies.creating import remarks_on
 from tests import cast
@@ -83,6 +85,23 @@ def kinds_of_a_sitting(visitor: cast.Visitor) -> list[str]:
         else:
             step = visitor.post(**{step.checks[0].name: place_of(step, 0)})
     return kinds
+
+
+def test_the_next_attention_check_is_the_first_by_its_item_that_was_not_answered() -> None:
+    """In whatever order the study file has them, and after the last item those that a short booklet did not reach."""
+    checks = [SimpleNamespace(name=name, after_item=item) for name, item in (("late", 3), ("early", 1), ("middle", 2))]
+    config = SimpleNamespace(sitting=SimpleNamespace(attention_checks=checks))
+
+    def due(position: int | None, *answered: str) -> str | None:
+        item = None if position is None else Assignment(position=position)
+        standing = Standing(assignment=item, checks=frozenset(answered))
+        check = attention.due_check(SimpleNamespace(shown_config=config), standing)  # type: ignore[arg-type]
+        return None if check is None else check.name
+
+    assert [due(position) for position in (1, 2, 3, 4, None)] == [None, *["early"] * 4]
+    assert [due(position, "early") for position in (2, 3, 4, None)] == [None, *["middle"] * 3]
+    assert [due(position, "early", "middle") for position in (3, 4, None)] == [None, "late", "late"]
+    assert due(None, "early", "middle", "late") is None
 
 
 def test_attention_checks_come_after_their_items_and_have_no_position() -> None:
@@ -412,7 +431,10 @@ def test_the_same_words_from_one_screen_are_one_report(visitor: cast.Visitor) ->
     first = report(visitor, " odd\r\nthing ")
     assert report(visitor, "odd\nthing") == first
     assert report(visitor, "another") != first
-    assert QuestionReport.objects.count() == 2
+    visitor.answer()
+    later = report(visitor, "odd\nthing", screen="posterior")
+    assert later != first and report(visitor, "odd\nthing", position=2) not in (first, later)
+    assert QuestionReport.objects.count() == 4
 
 
 def test_an_item_that_was_answered_can_still_be_reported_from_a_tab_left_open(visitor: cast.Visitor) -> None:
@@ -479,6 +501,16 @@ def test_reports_are_counted_by_the_questions_that_were_shown_by_then(visitor: c
     assert reports_by_question(Study.objects.filter(slug="another")) == []
 
 
+def test_reports_of_a_study_whose_instrument_is_missing_hide_none_of_another(visitor: cast.Visitor) -> None:
+    other = cast.Visitor(cast.open_stage("other").study).to_items()
+    for somebody in (visitor, other):
+        report(somebody)
+    Study.objects.filter(slug="small").update(instrument="gone")
+    (counted,) = reports_by_question(Study.objects.all())
+    pair = Assignment.objects.get(position=1, sitting=other.sitting).slot.item.pair
+    assert (counted.question, counted.reports) == (pair.target, 1)
+
+
 # Files
 
 
@@ -494,7 +526,7 @@ def test_forms_checks_and_reports_are_exported() -> None:
     study = visitor.reload().stage.study
     files = {
         file.name: [dict(zip([c.name for c in file.columns], row, strict=True)) for row in file.rows]
-        for file in sitting_files(study, stage=1)
+        for file in sitting_files(study, since=None)
     }
     answers = {(row["block"], row["version"], row["field"]): row["answer"] for row in files["forms.csv"]}
     assert answers == {
@@ -511,7 +543,6 @@ def test_forms_checks_and_reports_are_exported() -> None:
     ]
     (report_row,) = files["question_reports.csv"]
     assert (report_row["position"], report_row["screen"], report_row["text"]) == (1, "prior", "odd")
-    assert not any(list(file.rows) for file in sitting_files(study, stage=2))
     assert {"forms.csv", "checks.csv", "question_reports.csv"} <= {file.name for file in contents.extra_files(study)}
 
 

@@ -41,6 +41,16 @@ def test_somebody_who_answers_before_the_lock_is_had_does_not_expire() -> None:
     assert visitor.reload().state == "live"
 
 
+def test_a_sitting_that_is_over_does_not_expire() -> None:
+    """Its person was faster, and is paid for what they gave."""
+    stage, now = cast.stage_of(cast.small_study()), timezone.now()
+    for state in {*Sitting.State} - {Sitting.State.LIVE}:
+        sitting = cast.sitting(stage, state=state, ended_at=now)
+        assert not expiry.expire_sitting(sitting.pk, now=now)
+        sitting.refresh_from_db()
+        assert (sitting.state, sitting.expired_at) == (state, None)
+
+
 def test_what_was_answered_in_time_stays_counted() -> None:
     visitor = cast.Visitor(cast.open_stage().study).to_items()
     visitor.answer()

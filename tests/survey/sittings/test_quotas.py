@@ -78,7 +78,7 @@ def places() -> list[tuple[str, str, str]]:
 
 
 def read(study: Study, name: str) -> list[dict[str, Any]]:
-    (named_file,) = [file for file in sitting_files(study) if file.name == name]
+    (named_file,) = [file for file in sitting_files(study, since=None) if file.name == name]
     return [dict(zip([column.name for column in named_file.columns], row, strict=True)) for row in named_file.rows]
 
 

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from survey.models import ScreenTiming, UnfinishedScreen
+from survey.models import ScreenTiming, Sitting, UnfinishedScreen
 from survey.models.screen_timing import MAX_UNFINISHED
 from survey.services.results.export import contents
 from survey.services.sittings.answering import advance
+from survey.services.sittings.openings import record_opening
 from survey.services.sittings.timing import client_facts, is_named_in, record_unfinished
 from tests import cast
 
@@ -113,3 +115,14 @@ def test_the_export_has_the_steps_and_the_screens_that_were_left(visitor: cast.V
     ]
     assert [(row["step"], row["number"], row["hidden_ms"]) for row in left] == [(1, 1, 5)]
     assert steps[0]["respondent"] == visitor.sitting.respondent.pseudonym
+
+
+def test_a_screen_is_begun_at_the_step_of_a_sitting_that_is_not_over() -> None:
+    stage = cast.stage_of(cast.small_study())
+    inside, over = cast.sitting(stage), cast.sitting(stage, state="complete", ended_at=timezone.now())
+
+    def is_begun(sitting: Sitting, step: str = "0", nonce: str = "0" * 16) -> bool:
+        return record_opening(sitting_key=sitting.pk, step=step, nonce=nonce)
+
+    assert is_begun(inside) and not is_begun(over)
+    assert not is_begun(inside, step="1") and not is_begun(inside, nonce="0" * 15)

@@ -6,8 +6,10 @@ import io
 import json
 from collections import Counter
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
@@ -15,6 +17,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 
 from survey import study_file
+from survey.contracts.measures import Measure
 from survey.contracts.panels import PanelCannot, PanelIds
 from survey.exceptions import EntryRefused, FileErrors, StateRefused
 from survey.models import (
@@ -34,7 +37,7 @@ from survey.models import (
 )
 from survey.panels import inviting, purging
 from survey.panels.owed_list import owed_list, rows_with_ids
-from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates import study_estimates, wave_changes
 from survey.services.results.estimates.weights import answer_weights
 from survey.services.sittings import entry, identities, links, waves
 from survey.services.sittings.enrolment import begin_sitting, find_sitting
@@ -212,7 +215,7 @@ def test_a_panel_sends_another_submission_for_each_wave() -> None:
     assert seen is not None and seen.pk == sitting.pk
     with pytest.raises(EntryRefused, match="before"):
         find_sitting(made, PanelIds("generic", "anna", submission="three"))
-    listed = [row[:2] for row in rows_with_ids(made, owed_list(made), via="command")]
+    listed = [row[:2] for row in rows_with_ids(made, owed_list(made))]
     assert listed == [["anna", "one"], ["anna", "two"]]
     # Everything of every wave goes together.
     withdrawal = withdraw(respondent=sitting.respondent, now=timezone.now())
@@ -433,6 +436,35 @@ def test_people_keep_their_levels_unless_the_file_has_them_drawn_anew(levels: st
     assert both.estimate and gain and loss and both.people == 3
     assert both.estimate.value == pytest.approx(loss.value - gain.value)
     assert lines["wave 2 - wave 1"].people == 3
+
+
+def test_under_a_level_each_level_of_another_factor_is_of_who_had_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And of two levels the difference is named in the order of their names, whatever the file's order is."""
+    asked: list[dict[str, str]] = []
+    monkeypatch.setattr(wave_changes, "_finished", lambda study, wave, levels: asked.append(levels) or {1, 2, 3, 4})
+    answers = [SimpleNamespace(sitting=SimpleNamespace(respondent_id=person)) for person in (1, 2, 3, 4)]
+    levels = {"framing": np.array(["loss", "loss", "gain", "gain"])}
+
+    def part(wave: int, values: list[float]) -> wave_changes.WavePart:
+        measure = Measure("score", "mean score", "points", np.array(values))
+        return wave_changes.WavePart(wave, SimpleNamespace(weighs=False), [measure], answers, levels)  # type: ignore[arg-type]
+
+    study = SimpleNamespace(config=SimpleNamespace(waves=[None]))
+    rows = wave_changes.changes_between_waves(
+        study,  # type: ignore[arg-type]
+        [part(1, [0, 0, 0, 0]), part(2, [5, 7, 1, 2])],
+        under={"mood": "warm"},
+        by={"framing": ["loss", "gain"]},
+    )
+    assert asked == [
+        {"mood": "warm"}, {"mood": "warm", "framing": "loss"}, {"mood": "warm", "framing": "gain"},
+    ]  # fmt: skip
+    assert [(row.under, row.estimate and row.estimate.value, row.people, row.not_back) for row in rows] == [
+        ("mood=warm", 3.75, 4, 0),
+        ("framing=loss", 6, 2, 2),
+        ("framing=gain", 1.5, 2, 2),
+        ("framing: loss - gain", 4.5, 4, 0),
+    ]
 
 
 # Where it is done

@@ -120,6 +120,13 @@ def test_closing_twice_queues_one_freeze() -> None:
     assert AuditEntry.objects.filter(action="close_stage").count() == 1
 
 
+def test_a_stage_says_when_it_was_first_closed() -> None:
+    stage = cast.open_stage()
+    assert stage.closing_at is None
+    closed_at = lifecycle.close_stage(stage).closing_at
+    assert closed_at is not None and lifecycle.close_stage(stage, now=True).closing_at == closed_at
+
+
 def test_closing_now_what_is_closing_already_is_written_down_too() -> None:
     stage = lifecycle.close_stage(cast.open_stage())
     lifecycle.close_stage(stage, now=True)

@@ -94,10 +94,10 @@ def test_what_it_held_out_or_planned_binds_no_main_stage() -> None:
         ],
     )
     assert stage(study, 1).slots.filter(role=Slot.Role.HOLDOUT).exists()
-    assert held_out_keys(study) == set()
+    assert held_out_keys(study, through=None) == set()
     lifecycle.open_stage(stage(study, 2))
     held_out = stage(study, 2).slots.filter(role=Slot.Role.HOLDOUT)
-    assert len(held_out_keys(study)) == held_out.count() > 0
+    assert len(held_out_keys(study, through=None)) == held_out.count() > 0
     keys = set(stage(study, 2).slots.values_list("item__key", flat=True))
     assert planned_before(stage(study, 3)) == keys
 

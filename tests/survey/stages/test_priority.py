@@ -230,7 +230,7 @@ def test_assistance_cuts_the_strata_as_the_plan_did_and_averages_the_chances() -
     inside = cut.label == cut.names.index("top")
     top = {int(slot.item.key) for slot in stage.slots.filter(stratum__name="top").select_related("item")}
     assert len(top) == 18 and top <= set(rows["question"][inside].tolist())
-    read = study_estimates._read(read_stage(stage, instrument, {}), "sampled", instrument, ())
+    read = study_estimates._read(read_stage(stage, instrument, {}), "sampled", instrument, (), {})
     assert read is not None
     moments = study_estimates._score_moments(stage, read.part, rows)
     assert moments is not None

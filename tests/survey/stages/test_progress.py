@@ -1,9 +1,11 @@
 """How far a stage is, and which answers count."""
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.services.answers import counting
 from survey.services.results import outcome_table
 from survey.services.sittings import capacity
@@ -27,13 +29,18 @@ def test_progress_counts_answers_sittings_and_booklets() -> None:
     assert (progress.booklets, progress.free_booklets) == (4, 2)
 
 
-def test_the_table_shows_the_share_that_changed() -> None:
+def test_the_table_shows_the_share_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = cast.open_stage()
     cast.Visitor(stage.study).finish(changes=True)
     cast.Visitor(stage.study).finish(changes=False)
     table = outcome_table.outcome_table(stage)
     assert table is not None
     assert (table.answers, table.share, table.by_stratum["all"].share) == (6, 0.5, 0.5)
+    assert (table.outcome, table.is_share) == ("changed", True)
+    both = {"first": np.arange(6.0), "second": np.zeros(6)}
+    monkeypatch.setattr(BeliefEstimates, "outcomes", lambda self, answers: both)
+    table = outcome_table.outcome_table(stage)
+    assert table is not None and (table.outcome, table.share) == ("first", 2.5)
 
 
 def test_a_stage_without_answers_has_no_table() -> None:

@@ -45,7 +45,7 @@ def invited(study: Study, by: User, **options: Any) -> tuple[StudyInvitation, st
 def test_who_creates_a_study_owns_it_and_may_spend() -> None:
     cast.small_bank()
     ada = user("ada")
-    made = members.set_member(cast.small_study(), user=ada, role="viewer")
+    made = members.set_member(cast.small_study(), user=ada, role="viewer", may_spend=False)
     assert (made.role, made.may_spend) == ("viewer", False)
     own = cast.create_study(text=cast.study_text(bank="small", slug="own"), source_name="own.toml", by=ada)
     assert own.memberships.values_list("user", "role", "may_spend").get() == (ada.pk, "owner", True)
@@ -56,8 +56,8 @@ def test_the_last_owner_neither_leaves_nor_becomes_less(study: Study, owner: Use
     with pytest.raises(StateRefused, match="keeps an owner"):
         members.remove_member(member)
     with pytest.raises(StateRefused, match="keeps an owner"):
-        members.set_member(study, user=owner, role="editor")
-    second = members.set_member(study, user=user("second"), role="owner", by=owner, via="admin")
+        members.set_member(study, user=owner, role="editor", may_spend=False)
+    second = members.set_member(study, user=user("second"), role="owner", may_spend=False, by=owner, via="admin")
     members.remove_member(member, by=owner, via="admin")
     assert list(study.memberships.all()) == [second]
     assert list(AuditEntry.objects.values_list("action", flat=True)[:2]) == ["remove_member", "add_member"]

@@ -259,7 +259,7 @@ def test_a_role_has_in_the_copy_no_right_over_money_people_or_the_file() -> None
     left = {right for right in Right if rights.may(owner, right, copy.pk)}
     assert left == {Right.SEE, Right.READ_ANSWERS, Right.EXPORT, Right.RUN}
     with pytest.raises(StateRefused, match="its members are those of the study itself"):
-        members.set_member(copy, user=owner, role="viewer")
+        members.set_member(copy, user=owner, role="viewer", may_spend=False)
 
 
 # No posting, no pay, no other study's other study

@@ -86,9 +86,7 @@ class AnswersInOrder:
     levels: np.ndarray
 
 
-def read_answered(
-    rows: Sequence[StageRows], values: Mapping[int, float], factors: Sequence[str] = ()
-) -> AnswersInOrder:
+def read_answered(rows: Sequence[StageRows], values: Mapping[int, float], factors: Sequence[str]) -> AnswersInOrder:
     """The answers with what came after them.
 
     Args:

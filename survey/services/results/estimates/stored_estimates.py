@@ -135,7 +135,7 @@ def shown_estimates(study: Study, *, by: Sequence[str] = (), condition: Sequence
     return _shown(row, is_current=False)
 
 
-def current_estimates(study: Study, *, by: Sequence[str] = (), condition: Sequence[str] = ()) -> StudyEstimates:
+def current_estimates(study: Study, *, by: Sequence[str], condition: Sequence[str]) -> StudyEstimates:
     """The figures as of now: the stored ones if they are current, else computed, without storing them.
 
     Raises:

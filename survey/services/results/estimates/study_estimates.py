@@ -420,7 +420,7 @@ def figures_by_level(
     factor: str,
     measures_of: Callable[[Sequence[Assignment]], Sequence[Measure]],
     *,
-    condition: Sequence[str] = (),
+    condition: Sequence[str],
 ) -> LevelFigures:
     """A report's own measures by the levels of a factor, estimated as `estimate` does, with the differences.
 
@@ -623,7 +623,7 @@ class InterimLook:
     answers: int
 
 
-def take_interim_look(stage: Stage, *, factor: str = "", until: datetime) -> InterimLook:
+def take_interim_look(stage: Stage, *, factor: str, until: datetime) -> InterimLook:
     """The first figure from a stage's sampled slots alone, by the answers that count and were complete before `until`.
 
     Args:
@@ -633,7 +633,7 @@ def take_interim_look(stage: Stage, *, factor: str = "", until: datetime) -> Int
     rows = read_stage(stage, instrument, {})
     answers = [answer for answer in rows.answers if answer.completed_at is not None and answer.completed_at < until]
     thresholds = tuple(instruments.estimates_of(instrument).default_thresholds())
-    read = _read(replace(rows, answers=answers), Slot.Role.SAMPLED, instrument, thresholds)
+    read = _read(replace(rows, answers=answers), Slot.Role.SAMPLED, instrument, thresholds, {})
     if read is None:
         return InterimLook(None, "no answers", 0)
     estimate, reason = _first_figure(read, factor)
@@ -766,7 +766,7 @@ def _read(
     role: str,
     instrument: Instrument,
     thresholds: Sequence[int],
-    levels: Mapping[str, str] | None = None,
+    levels: Mapping[str, str],
 ) -> _Reading | None:
     """One part; None if the stage has no such slots or no answers to them."""
     stage = rows.stage
@@ -802,7 +802,7 @@ def _read(
         if any(row.slot.replicate > 1 for row in planned)
         else None,
         people=people_of(stage, len(planned)),
-        unanswered=_unanswered(rows, role, place, levels or {}),
+        unanswered=_unanswered(rows, role, place, levels),
         subjects=subjects_of(answers, instrument),
     )
     estimates = instruments.estimates_of(instrument)

@@ -190,7 +190,7 @@ class StagePart:
         self,
         values: NDArray[np.float64],
         *,
-        inside: NDArray[np.bool_] | None = None,
+        inside: NDArray[np.bool_] | None,
         first: NDArray[np.bool_] | None = None,
         per: NDArray[np.float64] | None = None,
         weighted_for_leaving: bool = False,
@@ -341,9 +341,9 @@ def stayed(
     part: StagePart,
     values: NDArray[np.float64],
     *,
-    where: NDArray[np.bool_] | None = None,
-    per: NDArray[np.float64] | None = None,
-    share: bool = False,
+    where: NDArray[np.bool_] | None,
+    per: NDArray[np.float64] | None,
+    share: bool,
 ) -> tuple[Estimate | None, str]:
     """As `estimate`, with each answer weighted by 1 / the chance that its person was still there."""
     if part.obstacle or part.staying is None:
@@ -402,7 +402,7 @@ def bounds_of(
     span: tuple[float, float] | None,
     share: bool,
     is_side: bool = False,
-    with_excluded: bool = False,
+    with_excluded: bool,
 ) -> Bounds | None:
     """Bounds of the figure's mean if everybody had answered all their items: of the same stages with the same weights,
     put together in the same way. None without a figure, or where that has no interval. The arrays are one for each
@@ -848,7 +848,7 @@ def naive(
     values: Sequence[NDArray[np.float64]],
     masks: Sequence[NDArray[np.bool_] | None],
     share: bool,
-    per: Sequence[NDArray[np.float64]] | None = None,
+    per: Sequence[NDArray[np.float64]] | None,
 ) -> Estimate | None:
     """The plain mean of all answers, or their plain ratio, from all stages. It is about the drawn items only, so its
     error is only between respondents."""

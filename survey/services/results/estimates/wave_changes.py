@@ -63,7 +63,7 @@ class WaveChange:
         return f"{waves}, {self.under}" if self.under else waves
 
 
-def attrition_sentence(people: int, not_back: int, under: str = "") -> str:
+def attrition_sentence(people: int, not_back: int, under: str) -> str:
     """What everybody who reads a change must know."""
     if under:
         return (
@@ -83,8 +83,8 @@ def changes_between_waves(
     study: Study,
     parts: Sequence[WavePart],
     *,
-    under: Mapping[str, str] | None = None,
-    by: Mapping[str, Sequence[str]] | None = None,
+    under: Mapping[str, str],
+    by: Mapping[str, Sequence[str]],
 ) -> tuple[WaveChange, ...]:
     """A row for each measure and each wave after the first in which answers count; empty for a study of one wave.
 
@@ -98,11 +98,11 @@ def changes_between_waves(
         before, here = ([part for part in parts if part.wave == number] for number in (wave - 1, wave))
         if before and here:
             of = _Waves(study, wave, before, here)
-            changes += of.rows(dict(under or {}), said=_in_words(under or {}))
-            for factor, levels in (by or {}).items():
+            changes += of.rows(dict(under), said=_in_words(under))
+            for factor, levels in by.items():
                 at = {level: of.at(factor, level) for level in levels}
                 for level in levels:
-                    changes += at[level].rows({**(under or {}), factor: level}, said=f"{factor}={level}")
+                    changes += at[level].rows({**under, factor: level}, said=f"{factor}={level}")
                 if len(levels) == 2:
                     low, high = sorted(levels)
                     changes += at[low].difference_of_changes(at[high], f"{factor}: {high} - {low}")

@@ -74,9 +74,9 @@ class Chunk(NamedTuple):
 def chunks(
     study: Study,
     *,
-    stage: int | None = None,
+    stage: int | None,
     after: tuple[int, int] = (0, 0),
-    levels: Mapping[str, str] = NO_LEVELS,
+    levels: Mapping[str, str],
     since: datetime | None = None,
     size: int = 0,
     weighing: Weighing = answer_weights,
@@ -381,7 +381,6 @@ class CountedAnswers:
     """The answers that estimates use, read again in chunks each time they are iterated."""
 
     study: Study
-    stage: int | None = None
     levels: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Assignment]:
@@ -400,9 +399,8 @@ class CountedAnswers:
 
     def _stages(self) -> Iterator[Stage]:
         for stage in self.study.main_stages():
-            if self.stage in (None, stage.index):
-                stage.study = self.study
-                yield stage
+            stage.study = self.study
+            yield stage
 
     def quick(self) -> Iterator[QuickAnswer]:
         """The same answers as tuples."""

@@ -27,7 +27,6 @@ RESERVED = ("answers.csv", "codebook.csv", "owed.csv")
 def extra_files(
     study: Study,
     *,
-    stage: int | None = None,
     levels: Mapping[str, str] = NO_LEVELS,
     since: datetime | None = None,
     with_pay: bool = False,
@@ -39,7 +38,7 @@ def extra_files(
         since: in files about people only sittings in which anything was stored since.
         with_pay: what panels say and pay, for who may see postings.
     """
-    own = _own_files(study, CountedAnswers(study, stage, levels), stage, levels=levels, since=since, with_pay=with_pay)
+    own = _own_files(study, CountedAnswers(study, levels), levels=levels, since=since, with_pay=with_pay)
     return _with_reports(study, own, levels)
 
 
@@ -67,7 +66,7 @@ def _marked(study: Study, file: ExtraFile) -> ExtraFile:
 def file_heads(study: Study) -> Iterable[ExtraFile]:
     """The same files for who needs only their names and columns. No answer is read: the instrument's files have no
     rows."""
-    return _with_reports(study, _own_files(study, None, None), NO_LEVELS)
+    return _with_reports(study, _own_files(study, None), NO_LEVELS)
 
 
 def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile | None:
@@ -77,7 +76,7 @@ def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile 
     files = (
         extra_files(study)
         if name in own
-        else _with_reports(study, _own_files(study, None, None, with_pay=with_pay), NO_LEVELS)
+        else _with_reports(study, _own_files(study, None, with_pay=with_pay), NO_LEVELS)
     )
     return next((file for file in files if file.name == name), None)
 
@@ -85,7 +84,6 @@ def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile 
 def _own_files(
     study: Study,
     answers: CountedAnswers | None,
-    stage: int | None,
     *,
     levels: Mapping[str, str] = NO_LEVELS,
     since: datetime | None = None,
@@ -93,14 +91,14 @@ def _own_files(
 ) -> Iterator[ExtraFile]:
     instrument = instruments.of_study(study)
     yield from instrument.export.extra_files(()) if answers is None else answers.files()
-    yield from study_files(study, stage=stage, since=since, with_pay=with_pay)
-    yield from sitting_files(study, stage=stage, since=since)
+    yield from study_files(study, since=since, with_pay=with_pay)
+    yield from sitting_files(study, since=since)
     yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
-    yield from timing_files(study, stage=stage, since=since)
+    yield from timing_files(study, since=since)
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
-        yield majorities_file(study, stage=stage)
-    yield staying_file(study, stage=stage, levels=levels)
+        yield majorities_file(study)
+    yield staying_file(study, levels=levels)
     yield amendments_file(study)
     yield from proof_files(study)
 

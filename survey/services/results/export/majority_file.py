@@ -21,14 +21,13 @@ COLUMNS = (
 )
 
 
-def majorities_file(study: Study, *, stage: int | None = None) -> ExtraFile:
-    """One row for each item of each frozen test stage, or of one stage."""
-    return ExtraFile(FILE, COLUMNS, _rows(study, stage))
+def majorities_file(study: Study) -> ExtraFile:
+    """One row for each item of each frozen test stage."""
+    return ExtraFile(FILE, COLUMNS, _rows(study))
 
 
-def _rows(study: Study, wanted: int | None) -> Iterator[Sequence[Any]]:
-    stages = study.main_stages().filter(state=Stage.State.FROZEN).order_by("index")
-    for stage in stages if wanted is None else stages.filter(index=wanted):
+def _rows(study: Study) -> Iterator[Sequence[Any]]:
+    for stage in study.main_stages().filter(state=Stage.State.FROZEN).order_by("index"):
         stage.study = study
         for majority in majorities_of(stage):
             yield [

@@ -92,19 +92,17 @@ REPORTS = (
 )
 
 
-def sitting_files(study: Study, *, stage: int | None = None, since: datetime | None = None) -> Iterator[ExtraFile]:
-    yield ExtraFile("forms.csv", FORMS, _forms(study, stage, since))
-    yield ExtraFile("checks.csv", CHECKS, _checks(study, stage, since))
-    yield ExtraFile("practice.csv", PRACTICE, _practice(study, stage, since))
-    yield ExtraFile("question_reports.csv", REPORTS, _reports(study, stage, since))
+def sitting_files(study: Study, *, since: datetime | None) -> Iterator[ExtraFile]:
+    yield ExtraFile("forms.csv", FORMS, _forms(study, since))
+    yield ExtraFile("checks.csv", CHECKS, _checks(study, since))
+    yield ExtraFile("practice.csv", PRACTICE, _practice(study, since))
+    yield ExtraFile("question_reports.csv", REPORTS, _reports(study, since))
     if study.config.quotas:
-        yield ExtraFile("quotas.csv", QUOTAS, _quotas(study, stage, since))
+        yield ExtraFile("quotas.csv", QUOTAS, _quotas(study, since))
 
 
-def _rows(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None, *related: str) -> Iterator[Any]:
+def _rows(rows: QuerySet[Any], study: Study, since: datetime | None, *related: str) -> Iterator[Any]:
     selected = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study)
-    if stage is not None:
-        selected = selected.filter(sitting__stage__index=stage)
     selected = selected.select_related("sitting__respondent", "sitting__stage", *related)
     return selected.order_by("sitting__stage__index", "sitting", "at", "pk").iterator(CHUNK)
 
@@ -113,18 +111,18 @@ def _who(sitting: Sitting, study: Study) -> list[Any]:
     return [study.slug, sitting.stage.index, sitting.respondent.pseudonym, sitting.respondent.is_simulated]
 
 
-def _forms(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(FormAnswer.objects.all(), study, stage, since):
+def _forms(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(FormAnswer.objects.all(), study, since):
         for name, answer in sorted(row.answers.items()):
             value = json.dumps(answer, ensure_ascii=False) if isinstance(answer, list) else answer
             yield [*_who(row.sitting, study), row.block, row.version, name, value, in_utc(row.at)]
-    for row in _rows(DataChoice.objects.all(), study, stage, since):
+    for row in _rows(DataChoice.objects.all(), study, since):
         value = debriefing.USE if row.may_use else debriefing.WITHDRAW
         yield [*_who(row.sitting, study), "debriefing", None, debriefing.FIELD, value, in_utc(row.at)]
 
 
-def _checks(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(CheckAttempt.objects.all(), study, stage, since):
+def _checks(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(CheckAttempt.objects.all(), study, since):
         # Indices are of the file that the sitting began with: a later one may have other options, or none.
         file = study.as_of(row.sitting.study_sha256)
         comprehension = {check.name: check for block in file.blocks for check in block.checks}
@@ -135,7 +133,7 @@ def _checks(study: Study, stage: int | None, since: datetime | None) -> Iterator
                 *("comprehension", name, row.attempt, None),
                 *(answer + 1, _words(comprehension, name, answer), answer == 0, _places(order), in_utc(row.at)),
             ]
-    for row in _rows(AttentionAnswer.objects.all(), study, stage, since):
+    for row in _rows(AttentionAnswer.objects.all(), study, since):
         file = study.as_of(row.sitting.study_sha256)
         attention = {check.name: check for check in file.sitting.attention_checks}
         yield [
@@ -145,9 +143,9 @@ def _checks(study: Study, stage: int | None, since: datetime | None) -> Iterator
         ]
 
 
-def _quotas(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
+def _quotas(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
     taking = quotas.taking(QuotaPlace.objects.filter(pk=OuterRef("pk"))).order_by()
-    for row in _rows(QuotaPlace.objects.annotate(counts=Exists(taking)), study, stage, since):
+    for row in _rows(QuotaPlace.objects.annotate(counts=Exists(taking)), study, since):
         answers = json.dumps(row.answers, ensure_ascii=False, sort_keys=True)
         yield [
             *_who(row.sitting, study),
@@ -155,14 +153,14 @@ def _quotas(study: Study, stage: int | None, since: datetime | None) -> Iterator
         ]
 
 
-def _practice(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(PracticeAnswer.objects.all(), study, stage, since):
+def _practice(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(PracticeAnswer.objects.all(), study, since):
         answers = json.dumps(row.data, ensure_ascii=False, sort_keys=True)
         yield [*_who(row.sitting, study), row.number, row.screen, answers, in_utc(row.at)]
 
 
-def _reports(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
-    for row in _rows(QuestionReport.objects.all(), study, stage, since, "assignment__slot__item"):
+def _reports(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _rows(QuestionReport.objects.all(), study, since, "assignment__slot__item"):
         slot = row.assignment.slot
         yield [
             *_who(row.sitting, study),

@@ -1,7 +1,6 @@
 """Who was how likely still there: the weights of the figures weighted for leaving, as a file of an export."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from survey.contracts.tables import Column, ExtraFile
 from survey.models import Study
@@ -27,11 +26,5 @@ COLUMNS = (
 )
 
 
-def staying_file(study: Study, *, stage: int | None, levels: Mapping[str, str]) -> ExtraFile:
-    return ExtraFile("staying.csv", COLUMNS, _rows(study, stage, levels))
-
-
-def _rows(study: Study, stage: int | None, levels: Mapping[str, str]) -> Iterator[Sequence[Any]]:
-    for row in staying_rows(study, levels):
-        if stage in (None, row[1]):
-            yield row
+def staying_file(study: Study, *, levels: Mapping[str, str]) -> ExtraFile:
+    return ExtraFile("staying.csv", COLUMNS, staying_rows(study, levels))

@@ -106,23 +106,19 @@ RUNS = (
 )
 
 
-def study_files(
-    study: Study, *, stage: int | None = None, since: datetime | None = None, with_pay: bool = False
-) -> Iterator[ExtraFile]:
+def study_files(study: Study, *, since: datetime | None, with_pay: bool) -> Iterator[ExtraFile]:
     """
     Args:
         since: only sittings in which anything was stored since.
         with_pay: what the panel says and pays, for who may see postings.
     """
-    yield ExtraFile("sittings.csv", SITTINGS, _sittings(study, stage, since, with_pay=with_pay))
-    yield ExtraFile("plan.csv", PLAN, _plan(study, stage))
-    yield ExtraFile("runs.csv", RUNS, _runs(study, stage))
+    yield ExtraFile("sittings.csv", SITTINGS, _sittings(study, since, with_pay=with_pay))
+    yield ExtraFile("plan.csv", PLAN, _plan(study))
+    yield ExtraFile("runs.csv", RUNS, _runs(study))
 
 
-def _sittings(study: Study, stage: int | None, since: datetime | None, *, with_pay: bool) -> Iterator[Sequence[Any]]:
+def _sittings(study: Study, since: datetime | None, *, with_pay: bool) -> Iterator[Sequence[Any]]:
     for current in study.stages.order_by("index"):
-        if stage not in (None, current.index):
-            continue
         current.study = study
         excluded = excluded_sittings(current)
         rows = Sitting.objects.filter(changed_since(since), stage=current).order_by("pk")
@@ -224,10 +220,8 @@ def _json(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
 
 
-def _plan(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
+def _plan(study: Study) -> Iterator[Sequence[Any]]:
     rows = Slot.objects.filter(stage__study=study)
-    if stage is not None:
-        rows = rows.filter(stage__index=stage)
     facts = (
         *("stage__index", "number", "item__key", "replicate", "role", "control_kind", "repeat_of__number"),
         *("stratum__name", "inclusion_probability", "pool_probability", "score", "booklet__number", "position"),
@@ -238,9 +232,9 @@ def _plan(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
         yield [study.slug, index, number, key, replicate, role, kind or None, *rest]
 
 
-def _runs(study: Study, stage: int | None) -> Iterator[Sequence[Any]]:
+def _runs(study: Study) -> Iterator[Sequence[Any]]:
     rows = PredictorRun.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "pk")
-    for run in rows if stage is None else rows.filter(stage__index=stage):
+    for run in rows:
         yield [
             *(study.slug, run.stage.index, run.name, run.role, _json(run.params), str(run.seed), run.example_count),
             *(run.input_sha256, len(run.members), run.seconds, in_utc(run.created_at), in_utc(run.ready_at)),

@@ -49,27 +49,25 @@ UNFINISHED = (
 )
 
 
-def timing_files(study: Study, *, stage: int | None = None, since: datetime | None = None) -> Iterator[ExtraFile]:
-    yield ExtraFile("steps.csv", STEPS, _steps(study, stage, since))
-    yield ExtraFile("unfinished_screens.csv", UNFINISHED, _unfinished(study, stage, since))
+def timing_files(study: Study, *, since: datetime | None) -> Iterator[ExtraFile]:
+    yield ExtraFile("steps.csv", STEPS, _steps(study, since))
+    yield ExtraFile("unfinished_screens.csv", UNFINISHED, _unfinished(study, since))
 
 
-def _steps(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
-    for row in _of_study(ScreenTiming.objects.all(), study, stage, since):
+def _steps(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _of_study(ScreenTiming.objects.all(), study, since):
         yield [*_step(row, study), in_utc(row.taken_at), row.server_ms, *_client(row)]
 
 
-def _unfinished(study: Study, stage: int | None, since: datetime | None) -> Iterator[Sequence[Any]]:
-    for row in _of_study(UnfinishedScreen.objects.all(), study, stage, since):
+def _unfinished(study: Study, since: datetime | None) -> Iterator[Sequence[Any]]:
+    for row in _of_study(UnfinishedScreen.objects.all(), study, since):
         yield [*_step(row, study), row.number, in_utc(row.left_at), *_client(row)]
 
 
-def _of_study(rows: QuerySet[Any], study: Study, stage: int | None, since: datetime | None) -> Iterator[Any]:
+def _of_study(rows: QuerySet[Any], study: Study, since: datetime | None) -> Iterator[Any]:
     selected = rows.filter(changed_since(since, "sitting__"), sitting__stage__study=study).select_related(
         "sitting__respondent", "sitting__stage"
     )
-    if stage is not None:
-        selected = selected.filter(sitting__stage__index=stage)
     return selected.order_by("sitting__stage__index", "sitting", "step", "pk").iterator(CHUNK)
 
 

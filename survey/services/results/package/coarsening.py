@@ -223,7 +223,7 @@ def week_of(time: str | None) -> str | None:
     return (day - timedelta(days=day.weekday())).isoformat()
 
 
-def band_of(number: Any, width: int = BAND) -> Any:
+def band_of(number: Any, width: int) -> Any:
     """The band of a number, such as 20-29; what is no number stays, and so do numbers in bands of 1."""
     if width == 1:
         return number
