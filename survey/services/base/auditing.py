@@ -10,7 +10,6 @@ from django.contrib.auth.models import AbstractBaseUser
 from survey.models import AuditEntry, Study
 from survey.services.base.hashing import keyed_digest
 
-
 COMMAND = "command"
 _asker: ContextVar[tuple[Any, str]] = ContextVar("asker", default=(None, COMMAND))
 
