@@ -3,7 +3,7 @@
 So each test in which something is written down also fails where `by=` or `via=` is left out, in the view or below it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -15,7 +15,11 @@ from survey.models import AuditEntry
 from survey.services.base.auditing import actor_of
 
 BY_PEOPLE = {"admin", "api"}
-PROVES_NOBODY = {"fail_to_log_in", "lock_out", "fail_second_factor"}  # A wrong password is not the user's doing.
+# Whom an entry names where nobody is logged in: after a wrong password nobody, since that proves nothing.
+ACTORS: dict[str, Callable[[AuditEntry, Any], str]] = {
+    **dict.fromkeys(("fail_to_log_in", "lock_out", "fail_second_factor"), lambda _entry, _user: ""),
+    "make_first_account": lambda entry, _user: entry.subject,
+}
 
 
 @contextmanager
@@ -49,5 +53,5 @@ def check_entry(entry: AuditEntry, request: Any) -> None:
     if entry.via in BY_PEOPLE:
         way = "admin" if request.path.startswith("/admin/") else "api"
         assert entry.via == way, f"{request.path}: {entry.action} came by {way}, and says {entry.via}"
-        actor = "" if entry.action in PROVES_NOBODY else actor_of(request.user)
+        actor = ACTORS.get(entry.action, lambda _entry, user: actor_of(user))(entry, request.user)
         assert entry.actor == actor, f"{request.path}: {entry.action} names {entry.actor or 'nobody'}, not {actor}"

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from survey.instruments.belief_update.capabilities import BeliefEstimates
-from survey.instruments.belief_update.instrument import BeliefUpdate
+from survey.instruments.belief_update.instrument import BeliefLabelReading, BeliefUpdate
 from survey.live.stage_sections import COUNTED, Mean, metric_table, sections, stage_outcomes
 from survey.models import Assignment, AuditEntry, JobStep, Question, Sitting, Stage, Study
 from survey.services.base.auditing import actor_of
@@ -83,7 +83,7 @@ def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatc
 
 def test_one_statement_gives_the_outcomes_that_the_answers_themselves_give(study: Study, monkeypatch: Any) -> None:
     by_statement = stage_outcomes(study, list(study.stages.all()))
-    monkeypatch.setattr(BeliefUpdate, "first_outcome", lambda *_given: None)
+    monkeypatch.setattr(BeliefLabelReading, "first_outcome", lambda *_given: None)
     cache.clear()
     assert stage_outcomes(study, list(study.stages.all())) == by_statement
     assert {outcomes.name for outcomes in by_statement.values()} == {"changed"}

@@ -245,7 +245,7 @@ def test_it_gives_up_in_the_end_since_polling_finds_it_anyway(
     arrives(fake, posting)
     post(client, fake.webhooks()[0])
     fake.busy_every = 1
-    for _ in range(webhooks.MOST_TRIES):
+    for _ in range(webhooks.MAX_TRIES):
         WebhookEvent.objects.update(due_at=posting.created_at)
         webhooks.work_on_events()
     assert WebhookEvent.objects.get().state == "failed"
