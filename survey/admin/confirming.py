@@ -1,7 +1,7 @@
 """What somebody does after a page has asked: one page says what follows from an action, and does it once it is sent.
 
-What costs money is done only by the person who types the sum as it is at that moment: it may have grown since the page was
-made. The services do it once, however often a page is sent, and write the audit.
+What costs money is done only by the person who types the sum as it is at that moment: it may have grown since the page
+was made. The services do it once, however often a page is sent, and write the audit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
