@@ -23,7 +23,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from survey import request_ids
 from survey.study_file.kept import forget_files
-from tests import databases, servers
+from tests import audited, databases, servers
 from tests.browsing import Browser
 from tests.statements import QueryCounts
 
@@ -243,6 +243,12 @@ def contexts_of_whole_pages_alone() -> Iterator[None]:
             keep(store, *arguments, **named)
 
     with mock.patch.object(client, "store_rendered_templates", keep_first):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def entries_name_who_and_by_what_way() -> Iterator[None]:
+    with audited.checked_entries():
         yield
 
 

@@ -19,7 +19,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.input_tables import decoding
 from survey.models import Study
 from survey.read_only_admin import admin_page
-from survey.services.base import rights
+from survey.services.base import auditing, rights
 from survey.services.studies import creating, file_texts
 
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
@@ -105,7 +105,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
         return _beginnings(request)
     try:
         if "template" in posted:
-            text = file_texts.with_fitting_seed(_template(posted["template"]), reader=request.user)
+            text = file_texts.with_fitting_seed(_template(posted["template"], user=request.user), reader=request.user)
             return _editor(request, text=text)
         if "send" in posted:
             return _sent(request)
@@ -141,13 +141,14 @@ def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> H
     )
 
 
-def _template(name: str) -> str:
+def _template(name: str, *, user: Any) -> str:
     text = file_texts.starting_text(name)
     file = tomllib.loads(text)
     kind = file.get("instrument", {}).get("kind", "")
     demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
     if demonstration is not None:
-        import_string(demonstration.load_bank)()  # With all that the study needs beside it, unless it is stored.
+        with auditing.asked_by(user, via="admin"):
+            import_string(demonstration.load_bank)()  # With all that the study needs beside it, unless it is stored.
     return text
 
 

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from survey.admin import jobs as job_pages
 from survey.models import AuditEntry, Job, Study, StudyMembership
 from survey.services.base import jobs
 from survey.services.base.groups import ensure_researchers_group
@@ -139,3 +141,80 @@ def test_a_file_that_expired_is_said(study: Study, analyst: Any) -> None:
     job = finished(client, study)
     Job.objects.filter(pk=job.pk).update(state="expired")
     assert "no longer kept" in text(client.get(address("file", job.pk, job.files[0]["name"]), follow=True))
+
+
+def test_everybody_is_offered_what_they_may_ask_for_and_what_means_something(study: Study, superuser: Any) -> None:
+    offered = {
+        name: [kind.name for kind in job_pages.kinds_for(study, user)]
+        for name, user in (("viewer", member(study, "viewer")), ("analyst", member(study)), ("superuser", superuser))
+    }
+    assert offered["viewer"] == ["screens"]
+    assert offered["analyst"] == ["export", "package", "screens"]
+    assert {"demographics", "dry_run"} < set(offered["superuser"])
+    without_panel = cast.small_study("lab")
+    assert "demographics" not in [kind.name for kind in job_pages.kinds_for(without_panel, superuser)]
+
+
+def test_the_form_has_the_defaults_chosen_and_what_was_sent_where_it_is_refused(study: Study, analyst: Any) -> None:
+    client = client_of(analyst)
+
+    def chosen(response: Any) -> dict[str, list[str]]:
+        return {field.argument.name: list(field.chosen) for field in response.context["fields"]}
+
+    asked = client.get(address("ask", study.pk, "export"))
+    assert chosen(asked) == {"table": [], "format": ["csv"], "condition": [], "since": []}
+    sent = {"format": ["jsonl", "parquet"], "since": ["yesterday", "today"]}
+    refused = client.post(address("ask", study.pk, "export"), sent)
+    assert chosen(refused) == {**sent, "table": [], "condition": []}
+    assert [field.argument.name for field in refused.context["fields"] if field.errors] == ["since"]
+
+
+def test_the_list_is_of_ones_own_jobs_the_newest_first_page_by_page_and_by_study(
+    study: Study, analyst: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_pages, "ON_A_PAGE", 2)
+    other = cast.small_study("other")
+    cast.join(analyst, other, "analyst")
+    rows = [
+        Job.objects.create(study=of, kind=kind, asked_by=analyst, asked_sha256=f"{number}")
+        for number, (of, kind) in enumerate([(study, "export"), (other, "export"), (study, "package"), (study, "gone")])
+    ]
+    Job.objects.create(study=study, kind="export", asked_by=None, asked_sha256="of a command")
+    client = client_of(analyst)
+
+    def listed(**query: Any) -> list[Job]:
+        return [line.job for line in client.get(address("changelist"), query).context["shown"]]
+
+    assert listed() == [rows[3], rows[2]] and listed(p=2) == [rows[1], rows[0]]
+    assert listed(study="other") == [rows[1]] and listed(study="cast", p=2) == [rows[0]]
+    page = client.get(address("changelist"), {"study": "cast"})
+    assert [line.title for line in page.context["shown"]] == ["gone", "Data package"]
+    assert "?p=2&amp;study=cast" in page.content.decode()
+
+
+def test_a_jobs_own_page_refreshes_its_table_alone_and_takes_nothing(study: Study, analyst: Any) -> None:
+    client = client_of(analyst)
+    job = ask(client, study)
+    page = client.get(address("change", job.pk))
+    assert page.context["title"] == f"Export of {study}" and "<html" in text(page) and "Cancel job" in text(page)
+    assert "<html" not in text(client.get(address("change", job.pk), headers={"HX-Request": "true"}))
+    assert client.post(address("change", job.pk)).status_code == 403
+    Job.objects.filter(pk=job.pk).update(state="failed")
+    assert "Cancel job" not in text(client.get(address("change", job.pk)))
+    client.post(address("cancel", job.pk))
+    assert Job.objects.get(pk=job.pk).state == "failed"
+    assert not AuditEntry.objects.filter(action="cancel_job").exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (59, "less than a minute left"),
+        (60, "about 2 minutes left"),
+        (88 * 60 + 59, "about 89 minutes left"),
+        (89 * 60, "about 2 hours left"),
+        (3 * 3600, "about 3 hours left"),
+    ],
+)
+def test_the_time_left_is_said_roughly(seconds: int, words: str) -> None:
+    assert job_pages.in_words(timedelta(seconds=seconds)) == words

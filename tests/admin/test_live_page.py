@@ -98,6 +98,17 @@ def test_the_first_one_is_awaited_where_another_process_makes_it(study: Study, a
 
 
 @pytest.mark.usefixtures("every_hour")
+def test_the_page_waits_for_no_half_that_takes_long_and_its_part_does(
+    study: Study, as_superuser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "FEW_ANSWERS", 0)
+    for address, has_waited in ((page(study), False), (part(study), True)):
+        LiveSnapshot.objects.all().delete()
+        body_of(as_superuser, address)
+        assert (LiveSnapshot.objects.get().slow_at is not None) == has_waited, address
+
+
+@pytest.mark.usefixtures("every_hour")
 def test_who_made_it_too_long_does_not_write(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     made = snapshots._quick
 

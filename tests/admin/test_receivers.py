@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from survey.admin import receivers as receiver_pages
 from survey.models import Delivery, Receiver, Study
 from survey.operation import receivers
 from tests import cast
@@ -57,6 +59,7 @@ def test_it_is_tried_switched_off_and_removed(admin_client: Client, study: Study
     assert "given up" not in admin_client.get(own).content.decode().split("<tbody>")[1]
     assert "switched off" in admin_client.post(action(receiver, "off"), follow=True).content.decode()
     assert "given up" in admin_client.get(own).content.decode().split("<tbody>")[1]
+    assert Receiver.objects.get().off_because == "by a person"
     admin_client.post(action(receiver, "on"))
     assert Receiver.objects.get().is_active
     admin_client.post(action(receiver, "remove"))
@@ -75,3 +78,24 @@ def test_a_receiver_of_another_study_is_not_there(admin_client: Client, study: S
     address = reverse("admin:survey_study_receiver_action", args=[other.pk, receiver.pk, "remove"])
     assert admin_client.post(address).status_code == 404
     assert Receiver.objects.exists()
+
+
+def test_a_page_lists_the_receivers_of_its_study_and_the_newest_of_what_one_was_sent(
+    admin_client: Client, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiver_pages, "SHOWN", 2)
+    other = cast.open_study(slug="other")
+    mine, theirs = (
+        receivers.add(of, kind="webhook", address="http://127.0.0.1:9/", causes=["stage_full"])[0]
+        for of in (study, other)
+    )
+    for receiver in (mine, theirs):
+        for number in range(3):
+            event = f"{receiver.pk}-{number}"
+            Delivery.objects.create(receiver=receiver, event_id=event, event="test", body={}, due_at=timezone.now())
+    assert list(admin_client.get(page(study)).context["rows"]) == [mine]
+    own = admin_client.get(reverse("admin:survey_study_receiver", args=[study.pk, mine.pk]))
+    assert [row.event_id for row in own.context["rows"]] == [f"{mine.pk}-2", f"{mine.pk}-1"]
+    assert own.context["causes"] == [receivers.Cause("stage_full").label]
+    assert admin_client.get(reverse("admin:survey_study_receiver", args=[study.pk, theirs.pk])).status_code == 404
+    assert admin_client.post(reverse("admin:survey_study_receiver", args=[study.pk, mine.pk])).status_code == 405

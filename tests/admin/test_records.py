@@ -1,5 +1,6 @@
 """Flags, panel identities, tokens and the group of researchers."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,18 @@ from django.conf import settings
 from django.contrib.admin import site
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client, RequestFactory
+from django.utils import timezone
 
 from survey.admin.records import KINDS_OF_ACTION
 from survey.admin.users import RecordsEdits
-from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study
+from survey.models import ApiToken, AuditEntry, Bank, PanelIdentity, Question, Study, StudyMembership
 from survey.panels.postings import Move
 from survey.panels.reconciliation import Action
 from survey.services.base import audit_chain
 from survey.services.base.auditing import actor_of, record
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
+from survey.services.studies import test_copies
 from tests import cast
 
 from .conftest import PERSON, SUBMISSION, client_of, stage_of
@@ -198,6 +201,25 @@ def test_nobody_sees_or_revokes_the_token_of_somebody_else_but_a_superuser(
     assert as_superuser.post(f"/admin/survey/apitoken/{theirs.pk}/revoke/").status_code == 302
 
 
+def test_a_token_is_for_ones_own_studies_and_no_test_copy(as_researcher: Client, researcher: User) -> None:
+    mine = cast.small_study("mine")
+    cast.join(researcher, test_copies.make_copy(mine))
+    theirs = cast.small_study("theirs")
+    StudyMembership.objects.filter(user=researcher, study=theirs).delete()
+    address = "/admin/survey/apitoken/add/"
+    form = as_researcher.get(address).context["form"]
+    assert [study.slug for study in form.fields["studies"].queryset] == ["mine"]
+    chosen = {"name": "", "scope": "run", "days": "7"}
+    refused = as_researcher.post(address, {**chosen, "studies": ["theirs"]})
+    assert list(refused.context["form"].errors) == ["studies"] and not ApiToken.objects.exists()
+    as_researcher.post(address, {**chosen, "studies": ["mine"]})
+    token = ApiToken.objects.get()
+    assert (token.scope, token.for_all_studies, list(token.studies.all())) == ("run", False, [mine])
+    assert timedelta(days=6, hours=23) < token.expires_at - timezone.now() < timedelta(days=7)
+    as_researcher.post(address, chosen)
+    assert ApiToken.objects.latest("pk").for_all_studies
+
+
 def test_a_token_needs_the_permission_to_make_one(onlooker: User) -> None:
     assert client_of(onlooker).post("/admin/survey/apitoken/add/", {"name": ""}).status_code == 403
     assert not ApiToken.objects.exists()
@@ -258,7 +280,12 @@ def test_members_see_the_names_of_each_other_and_of_nobody_else(as_researcher: C
     cast.join(member, study, "analyst")
     for user in (member, stranger):
         record("export_answers", study, by=user, via="api")
-    body = as_researcher.get(f"/admin/survey/auditentry/?study={study.slug}&what=exports").content.decode()
+    other = cast.small_study("other")
+    for subject, action in ((study, "open_stage"), (other, "export_answers")):
+        record(action, subject, by=member, via="api")
+    page = as_researcher.get(f"/admin/survey/auditentry/?study={study.slug}&what=exports")
+    assert {(row.study, row.action) for row in page.context["cl"].result_list} == {(study.slug, "export_answers")}
+    body = page.content.decode()
     assert f"{actor_of(member)} (member)" in body
     assert actor_of(stranger) in body and "(stranger)" not in body
 

@@ -83,7 +83,7 @@ def test_answers_that_did_not_change_are_not_read_again(study: Study, monkeypatc
 
 def test_one_statement_gives_the_outcomes_that_the_answers_themselves_give(study: Study, monkeypatch: Any) -> None:
     by_statement = stage_outcomes(study, list(study.stages.all()))
-    monkeypatch.setattr(BeliefLabelReading, "first_outcome", lambda *_arguments: None)
+    monkeypatch.setattr(BeliefLabelReading, "first_outcome", lambda *_given: None)
     cache.clear()
     assert stage_outcomes(study, list(study.stages.all())) == by_statement
     assert {outcomes.name for outcomes in by_statement.values()} == {"changed"}

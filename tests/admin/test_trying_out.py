@@ -5,6 +5,7 @@ import zipfile
 from typing import Any
 
 import pytest
+from django.contrib.admin import SimpleListFilter
 from django.test import Client
 from django.utils import timezone
 
@@ -99,6 +100,26 @@ def test_lists_are_of_studies_unless_a_copy_is_asked_for(as_superuser: Client) -
         assert copy.slug not in owners, name
         only = {"copies": "only"} if name == "study" else {"study": copy.slug}
         assert as_superuser.get(address, only).context["cl"].queryset.exists(), name
+
+
+def test_filters_leave_out_copies_and_other_studies(as_superuser: Client) -> None:
+    cast.small_study("other")
+    copy = test_copies.make_copy(cast.study())
+
+    def listed(model: str, **query: str) -> tuple[set[str], dict[str, list[str]]]:
+        cl = as_superuser.get(f"/admin/survey/{model}/", query).context["cl"]
+        filters = [spec for spec in cl.filter_specs if isinstance(spec, SimpleListFilter)]
+        offered = {spec.parameter_name: [label for _key, label in spec.lookup_choices] for spec in filters}
+        return {str(row) for row in cl.queryset}, offered
+
+    assert listed("study")[0] == {"cast", "other"} and listed("study", copies="only")[0] == {copy.slug}
+    rows, offered = listed("stage")
+    assert rows == {"cast stage 1", "cast stage 2", "other stage 1"} and offered["study"] == ["cast", "other"]
+    assert listed("stage", study="other")[0] == {"other stage 1"}
+    rows, offered = listed("stage", study=copy.slug)
+    assert rows == {f"{copy.slug} stage 1", f"{copy.slug} stage 2"} and offered["study"] == ["cast", copy.slug, "other"]
+    assert listed("slot")[1]["stage"] == ["cast stage 1", "cast stage 2", "other stage 1"]
+    assert listed("slot", study="other")[1]["stage"] == ["other stage 1"]
 
 
 def _path(name: str) -> str:

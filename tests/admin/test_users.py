@@ -183,6 +183,15 @@ def test_no_list_action_deletes_users(as_superuser: Client, helper: User) -> Non
     assert User.objects.filter(pk=helper.pk).exists()
 
 
+def test_superusers_alone_are_offered_what_helps_with_a_log_in(as_superuser: Client, as_manager: Client) -> None:
+    form = as_superuser.get("/admin/auth/user/").context["action_form"]
+    assert form.fields["action"].choices[1:] == [
+        ("unlock_users", "Unlock: let them try to log in again at once"),
+        ("remove_second_factors", "Remove their codes: they have lost the device"),
+    ]
+    assert as_manager.get("/admin/auth/user/").context["action_form"] is None
+
+
 def test_a_superusers_changes_of_rights_are_written_down(as_superuser: Client, superuser: User, helper: User) -> None:
     helper.groups.add(Group.objects.create(name="old"))
     wanted = Permission.objects.get(codename="view_user")

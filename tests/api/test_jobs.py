@@ -5,7 +5,9 @@ import hashlib
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 
+from survey.api import jobs as jobs_api
 from survey.models import ApiToken, Job, Study
 from survey.services.base import jobs
 from tests import cast
@@ -109,3 +111,49 @@ def test_a_wrong_question_is_refused(
 ) -> None:
     response = call("job_ask", path={"slug": study.slug}, headers=runner, body=body)
     assert response.status_code == status and not Job.objects.exists()
+
+
+def test_the_newest_jobs_come_first_and_only_so_many(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = {"Authorization": f"Token {token('runner')}"}
+    numbers = [
+        call("job_ask", path={"slug": study.slug}, headers=runner, body={"kind": kind}).json()["number"]
+        for kind in ("export", "package", "screens")
+    ]
+    monkeypatch.setattr(jobs_api, "MAX_JOBS", 2)
+    listed = call("jobs", path={"slug": study.slug}, headers=runner).json()
+    assert [job["number"] for job in listed] == [numbers[2], numbers[1]]
+
+
+def test_a_superuser_sees_how_far_a_job_of_another_is_and_neither_result_nor_files(study: Study) -> None:
+    owner, boss = User.objects.create_user("owner"), User.objects.create_superuser("boss")
+    job = Job.objects.create(
+        study=study,
+        kind="export",
+        asked_by=owner,
+        state=Job.State.DONE,
+        expires_at=timezone.now(),
+        files=[{"name": "a.zip", "bytes": 1, "sha256": "0" * 64}],
+        result={"rows": 3},
+    )
+    cast.join(owner, study)
+    secrets = {user: ApiToken.issue(user=user)[1] for user in (owner, boss)}
+    owner.user_permissions.add(Permission.objects.get(codename="export_study"))
+    theirs, seen = (
+        call("job", path={"number": job.pk}, headers={"Authorization": f"Token {secrets[user]}"}).json()
+        for user in (owner, boss)
+    )
+    assert (theirs["result"], theirs["files"][0]["url"]) == (
+        {"rows": 3},
+        f"http://localhost/api/v1/jobs/{job.pk}/files/a.zip",
+    )
+    assert (seen["state"], seen["result"], seen["files"]) == ("done", {}, [])
+
+
+def test_only_kinds_that_mean_something_in_the_study_are_listed(study: Study, runner: dict[str, str]) -> None:
+    kinds = {
+        kind["kind"]: kind["arguments"] for kind in call("job_kinds", path={"slug": study.slug}, headers=runner).json()
+    }
+    assert "demographics" not in kinds and {"export", "package", "screens", "dry_run"} <= set(kinds)
+    facts = {argument["name"]: argument for argument in kinds["export"]}
+    assert (facts["format"]["default"], facts["format"]["choices"]) == ("csv", ["csv", "jsonl", "parquet"])
+    assert (facts["format"]["many"], facts["since"]["many"], facts["since"]["choices"]) == (True, False, [])

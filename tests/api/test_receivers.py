@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.utils import timezone
 
+from survey.api import receivers as receivers_api
 from survey.models import AuditEntry, Delivery, Receiver, Study
 from survey.operation import receivers
 from tests import cast
@@ -88,3 +90,20 @@ def test_it_needs_the_scope_run_and_a_receiver_of_this_study(study: Study) -> No
     )
     assert ask("receiver", receiver=other.pk).status_code == 404
     assert ask("receiver_remove", receiver=other.pk).status_code == 404 and Receiver.objects.exists()
+
+
+def test_receivers_are_listed_in_order_with_who_made_them_and_one_shows_its_newest_events(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receivers_api, "NEWEST", 1)
+    ask("receiver_add", body=HOOK)
+    by_command, _secret = receivers.add(study, kind="webhook", address="http://127.0.0.2/", causes=["stage_full"])
+    listed = ask("receivers").json()
+    assert [(row["shown"], row["created_by"], row["events"]) for row in listed] == [
+        ("127.0.0.1", "runner", []),
+        ("127.0.0.2", "", []),
+    ]
+    for event in ("first", "second"):
+        Delivery.objects.create(receiver=by_command, event_id=event, event=event, body={}, due_at=timezone.now())
+    assert [event["event"] for event in ask("receiver", receiver=by_command.pk).json()["events"]] == ["second"]
+    assert ask("receiver", receiver=listed[0]["number"]).json()["events"] == []

@@ -176,10 +176,16 @@ def test_trainings_are_listed_with_the_stages_that_judge_them(owner: User) -> No
     run = PredictorRun.objects.filter(stage__study=study).order_by("pk")[0]
     Evaluation.objects.filter(predictor_run=run).delete()
     Evaluation.objects.create(predictor_run=run, stage=study.stages.get(index=2), metrics={"naive": {"n": 1}})
-    listed = client_of(owner).get(f"{STUDIES}{study.slug}/runs/").json()
+    client = client_of(owner)
+    listed = client.get(f"{STUDIES}{study.slug}/runs/").json()
     training = next(line for line in listed if line["number"] == run.pk)
     assert (training["predictor"], training["trained_after"], training["evaluated_on"]) == (run.name, 1, [2])
     assert len(listed) == PredictorRun.objects.filter(stage__study=study).count()
+    steps = client.get(f"{STUDIES}{study.slug}/steps/").json()
+    assert [line["number"] for line in steps] == sorted(JobStep.objects.values_list("pk", flat=True)) and len(steps) > 2
+    assert {(line["stage"], line["state"]) for line in steps} == {(1, "done")}
+    cast.join(owner, cast.small_study("other"))
+    assert client.get(f"{STUDIES}other/runs/").json() == client.get(f"{STUDIES}other/steps/").json() == []
 
 
 def test_postings_are_listed_without_what_only_the_panel_may_know(owner: User, study: Study) -> None:

@@ -4,13 +4,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from frontend import cookies
 from survey.models import PanelIdentity, Respondent, Sitting, Study
 from survey.services.sittings.identities import unseal_for
 from survey.services.stages.lifecycle import pause_stage
 from survey.services.studies.amending import amend
 from survey.study_file.kept import forget_files
 from tests import cast
-from tests.frontend.pages import arrive, get, go_to, read, send, shown_again
+from tests.frontend.pages import arrive, fields_for, get, go_to, read, send, shown_again
 
 pytestmark = pytest.mark.django_db
 IDS = "?PROLIFIC_PID=person1&STUDY_ID=study1&SESSION_ID=session1"
@@ -31,6 +32,24 @@ def test_panel_ids_leave_the_address_at_once_and_are_sealed(client: Client, pane
     assert (visitor.ids.person, visitor.ids.study, visitor.ids.submission) == ("person1", "study1", "session1")
     assert (cookie["path"], cookie["samesite"], cookie["httponly"]) == ("/s/cast/", "Lax", True)
     assert not Respondent.objects.exists()
+
+
+def test_what_a_browser_holds_ends_after_its_time_there_and_here(
+    client: Client, panel_study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.get(f"/s/cast/{IDS}")
+    page = go_to(client, "item", screen="prior")
+    client.post("/s/cast/sitting", {**fields_for(page), "value": "101"})
+    month, hour = 30 * 24 * 3600, 3600
+    held = {name: (morsel["max-age"], morsel["path"], morsel["samesite"]) for name, morsel in client.cookies.items()}
+    assert held["hunch_person"] == held["hunch_sitting"] == (month, "/s/cast/", "Lax")
+    assert held["hunch_returned"] == (hour, "/s/cast/sitting", "Lax")
+    assert "There is a problem" in client.get("/s/cast/sitting").content.decode()
+    monkeypatch.setattr(cookies, "HOUR", -1)
+    assert "There is a problem" not in client.get("/s/cast/sitting").content.decode()
+    assert client.post("/s/cast/resume").headers["Location"] == "/s/cast/sitting"
+    monkeypatch.setattr(cookies, "MAX_AGE_SECONDS", -1)
+    assert client.post("/s/cast/resume").headers["Location"] == "/s/cast/"
 
 
 def test_the_cookies_are_sent_over_tls_alone_where_there_is_tls(client: Client, settings: object) -> None:

@@ -102,7 +102,9 @@ def test_each_outcome_is_signed_with_the_ids_as_they_came(client: Client, django
     """Encoded in the address, and signed as they are."""
     made = cast.open_study(panel=SIGNED)
     client.get("/s/cast/", {"id": ODD, "tic": "t/1".replace("/", ".")})
-    page = read(client.post("/s/cast/consent", {"consent": "no"}, follow=True).content.decode())
+    declined = client.post("/s/cast/consent", {"consent": "no"}, follow=True).content.decode()
+    page = read(declined)
+    assert f'href="{BACK}?again=declined"' in declined
     code = made.completion_code("no_consent")
     assert page.code == code
     address = urlsplit(leave(client, "?again=declined"))

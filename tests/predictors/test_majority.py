@@ -141,3 +141,16 @@ def test_labels_of_several_answers_that_are_all_whole_are_majorities() -> None:
     assert not holds_majorities(np.array([1.0, 0.0, 0.4]), several)
     assert not holds_majorities(np.array([1.0, 0.0, 1.0]), several, "shares")
     assert not holds_majorities(np.array([1.0, 0.0, 1.0]), np.ones(3, dtype=np.int64))
+
+
+@pytest.mark.parametrize("kind", ["shares", "majorities"])
+def test_a_row_of_weight_two_counts_as_that_row_twice(kind):
+    rng = np.random.default_rng(3)
+    p, counts = rng.uniform(0.1, 0.9, 60), rng.integers(3, 12, 60)
+    shares = answers(p, counts, 4.0) / counts
+    labels = shares if kind == "shares" else (shares > 0.5).astype(float)
+    weights = np.where(np.abs(shares - 0.5) > 0.3, 6, 1)  # Those of the ends alone: so they scatter more.
+    weighted = MajorityCalibrator().fit(p, labels, counts, weights, kind)
+    repeated = MajorityCalibrator().fit(*(np.repeat(of, weights) for of in (p, labels, counts)), kind=kind)
+    assert weighted.concentration_ == repeated.concentration_
+    assert weighted.predict(p, 5) == pytest.approx(repeated.predict(p, 5), abs=1e-6)

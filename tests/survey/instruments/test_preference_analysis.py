@@ -16,6 +16,8 @@ from django.core.management import call_command
 import bandit
 from bandit import EpsilonGreedy, Uniform, hajek, hajek_assisted
 from predictors.evaluation.agreement import alphas
+from survey.input_tables.problems import Problems
+from survey.input_tables.rows import TableRow, read_rows
 from survey.instruments.preference.analysis import bradley_terry, judging
 from survey.instruments.preference.analysis.agreement import of_people
 from survey.instruments.preference.analysis.analysing import (
@@ -29,12 +31,13 @@ from survey.instruments.preference.analysis.analysing import (
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import figure, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
-from survey.instruments.preference.analysis.judgements import JudgedItems, Judgements, majorities
+from survey.instruments.preference.analysis.judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements, majorities
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, StagePlan, population, simulate, spaced
 from survey.instruments.preference.analysis.style import lengths, style_of
 from survey.instruments.preference.estimands import PreferenceEstimates
 from survey.instruments.preference.export import files
 from survey.instruments.preference.instrument import Preference
+from survey.instruments.preference.judgement_rows import ComparisonRow, VerdictRow
 from survey.instruments.preference.labels import KNOWN
 from survey.instruments.preference.models import ReplyJudgement
 from survey.instruments.preference.reports.reading_files import read_material
@@ -486,6 +489,65 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit):
         call_command("preferences", *arguments)
     return capsys.readouterr().err
+
+
+def row_of(kind: type[TableRow], folder: Path, **cells: str) -> tuple[Any, set[str]]:
+    """The row of a file that has this one alone, and the columns in which something is wrong."""
+    file, problems = folder / "rows.csv", Problems()
+    file.write_text(f"{','.join(cells)}\n{','.join(cells.values())}\n")
+    rows = list(read_rows(kind, file, problems))
+    return (rows or [None])[0], {problem.field for problem in problems.found}
+
+
+VERDICT = {"prompt": "p", "model_a": "x", "model_b": "y", "judge": "j", "outcome": "a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "right", "wrong"),
+    [
+        (VerdictRow, "chance_a", ("0", "1", ""), ("-0.01", "1.01", "half")),
+        (VerdictRow, "rating_a", ("-3.5", "3.5", ""), ("-3.6", "3.6")),
+        (VerdictRow, "judge", ("j" * 120,), ("j" * 121, "")),
+        (VerdictRow, "template", ("t" * 40, ""), ("t" * 41,)),
+        (VerdictRow, "template_version", ("v" * 20, ""), ("v" * 21,)),
+        (VerdictRow, "outcome", ("a", "B", "tie", "unreadable"), ("better",)),
+        (VerdictRow, "first", ("a", "b", ""), ("c",)),
+        (VerdictRow, "model_b", ("y",), ("x", "")),
+        (ComparisonRow, "outcome", ("a", "b", "tie", ""), ("unreadable",)),
+        (ComparisonRow, "probability", ("0.001", "1", ""), ("0", "1.01")),
+    ],
+)
+def test_a_cell_is_taken_up_to_its_limits(
+    kind: type[TableRow], column: str, right: tuple[str, ...], wrong: tuple[str, ...], tmp_path: Path
+) -> None:
+    cells = {name: text for name, text in VERDICT.items() if name in kind.columns()}
+    for text in right:
+        row, columns = row_of(kind, tmp_path, **{**cells, column: text})
+        assert row is not None and columns == set(), text
+    for text in wrong:
+        assert row_of(kind, tmp_path, **{**cells, column: text})[1] == {column}, text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "rating", "code", "value"),
+    [
+        ("a", "", A, A),
+        ("b", "", B, B),
+        ("tie", "", TIE, TIE),
+        ("unreadable", "", UNREADABLE, 0.0),
+        ("", "2.5", A, 2.5),
+        ("", "-0.5", B, -0.5),
+        ("", "0", TIE, 0.0),
+        ("tie", "0.5", TIE, 0.5),
+        ("b", "0.5", A, 0.5),  # Where there is a rating, its sign says the outcome.
+    ],
+)
+def test_a_rating_says_the_outcome_but_for_a_tie(
+    outcome: str, rating: str, code: int, value: float, tmp_path: Path
+) -> None:
+    row, _columns = row_of(VerdictRow, tmp_path, **{**VERDICT, "outcome": outcome, "rating_a": rating})
+    assert (row.code, row.value, row.chance_a, row.first) == (code, value, None, 0)
+    assert row.models == ("x", "y")
 
 
 def test_problems_of_both_files_are_named_with_their_lines(tmp_path: Path, capsys: Any) -> None:
