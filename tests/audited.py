@@ -3,6 +3,7 @@
 So each test in which something is written down also fails where `by=` or `via=` is left out, in the view or below it.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,22 +23,29 @@ ACTORS: dict[str, Callable[[AuditEntry, Any], str]] = {
 }
 
 
+class Answered(threading.local):
+    """The requests that this thread answers, the innermost last."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+
+
 @contextmanager
 def checked_entries() -> Iterator[None]:
     """Entries that a request of the test client writes are refused where they leave out the user or the way."""
-    requests: list[Any] = []  # Those being answered, the innermost last.
+    answered = Answered()
     answer = ClientHandler.get_response
 
     def answer_noted(handler: ClientHandler, request: Any) -> Any:
-        requests.append(request)
+        answered.requests.append(request)
         try:
             return answer(handler, request)
         finally:
-            requests.pop()
+            answered.requests.pop()
 
     def check(instance: AuditEntry, **_signal: Any) -> None:
-        if requests:
-            check_entry(instance, requests[-1])
+        if answered.requests:
+            check_entry(instance, answered.requests[-1])
 
     post_save.connect(check, sender=AuditEntry, weak=False)
     try:
