@@ -13,7 +13,7 @@ import pytest
 from tests.architecture.test_docs import our_commands, read_by_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.slow, pytest.mark.any_database]
+pytestmark = [pytest.mark.thorough, pytest.mark.any_database]
 
 
 class Page(HTMLParser):
@@ -53,7 +53,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
     return {path: Page(path.read_text(encoding="utf-8")) for path in folder.rglob("*.html")}
 
 
-@pytest.mark.thorough
 def test_every_link_leads_to_a_page_and_a_heading(site: dict[Path, Page]) -> None:
     assert len(site) > 25
     wrong = []
@@ -73,7 +72,6 @@ def test_every_link_leads_to_a_page_and_a_heading(site: dict[Path, Page]) -> Non
     assert not wrong, wrong[:20]
 
 
-@pytest.mark.thorough
 def test_nothing_is_loaded_from_elsewhere(site: dict[Path, Page]) -> None:
     for path, page in site.items():
         assert [address for address in page.loaded if urlsplit(address).netloc] == [], path.name
@@ -94,7 +92,6 @@ def text_of(site: dict[Path, Page], name: str) -> str:
     return next(path for path in site if path.as_posix().endswith(f"/reference/{name}")).read_text(encoding="utf-8")
 
 
-@pytest.mark.thorough
 def test_the_reference_has_everything_that_the_code_has(site: dict[Path, Page]) -> None:
     commands = text_of(site, "commands.html")
     assert all(f'id="{name}"' in commands for name in our_commands())

@@ -508,6 +508,7 @@ def crate_problems(package: Path) -> list[str]:
     return problems
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layout", ["psych-ds", "hugging-face"])
 @pytest.mark.parametrize("slug", SLUGS)
 def test_ro_crate_names_every_file(package: Callable[..., Path], slug: str, layout: str, tmp_path: Path) -> None:

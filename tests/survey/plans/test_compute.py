@@ -190,6 +190,7 @@ def test_a_step_whose_scheduler_died_is_queued_again(
     assert not CandidateSet.objects.filter(stage__index=2).exists()
 
 
+@pytest.mark.thorough
 def test_where_one_worker_of_two_is_killed_the_other_draws_the_same_plan(
     scorer: list[dict[str, Any]],
     cluster: DaskCluster,
