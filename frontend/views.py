@@ -45,7 +45,7 @@ from .outages import unavailable
 EXCHANGE_HEADER = "X-Hunch-Exchange"
 OUR_SCRIPTS = "frontend/"
 # In the address of a step that is shown as if nothing had been entered.
-ANEW = "anew"
+DECIDE_AGAIN = "anew"
 # Why the page of the consent is shown again, in its address.
 AGAIN = "again"
 UNANSWERED, CHANGED, DECLINED, NO_SCRIPT = "unanswered", "changed", "declined", "no_script"
@@ -313,7 +313,7 @@ def resume(request: HttpRequest, study: Study) -> HttpResponse:
 def sitting(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method != "POST":
         current = sitting_for(cookies.sitting_token(request), slug=slug)
-        if ANEW in request.GET:
+        if DECIDE_AGAIN in request.GET:
             moved = see_other("frontend:sitting", slug)
             cookies.forget_returned(request, moved, current)
             return moved

@@ -372,9 +372,11 @@ def nested_cross_validate(
             guessed = cross_validate(
                 contender.predictor, contender.params, seed=seed, table=table, folds=within
             ).probabilities[judged]
-            told = np.isfinite(guessed)
+            has_chance = np.isfinite(guessed)
             losses.append(
-                negative_log_likelihood(table.labels[judged][told], guessed[told], table.weights[judged][told])
+                negative_log_likelihood(
+                    table.labels[judged][has_chance], guessed[has_chance], table.weights[judged][has_chance]
+                )
             )
         best, usable = rows[int(np.argmin([np.inf if loss is None else loss for loss in losses]))]
         chosen = Fold(train=fold.train[usable[fold.train]], test=fold.test, dropped=fold.dropped)

@@ -107,9 +107,9 @@ class Hardness:
                         sums[1] += weight
         raw = hardness._raw(pairs, known, own)
         # Over the rows of which it is known: others hold what is usual, and would squeeze the scale.
-        told = np.stack([np.isfinite(known[name]) for name in hardness.columns], axis=1)
-        hardness._centre = raw.mean(axis=0, where=told)
-        spread = raw.std(axis=0, where=told)
+        is_known = np.stack([np.isfinite(known[name]) for name in hardness.columns], axis=1)
+        hardness._centre = raw.mean(axis=0, where=is_known)
+        spread = raw.std(axis=0, where=is_known)
         hardness._scale = np.where(spread > 1e-9, 1 / np.where(spread > 1e-9, spread, 1.0), 0.0)
         return hardness, hardness._signed(pairs, raw)
 

@@ -65,12 +65,13 @@ class ByRights:
         raise Http404
 
 
+ROW = "<int:pk>/"
 Links = Callable[[Any, Any], Sequence[tuple[str, tuple[Any, ...]]]]
 
 
 @dataclass(frozen=True)
 class AdminPage:
-    """A page beside those that Django makes of a model; one that is called "add" takes the place of Django's.
+    """A page in addition to those that Django makes of a model; "add" takes the place of Django's.
 
     Attributes:
         name: of its address, after the model's: the page "live" of studies is `admin:survey_study_live`.
@@ -91,6 +92,14 @@ class AdminPage:
     by_post: bool = False
     group: str = ""
     links: Links = lambda user, row: ()
+
+    def __post_init__(self) -> None:
+        if not self.is_of_one_row and (self.right is not None or self.may_open is not None):
+            raise ValueError(f"{self.name}: a page of no row has no study in which a right could be asked for")
+
+    @property
+    def is_of_one_row(self) -> bool:
+        return self.path.startswith(ROW)
 
 
 def link(text: str) -> Links:
@@ -139,7 +148,7 @@ class HunchAdmin(ByRights, admin.ModelAdmin):
             rows = []
             if page.name == "add" and not self.has_add_permission(request):
                 raise PermissionDenied
-            if page.path.startswith("<int:pk>/"):
+            if page.is_of_one_row:
                 rows = [self.readable_row(request, parts.pop("pk"))]
                 if not self._may_open(page, request.user, rows[0]):
                     raise PermissionDenied

@@ -225,14 +225,14 @@ def check_probabilities(stage: Row, rows: list[Row], candidates: list[Row], find
 @dataclass
 class Differences:
     where: str
-    found: VerificationResult
+    result: VerificationResult
     count: int = 0
 
     def compare(self, row: Row, name: str, expected: float | None) -> None:
         stored = number(row[name])
         self.count += 1
         if stored is None or expected is None or not abs(stored - expected) <= TOLERANCE:
-            self.found.faults.append(f"{self.where}: slot {row['slot']}: {name} is {stored}, and must be {expected}")
+            self.result.faults.append(f"{self.where}: slot {row['slot']}: {name} is {stored}, and must be {expected}")
 
 
 def pool_chance(manifest: dict[str, Any]) -> float:

@@ -152,7 +152,7 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         "bank/look.html",
         title=f"New bank from {upload.name}",
-        kept=upload,
+        upload=upload,
         form=form,
         proposal=proposal,
         wrong=wrong,

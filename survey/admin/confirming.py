@@ -20,6 +20,8 @@ from survey.read_only_admin import Links, admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
+NOT_NOW = "It cannot be done now: the page before says what can."
+
 
 class WordsField(forms.CharField):
     """Words that a service judges; the database has no place for the character NUL."""

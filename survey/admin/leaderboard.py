@@ -71,8 +71,7 @@ class MetricHead:
 def page(request: HttpRequest, study: Study) -> HttpResponse:
     """How the study's predictors did on later answers."""
     title = f"Leaderboard of {study.slug}"
-    shown = context(study, request.GET.dict())
-    return admin_page(request, "study/leaderboard.html", title=title, study=study, **shown)
+    return admin_page(request, "study/leaderboard.html", title=title, study=study, **context(study, request.GET.dict()))
 
 
 def context(study: Study, query: Mapping[str, str]) -> dict[str, Any]:

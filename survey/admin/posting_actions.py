@@ -23,10 +23,9 @@ from survey.panels.postings import Move
 from survey.panels.reconciliation import Reconciliation
 from survey.services.base.rights import Right
 
-from .confirming import ConfirmedAction, about, action_named, confirm
+from .confirming import NOT_NOW, ConfirmedAction, about, action_named, confirm
 
 MAX_PLACES = 100_000
-NOT_NOW = "It cannot be done now: the posting's page says what can."
 
 
 @dataclass(frozen=True)
@@ -332,5 +331,5 @@ def _facts(facts: PostingFacts) -> list[tuple[str, Any]]:
         ("What it may cost, fees and VAT included", in_words(posting.cost, posting.currency)),
         ("Committed so far", committed_in_words(posting)),
         ("Submissions", f"{len(reconciled.findings)}, {len(reconciled.differences)} to settle"),
-        ("Owed beside the rewards", in_words(reconciled.owed_cents, posting.currency)),
+        ("Owed on top of the rewards", in_words(reconciled.owed_cents, posting.currency)),
     ]

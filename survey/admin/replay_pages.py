@@ -26,10 +26,8 @@ from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
-from .confirming import Confirmation, ConfirmedAction, WordsField, action_named, confirm
+from .confirming import NOT_NOW, Confirmation, ConfirmedAction, WordsField, action_named, confirm
 from .posting_actions import why_not
-
-NOT_NOW = "It cannot be done now: the panel says something else than before."
 
 
 class RejectForm(forms.Form):
@@ -89,7 +87,7 @@ ACTIONS = (
     ConfirmedAction(
         "pay",
         "Pay what is owed",
-        "A bonus beside the reward. It is sent once, and cannot be taken back.",
+        "A bonus on top of the reward. It is sent once, and cannot be taken back.",
         _pay,
         Right.PAY,
         needs="pay_bonuses",
@@ -131,7 +129,7 @@ def replay_page(request: HttpRequest, sitting: Sitting) -> HttpResponse:
         sitting=sitting,
         problem=problem,
         replay=None if problem else replay(sitting),
-        found=participation,
+        participation=participation,
         listed=_listed(request, sitting),
         actions=[
             action for action in ACTIONS if participation is not None and _may(request.user, action, participation)

@@ -46,8 +46,8 @@ class BinaryLearning(Learning):
         clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
-        _inputs, labels = self.examples(assignments)
-        return self._evaluated(assignments, labels, scores, weights=weights, cluster=tuple(clusters), rng=rng)
+        inputs, labels = self.examples(assignments)
+        return self._evaluated(inputs, labels, scores, weights=weights, cluster=tuple(clusters), rng=rng)
 
     def compare(
         self,
@@ -59,15 +59,16 @@ class BinaryLearning(Learning):
         clusters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> dict[str, Any]:
-        _inputs, labels = self.examples(assignments)
-        return self._compared(assignments, labels, scores, others, weights=weights, cluster=tuple(clusters), rng=rng)
+        inputs, labels = self.examples(assignments)
+        return self._compared(inputs, labels, scores, others, weights=weights, cluster=tuple(clusters), rng=rng)
 
     def evaluate_majorities(
         self, assignments: Sequence["Assignment"], labels: np.ndarray, scores: np.ndarray, *, rng: np.random.Generator
     ) -> dict[str, Any]:
         """Chances of one person's label, judged by what most people's is."""
+        inputs, _labels = self.examples(assignments)
         items = np.arange(len(labels))
-        return self._evaluated(assignments, labels, scores, weights=None, cluster=items, rng=rng)
+        return self._evaluated(inputs, labels, scores, weights=None, cluster=items, rng=rng)
 
     def compare_majorities(
         self,
@@ -78,12 +79,13 @@ class BinaryLearning(Learning):
         *,
         rng: np.random.Generator,
     ) -> dict[str, Any]:
+        inputs, _labels = self.examples(assignments)
         items = np.arange(len(labels))
-        return self._compared(assignments, labels, scores, others, weights=None, cluster=items, rng=rng)
+        return self._compared(inputs, labels, scores, others, weights=None, cluster=items, rng=rng)
 
     def _evaluated(
         self,
-        assignments: Sequence["Assignment"],
+        inputs: Sequence[Any],
         labels: np.ndarray,
         scores: np.ndarray,
         *,
@@ -91,14 +93,14 @@ class BinaryLearning(Learning):
         cluster: Any,
         rng: np.random.Generator,
     ) -> dict[str, Any]:
-        masks = self.masks_of(self.examples(assignments)[0])
+        masks = self.masks_of(inputs)
         return dict(
             evaluation.evaluate_with_intervals(labels, scores, masks, sample_weight=weights, cluster=cluster, rng=rng)
         )
 
     def _compared(
         self,
-        assignments: Sequence["Assignment"],
+        inputs: Sequence[Any],
         labels: np.ndarray,
         scores: np.ndarray,
         others: np.ndarray,
@@ -107,7 +109,7 @@ class BinaryLearning(Learning):
         cluster: Any,
         rng: np.random.Generator,
     ) -> dict[str, Any]:
-        masks = self.masks_of(self.examples(assignments)[0])
+        masks = self.masks_of(inputs)
         differences = evaluation.paired_difference(
             labels, scores, others, masks, sample_weight=weights, cluster=cluster, rng=rng
         )

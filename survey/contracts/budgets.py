@@ -18,7 +18,7 @@ class PoolOutlook:
     """What a pool of that size would find: the expected share of answers with label 1 from the second stage on."""
 
     size: int
-    found: float
+    share: float
 
 
 class BudgetPlanner(ABC):

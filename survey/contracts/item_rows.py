@@ -33,7 +33,7 @@ class ItemRows:
         shown: further relations of the item's row that a screen reads.
         hidden_of_questions: fields of the questions that no screen reads, so that they are not read for it.
         hidden: other fields beyond the item's row that no screen reads.
-        beside: relations of the assignment itself that a screen reads.
+        of_assignment: relations of the assignment itself that a screen reads.
         exported: further relations of the item's row that only exports read.
         labelled: further relations of the item's row that labels, estimates and exports read.
         conflicts: the fields of `questions` that may come only once in a booklet, in the order of their keys; by
@@ -49,7 +49,7 @@ class ItemRows:
     shown: Sequence[str] = ()
     hidden_of_questions: Sequence[str] = ()
     hidden: Sequence[str] = ()
-    beside: Sequence[str] = ()
+    of_assignment: Sequence[str] = ()
     exported: Sequence[str] = ()
     labelled: Sequence[str] = ()
     conflicts: Sequence[str] | None = None
@@ -60,7 +60,7 @@ class ItemRows:
 
     def with_items(self, assignments: "QuerySet[Assignment]") -> "QuerySet[Assignment]":
         """The queryset with all that a screen shows of an item, so that a page reads it in one statement."""
-        joined = [*self._of_item(self.questions, self.shown), *self.beside]
+        joined = [*self._of_item(self.questions, self.shown), *self.of_assignment]
         if not joined:
             return assignments
         hidden = [f"{name}__{field}" for name in self.questions for field in self.hidden_of_questions]

@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.core.cache import cache
 from django.db import connection
 from django.db.models import Model
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -67,8 +68,10 @@ from survey.models import (
     WebhookEvent,
     Withdrawal,
 )
+from survey.read_only_admin import AdminPage
 from survey.services.banks import readings
 from survey.services.base.auditing import actor_of
+from survey.services.base.rights import Right
 from survey.services.sittings.identities import seal, store_identity
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -470,3 +473,10 @@ def test_the_first_page_and_the_studys_page_show_what_is_wrong(study: Study, as_
     for page in pages:
         body = as_researcher.get(page).content.decode()
         assert "posting 7" not in body and "looked after the site" not in body
+
+
+def test_a_page_of_no_row_can_ask_for_no_right() -> None:
+    """Nothing would look at it: the right is one in the row's study."""
+    AdminPage("look", "<int:pk>/look/", lambda request, row: HttpResponse(), Right.RUN)
+    with pytest.raises(ValueError, match="look: a page of no row"):
+        AdminPage("look", "look/", lambda request: HttpResponse(), Right.RUN)

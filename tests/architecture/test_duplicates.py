@@ -83,14 +83,14 @@ def nearly_the_same(functions: list[Function]) -> list[str]:
             shared.update(combinations(numbers, 2))
     pairs = []
     for (number, other), rare_runs in shared.items():
-        one, two = functions[number], functions[other]
-        is_inside = one.path == two.path and two.first <= one.last
+        first, second = functions[number], functions[other]
+        is_inside = first.path == second.path and second.first <= first.last
         if rare_runs < 3 or is_inside:
             continue
-        both = len(one.runs & two.runs)
-        alike = both / (len(one.runs) + len(two.runs) - both)
+        both = len(first.runs & second.runs)
+        alike = both / (len(first.runs) + len(second.runs) - both)
         if alike >= ALIKE:
-            pairs.append(f"{one.place} and {two.place} are {alike:.0%} the same: keep one")
+            pairs.append(f"{first.place} and {second.place} are {alike:.0%} the same: keep one")
     return sorted(pairs)
 
 

@@ -198,3 +198,13 @@ def test_sums_give_the_same_sets_as_means_of_them() -> None:
         assert pair.margin_after is not None and pair.margin_after < 0
     with pytest.raises(DesignError, match="name 1 has no score"):
         fragile_sums(parts=np.ones((3, 2, 1)), score=lambda sums: np.where([True, False], sums[..., 0], np.nan))
+
+
+def test_sums_go_on_where_the_first_order_promises_too_much() -> None:
+    """Ten rows of 2 for the first name and ten of 1 for the second, by the cube of the sum: 8000 to 1000. Each of the
+    first rows seems to take 2168, so that four would do; it takes six until 8 is less than 10."""
+    parts = np.zeros((20, 2, 1))
+    parts[:10, 0], parts[10:, 1] = 2.0, 1.0
+    (pair,) = fragile_sums(parts=parts, score=lambda sums: sums[..., 0] ** 3).neighbours
+    assert pair.count == 6 and pair.rows is not None and set(pair.rows.tolist()) <= set(range(10))
+    assert pair.margin_after == 8.0**3 - 10.0**3

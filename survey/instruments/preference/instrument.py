@@ -79,7 +79,7 @@ class Preference(ListedInstrument):
         questions=("question",),
         answers=("judgement",),
         shown=("a", "b"),
-        beside=("slot__repeat_of",),
+        of_assignment=("slot__repeat_of",),
         labelled=("a__language_model", "b__language_model"),
         outcomes_read_items=False,
     )

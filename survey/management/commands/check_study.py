@@ -111,9 +111,9 @@ class Command(HunchCommand):
 
 def _pools(pools: Sequence[PoolOutlook]) -> str:
     own, *larger = pools
-    others = " and ".join(f"{number(pool.found, 3)} with {integer(pool.size)}" for pool in larger)
+    others = " and ".join(f"{number(pool.share, 3)} with {integer(pool.size)}" for pool in larger)
     return (
-        f"candidates.size: with {integer(own.size)} candidates {number(own.found, 3)} of the answers from stage 2 on "
+        f"candidates.size: with {integer(own.size)} candidates {number(own.share, 3)} of the answers from stage 2 on "
         f"have label 1 (for beliefs: changed), {others} and as many of them at the top; simulated with people as "
         "plan_budget assumes them"
     )

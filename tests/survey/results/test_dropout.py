@@ -261,11 +261,11 @@ def given_item(sitting: Sitting, levels: dict[str, str], *, is_answered: bool = 
 def test_under_one_factors_level_the_people_who_left_are_listed_by_the_other_factors() -> None:
     """A factor that is filtered by has one level left; whichever comes first, the others have their lines."""
     levels = [{"a": "x", "b": "u"}, {"a": "x", "b": "v"}, {"a": "y", "b": "u"}, {"a": "x"}]
-    given = [
+    asked_items = [
         given_item(Sitting(pk=number, respondent_id=number), own, is_answered=number != 2)
         for number, own in enumerate(levels, start=1)
     ]
-    rows = [StageRows(Stage(index=1), [], [], {}, given)]
+    rows = [StageRows(Stage(index=1), [], [], {}, asked_items)]
     answered = leavers.read_answered(rows, {}, ())
 
     def lines(**under: str) -> list[tuple[str, int, int]]:

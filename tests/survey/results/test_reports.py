@@ -188,8 +188,8 @@ def having(monkeypatch: pytest.MonkeyPatch, **kinds: str) -> None:
 
 
 def test_a_page_fills_in_every_argument_that_was_not_given() -> None:
-    def filled(**given: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        return reports.pages_arguments(Study(), entry("words", "ToyReport"), ToyReport(), given, reader=None)
+    def filled(**arguments: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        return reports.pages_arguments(Study(), entry("words", "ToyReport"), ToyReport(), arguments, reader=None)
 
     assert filled() == {"least": ["2"], "why": ["fun"]}
     assert filled(least=["5"], word=["", "fox"]) == {"least": ["5"], "word": ["fox"], "why": ["fun"]}

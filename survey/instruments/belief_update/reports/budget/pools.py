@@ -72,7 +72,7 @@ def _outlook(
         studies=STUDIES,
         seed=config.seed,
     )
-    return PoolOutlook(size=size, found=sum(outlook.found[1:]) / sum(outlook.answers[1:]))
+    return PoolOutlook(size=size, share=sum(outlook.found[1:]) / sum(outlook.answers[1:]))
 
 
 def _with_as_many_at_the_top(design: Design, times: float) -> Design:
