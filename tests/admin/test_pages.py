@@ -354,6 +354,7 @@ def test_every_list_and_one_page_of_each_opens(busy: Study, as_superuser: Client
             assert PERSON not in body and SUBMISSION not in body, page
 
 
+@pytest.mark.thorough
 def test_every_list_takes_few_queries(busy: Study, superuser: User, as_researcher: Client) -> None:
     """For a member, whose own permissions and those of their groups are two; test_query_counts.py has a superuser's."""
     many_rows_of_everything(busy, superuser)

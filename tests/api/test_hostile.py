@@ -18,7 +18,7 @@ from tests.api.test_respondents import BEGIN, STEP, Person, error_of
 from tests.kept import kept
 from tests.survey.instruments import test_aid, test_evidence_in_steps
 
-pytestmark = [pytest.mark.django_db, pytest.mark.every_database]
+pytestmark = pytest.mark.django_db
 MANY_DIGITS = pytest.param(10**4000, id="many digits")
 REPORT, LEFT = "/api/v1/sitting/report/", "/api/v1/sitting/left/"
 TAKES_BODIES = (BEGIN, STEP, REPORT, LEFT)
@@ -97,6 +97,7 @@ def test_a_body_that_is_too_large_is_refused(person: Inside, path: str) -> None:
     assert (response.status_code, error_of(response)["code"]) == (413, "too_large")
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize(
     "value", ["a\x00", "\ud800", "\udc00x", 1e400, -1e400, MANY_DIGITS, [[1]], {"a": 1}, True, 1e-9]
 )
@@ -108,6 +109,7 @@ def test_a_value_that_is_no_answer_is_named(person: Inside, value: Any) -> None:
     assert not Response.objects.exists()
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("step", [1e400, MANY_DIGITS, "\ud800", "\x00", [[1]], {"a": 1}, True])
 def test_a_step_that_is_no_number_is_named(person: Inside, step: Any) -> None:
     response = send(person, STEP, json.dumps({"step": step}).replace("Infinity", "1e400").encode())
@@ -124,6 +126,7 @@ def test_what_is_wrong_inside_a_field_is_reported_by_its_place(client: Client) -
     assert error_of(response)["message"].startswith("parameters.pid: ")
 
 
+@pytest.mark.every_database
 @pytest.mark.parametrize("token", ["\x00", "é:é", "x" * 5_000, ":", "a:b:c", "\ufeff"])
 def test_a_token_of_any_bytes_is_unknown(client: Client, token: str) -> None:
     for response in (client.get(STEP, headers={"X-Sitting-Token": token}), client.get(STEP)):
@@ -211,8 +214,8 @@ def test_a_study_that_does_not_exist_is_reported(reader: Client, path: str) -> N
     assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
 
 
+@pytest.mark.every_database
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(researchers_views()))
 @pytest.mark.parametrize(
     ("header", "status", "code"),
     [
@@ -225,12 +228,14 @@ def test_a_study_that_does_not_exist_is_reported(reader: Client, path: str) -> N
         ("Basic eDp5", 401, "not_authenticated"),
     ],
 )
-def test_a_wrong_token_is_reported(client: Client, path: str, header: str | None, status: int, code: str) -> None:
-    response = client.get(named(path), headers={"Authorization": header} if header else {})
-    assert (response.status_code, error_of(response)["code"]) == (status, code)
-    assert response.headers["WWW-Authenticate"] == "Token"
+def test_a_wrong_token_is_reported(client: Client, header: str | None, status: int, code: str) -> None:
+    for path in researchers_views():
+        response = client.get(named(path), headers={"Authorization": header} if header else {})
+        assert (response.status_code, error_of(response)["code"]) == (status, code), path
+        assert response.headers["WWW-Authenticate"] == "Token", path
 
 
+@pytest.mark.every_database
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "status"),
@@ -270,6 +275,7 @@ def complaints(slug: str, report: str, asked: dict[str, str]) -> dict[str, tuple
     return problems
 
 
+@pytest.mark.every_database
 @pytest.mark.slow
 def test_what_arms_cannot_be_asked_is_named() -> None:
     asked = {

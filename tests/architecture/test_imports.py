@@ -26,7 +26,9 @@ def test_the_layers_hold() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("with_extras", [False, True], ids=["nothing set", "with extras"])
+@pytest.mark.parametrize(
+    "with_extras", [pytest.param(False, marks=pytest.mark.thorough), True], ids=["nothing set", "with extras"]
+)
 def test_web_and_workers_load_no_heavy_library_and_workers_no_pages(with_extras: bool) -> None:
     """import-linter does not see a heavy import behind `predictors`: so start up for real, in a fresh process. First as
     a worker and beat do, then as web."""

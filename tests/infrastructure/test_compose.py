@@ -169,7 +169,7 @@ def test_each_service_becomes_healthy_by_its_own_check(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", ["", "s3://bucket/folder"])
+@pytest.mark.parametrize("storage", ["", pytest.param("s3://bucket/folder", marks=pytest.mark.thorough)])
 def test_the_tables_are_brought_up_to_date_as_the_containers_user(storage: str, tmp_path: Path) -> None:
     """Every other service waits for it. It gets as far as a database that does not answer."""
     if reason := containers.why_not():

@@ -654,12 +654,11 @@ def entries_in(audit: bytes) -> dict[str, dict[str, str]]:
     return {row["entry"]: row for row in csv.DictReader(StringIO(audit.decode()))}
 
 
-@pytest.mark.slow
-@pytest.mark.every_database
+@pytest.mark.postgresql
 def test_a_machine_without_the_keys_gets_the_same_study_in_sqlite(
     tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the commands, into a database without tables. From PostgreSQL this goes to another kind of database."""
+    """By the commands, into a database without tables and of another kind."""
     filled.run_study()
     erasures.write_list()
     listed, exported = settings.HUNCH_ERASURES, tmp_path / "exported"

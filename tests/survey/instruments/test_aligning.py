@@ -296,6 +296,7 @@ def test_a_model_that_answers_in_fractions_is_scored_by_the_chance_of_its_outcom
     assert all(answers[line.evidence.pk] > 0.5 > answers[line.target.pk] for line in aligning.failures_of(study))
 
 
+@pytest.mark.thorough
 @pytest.mark.torch
 def test_candidates_that_are_all_pairs_have_uniform_pairs_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "UNIFORM", 200)
