@@ -77,6 +77,19 @@ ACTIONS = (
         is_final=True,
     ),
     ConfirmedAction(
+        "stop-training",
+        "Stop training, draw uniformly",
+        "Ends the training of the predictor on the stage before; what it has learnt is lost. This draws the stage "
+        "uniformly instead of as the study file says, and records that in the stage's manifest. To let a quicker "
+        "predictor learn from the same answers, amend the study file instead: naming another predictor stops this "
+        "training too.",
+        _plan_uniformly,
+        is_offered=lambda section, all_of_them: (
+            _is_next(section, all_of_them) and lifecycle.waits_for_training(_row(section))
+        ),
+        is_final=True,
+    ),
+    ConfirmedAction(
         "open",
         "Open",
         "Respondents can begin. A pilot or a first stage that is not planned yet is planned now. Opening the first "

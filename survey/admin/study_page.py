@@ -32,7 +32,7 @@ from . import jobs
 from .drafting import may_draft
 from .exports import files_of
 from .pictures import inline
-from .stage_actions import offered
+from .stage_actions import ACTIONS, offered
 from .study_file import file_facts
 
 State = Sitting.State
@@ -66,10 +66,12 @@ class ShownRemark:
 
 @dataclass(frozen=True)
 class Addressed:
-    """What to do next, and the address where it is done; empty if there is none for this user."""
+    """What to do next, the address where it is done, and the words of the link; both empty if there is none for this
+    user."""
 
     found: NextAction
     address: str
+    label: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ def live(study: Study, user: Any, look: StudyLook, sections: Sequence[StageSecti
     return Live(
         look=look,
         age=look.age(now),
-        next=Addressed(wanted, _address(study, user, wanted)),
+        next=Addressed(wanted, _address(study, user, wanted), _label(wanted)),
         newest=newest,
         funnel=next((funnel for funnel in look.quick.funnels if funnel.stage == newest), None),
         screens=[screen for screen in screens if screen.stage == newest],
@@ -144,6 +146,11 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
     if wanted.invites == "links" and rights.may(user, Right.MAKE_LINKS, study.pk):
         return f"{reverse('admin:survey_entrylink_add')}?study={study.slug}"
     return "#addresses" if wanted.invites == "address" else ""
+
+
+def _label(wanted: NextAction) -> str:
+    """Of the button: a stage's action by its own name."""
+    return next((action.label for action in ACTIONS if action.name == wanted.action), "Go there")
 
 
 def _balance(study: Study, look: StudyLook, stage: int) -> list[tuple[str, Sequence[tuple[str, int, int]]]]:
@@ -289,7 +296,6 @@ def page(request: HttpRequest, study: Study, *, links: Mapping[str, Sequence[tup
         addresses=addresses(study, root),
         codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
         reports=look.quick.reports if look else [],
-        earlier=earlier_stages(context["live"]),
         **context,
         may_draft=may_draft(request.user, study),
         **file_facts(study, request.user),
@@ -316,9 +322,11 @@ def _live_context(study: Study, user: Any, *, may_wait: bool) -> dict[str, Any]:
     """What the part of the page shows that refreshes by itself, and what its stages' sections need."""
     look, sections = shown(study, may_wait=may_wait)
     may_run = rights.may(user, Right.RUN, study.pk)
+    current = live(study, user, look, sections) if look else None
     return {
         "look": look,
-        "live": live(study, user, look, sections) if look else None,
+        "live": current,
+        "earlier": earlier_stages(current),
         "sections": [(section, offered(section, sections) if may_run else []) for section in sections],
         "outcome": next((section.outcomes.name for section in sections if section.outcomes.name), ""),
         "instrument_problem": instruments.problem_with(study.instrument),

@@ -58,6 +58,17 @@ def counted(n: int, one: str, several: str = "") -> str:
     return f"{n:,} {one if n == 1 else several or one + 's'}"
 
 
+def duration(seconds: float | None) -> str:
+    """40 s, 12 min, 2 h 10 min: as exact as it is worth reading."""
+    if is_missing(seconds) or seconds is None:
+        return NOTHING
+    minutes = round(seconds) // 60
+    if not minutes:
+        return f"{round(seconds)} s"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours else f"{minutes} min"
+
+
 def in_unit(value: Any, unit: str = "", digits: int | None = None, *, signed: bool = False) -> str:
     """A number of this unit: a share as per cent, with 1 digit by default; others with 2."""
     if is_share(unit):

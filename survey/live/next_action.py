@@ -6,15 +6,19 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from django.conf import settings
+from django.utils import timezone
 
 from survey.contracts import panels
-from survey.models import Stage, Study
+from survey.figures.words import counted, duration
+from survey.models import JobStep, Stage, Study
 from survey.services.sittings import links
+from survey.services.stages.runs import needs_predictor
 
 from .snapshots import StudyLook
 from .stage_sections import StageSection
 
 State = Stage.State
+LONGEST_ERROR = 200  # characters; the stage's steps show all of it
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ def _broken(
         section = sections.get(stage.index)
         if section and section.failed_steps:
             title = section.failed_steps[0].title
-            words = f"A step of stage {stage.index} has failed ({title}): read its error, then try it again."
+            error = section.failed_steps[0].error.split("\n")[0][:LONGEST_ERROR].rstrip(". ")
+            words = f"A step of stage {stage.index} has failed ({title}): {error}. Once that is mended, try it again."
             yield NextAction(words, stage.index, "retry", is_urgent=True)
 
 
@@ -91,12 +96,35 @@ def _running(
             yield NextAction(f"Stage {stage.index} is paused, {so_far}: resume it or close it.", stage.index, "resume")
         if stage.state == State.OPEN:
             yield _of_open(stage, section, so_far, look, now)
-        if stage.state == State.CLOSING and not section.is_working:
-            words = f"Stage {stage.index} is closing and waits for the {section.live} people who are still inside."
-            yield NextAction(words if section.live else f"Stage {stage.index} is closing. Nothing to do now.")
+        if section.inside is not None:
+            people = counted(section.inside.people, "person", "people")
+            until = f"{timezone.localtime(section.inside.until):%H:%M %Z}"
+            words = (
+                f"Stage {stage.index} waits for {people} still inside, until {until} if they send nothing more. "
+                "Close it now if you will not wait."
+            )
+            yield NextAction(words, stage.index, "close-now")
         if section.is_working:
-            step = next(step for step in section.steps if step.state in ("queued", "running"))
-            yield NextAction(f"Stage {stage.index} is being worked on ({step.title}). Nothing to do now.")
+            yield _of_work(stage, section, stages)
+        if stage.state == State.CLOSING:
+            yield NextAction(f"Stage {stage.index} is closing: its answers are frozen in a moment.")
+
+
+def _of_work(stage: Stage, section: StageSection, stages: Sequence[Stage]) -> NextAction:
+    unfinished = section.unfinished_steps
+    step = next((step for step in unfinished if step.state == JobStep.State.RUNNING), unfinished[0])
+    if step.waits is not None:
+        words = f"Stage {stage.index} does not go on: {step.title} waits {step.waits.words.rstrip('.')}."
+        return NextAction(words, is_urgent=step.waits.is_untaken)
+    is_training = step.kind == JobStep.Kind.TRAIN
+    seconds = section.training_seconds_left if is_training else step.seconds_left
+    left = "" if seconds is None else f", about {duration(seconds)} left"
+    words = f"Stage {stage.index} is being worked on: {step.title}{left}."
+    following = next((other for other in stages if other.index == stage.index + 1), None)
+    if not is_training or following is None or following.state != State.DRAFT or not needs_predictor(following):
+        return NextAction(f"{words} Nothing to do now.")
+    choice = f"stop it and draw stage {following.index} uniformly, or name a quicker predictor in the study file"
+    return NextAction(f"{words} If you will not wait: {choice}.", following.index, "stop-training")
 
 
 def _of_open(stage: Stage, section: StageSection, so_far: str, look: StudyLook, now: datetime) -> NextAction:
@@ -111,8 +139,7 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, look: StudyLook, 
     quiet = timedelta(minutes=settings.HUNCH_NO_ARRIVALS_MINUTES)
     since = max(filter(None, (look.quick.newest_arrival, stage.opened_at)), default=None)
     if quiet and since is not None and now - since >= quiet and section.free_booklets:
-        hours, minutes = divmod(int((now - since).total_seconds()) // 60, 60)
-        long = f"{hours} h {minutes} min" if hours else f"{minutes} min"
+        long = duration((now - since).total_seconds())
         return NextAction(
             f"Nobody has arrived at stage {stage.index} for {long}, and {section.free_booklets} places are free, "
             f"{so_far}: look at the posting or the links.",

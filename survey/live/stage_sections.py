@@ -35,7 +35,10 @@ from survey.models import (
 )
 from survey.services.answers.counting import TRAINED, counting, in_time
 from survey.services.results.comparing import design_words
+from survey.services.sittings.capacity import sittings_inside
+from survey.services.sittings.expiry import longest_silence
 from survey.services.stages.leaderboard import all_answers, learning_of, shown_metrics
+from survey.services.stages.waiting import Waiting, why_not_begun
 
 CHUNK = 2000  # answers
 DAY = 24 * 3600  # seconds
@@ -139,9 +142,11 @@ class StepFacts:
     seconds_left: float | None
     tries_left: int
     error: str
+    kind: str = ""
+    waits: Waiting | None = None
 
     @classmethod
-    def of(cls, step: JobStep, now: datetime) -> "StepFacts":
+    def of(cls, step: JobStep, now: datetime, waits: Waiting | None = None) -> "StepFacts":
         return cls(
             pk=step.pk,
             title=step.title,
@@ -154,6 +159,8 @@ class StepFacts:
             seconds_left=_seconds_left(step, now),
             tries_left=step.tries_left,
             error=step.error,
+            kind=step.kind,
+            waits=waits,
         )
 
 
@@ -162,6 +169,14 @@ def _seconds_left(step: JobStep, now: datetime) -> float | None:
         return None
     so_far = max((now - step.started_at).total_seconds(), 0.0)
     return so_far * max(step.progress_total - step.progress_done, 0) / step.progress_done
+
+
+@dataclass(frozen=True)
+class Inside:
+    """People who can still give an answer that counts, and when the last of them expires who sends nothing more."""
+
+    people: int
+    until: datetime
 
 
 @dataclass(frozen=True)
@@ -203,6 +218,8 @@ class StageSection:
     runs: tuple[RunLine, ...]
     judged: EvaluationTable | None
     steps: tuple[StepFacts, ...]
+    inside: Inside | None = None
+    """Whom a closing stage waits for."""
 
     @property
     def live(self) -> int:
@@ -227,7 +244,22 @@ class StageSection:
 
     @property
     def is_working(self) -> bool:
-        return any(step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING) for step in self.steps)
+        return bool(self.unfinished_steps)
+
+    @property
+    def unfinished_steps(self) -> list[StepFacts]:
+        return [step for step in self.steps if step.state in (JobStep.State.QUEUED, JobStep.State.RUNNING)]
+
+    @property
+    def training_seconds_left(self) -> float | None:
+        """Of all members that are not trained yet, at the speed of those before; None where nothing is known of it."""
+        training = [step for step in self.steps if step.kind == JobStep.Kind.TRAIN]
+        whole = [step.seconds for step in training if step.seconds is not None]
+        left = [step.seconds_left for step in training if step.seconds_left is not None]
+        queued = sum(step.state == JobStep.State.QUEUED for step in training)
+        if not left or (queued and not whole):
+            return None
+        return sum(left) + queued * (sum(whole) / len(whole) if whole else 0.0)
 
     @property
     def sittings_by_state(self) -> list[tuple[str, int]]:
@@ -278,6 +310,7 @@ def sections(
         )
     }
     outcomes = stage_outcomes(study, stages) if outcomes is None else outcomes
+    waiting = why_not_begun([step for of_stage in steps.values() for step in of_stage], now)
     learning = learning_of(study)
     return [
         StageSection(
@@ -298,10 +331,16 @@ def sections(
             candidates=candidates.get(stage.pk),
             runs=tuple(_run_line(run, evaluations, by_pk) for run in runs[stage.pk]),
             judged=_judgement(stage, evaluations, run_by_pk, learning),
-            steps=tuple(StepFacts.of(step, now) for step in steps[stage.pk]),
+            steps=tuple(StepFacts.of(step, now, waiting.get(step.pk)) for step in steps[stage.pk]),
+            inside=_inside(stage) if stage.state == Stage.State.CLOSING else None,
         )
         for stage in stages
     ]
+
+
+def _inside(stage: Stage) -> Inside | None:
+    inside = sittings_inside(stage).aggregate(people=Count("pk"), last=Max("last_seen_at"))
+    return Inside(inside["people"], inside["last"] + longest_silence(stage.study)) if inside["people"] else None
 
 
 def _grouped(rows: Iterable[Any], stages: Mapping[int, Stage]) -> dict[int, list[Any]]:

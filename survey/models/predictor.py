@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from .leased import Leased
 from .study import Stage
@@ -67,6 +68,18 @@ class PredictorRun(models.Model):
     @property
     def is_ready(self) -> bool:
         return self.ready_at is not None
+
+    def stop(self, why: str) -> int:
+        """End the steps of its training that have not ended, or have failed; return how many. A worker that trains a
+        member notices at its next heartbeat. Call it with the lock of its stage, so that the training does not end
+        meanwhile."""
+        return self.job_steps.exclude(state=JobStep.State.DONE).update(
+            state=JobStep.State.DONE,
+            lease_until=None,
+            finished_at=timezone.now(),
+            progress_text="stopped",
+            result={"stopped": why},
+        )
 
 
 class Evaluation(models.Model):

@@ -14,6 +14,7 @@ from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Subm
 from survey.panels.money import committed
 from survey.panels.postings import paused_by_the_panel, postings_in
 from survey.services.base.leases import WAITS
+from survey.services.stages.waiting import why_not_begun
 
 from . import audit_checks, site_health
 from .alerting import Cause, Trouble
@@ -142,9 +143,21 @@ def waiting_steps(now: datetime) -> Iterator[Trouble]:
         yield Trouble(Cause.UNHEALTHY, "work between stages", message)
 
 
+def untaken_steps(now: datetime) -> Iterator[Trouble]:
+    """Work that no worker takes: it is away, or cannot start. One sentence for all."""
+    rows = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED).exclude(error__startswith=WAITS)
+    steps = list(rows.select_related("stage__study").defer("result").order_by("pk")[:MAX_ROWS])
+    for step, waiting in zip(steps, map(why_not_begun(steps, now).get, (step.pk for step in steps)), strict=True):
+        if waiting is not None and waiting.is_untaken:
+            message = f"{step} waits {waiting.words}. Look at that worker's log: it is not there, or cannot start."
+            yield Trouble(Cause.UNHEALTHY, "workers", message)
+            return
+
+
 def broken_parts(now: datetime) -> Iterator[Trouble]:
     yield from broken_audit(now)
     yield from waiting_steps(now)
+    yield from untaken_steps(now)
 
 
 def _open_stages() -> QuerySet[Stage]:

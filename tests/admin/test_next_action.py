@@ -1,6 +1,6 @@
 """What the study page says to do next: the gravest first, and each at its bound."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +10,9 @@ from django.utils import timezone
 from survey.live import paying
 from survey.live.next_action import NextAction, next_action
 from survey.live.paying import AtPanel, Debt, PayByHour
+from survey.live.stage_sections import Inside, StepFacts
 from survey.models import PaymentBatch, Posting, Respondent, Sitting, Stage, Study, Submission
+from survey.services.stages.waiting import Waiting
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +22,7 @@ NOW = timezone.now()
 def section(**facts: Any) -> Any:
     """Of an open stage of which one place of four is free."""
     there = {"index": 1, "complete": 3, "live": 0, "booklets": 4, "free_booklets": 1, "sittings": {"live": 1}}
-    return SimpleNamespace(**{**there, "steps": (), "failed_steps": (), "is_working": False, **facts})
+    return SimpleNamespace(**{**there, "failed_steps": (), "is_working": False, "inside": None, **facts})
 
 
 def said(
@@ -51,14 +53,14 @@ def test_what_is_broken_and_peoples_money_come_first() -> None:
     study = cast.stored_study(panel={**cast.PROLIFIC, "reward": 100, "spending_cap": 10_000})
     everything: dict[str, Any] = {
         "problem": "the instrument is gone",
-        "of_section": {"failed_steps": [SimpleNamespace(title="Freeze")]},
+        "of_section": {"failed_steps": [SimpleNamespace(title="Freeze", error="No room.\nTraceback")]},
         "postings": (at_panel(to_review=1), at_panel(posting=8, to_review=2, unsettled=1)),
         "debts": (Debt(None, 2, 250, "USD"),),
         "pay": PayByHour("2.00 USD an hour", is_too_low=True),
     }
     expected = [
         ("problem", "Fix this first: the instrument is gone", None, True),
-        ("of_section", "A step of stage 1 has failed (Freeze)", None, True),
+        ("of_section", "A step of stage 1 has failed (Freeze): No room. Once that is mended, try", None, True),
         ("unsettled", "A payment of posting 8 may have been made or not", 8, True),
         ("one", "1 person waits to be approved", 7, False),
         ("postings", "2 people wait to be approved", 8, False),
@@ -121,17 +123,34 @@ def test_where_nobody_has_come_it_says_how_to_invite_people() -> None:
     assert said(open_study, **nobody).invites == ""
 
 
+def step(title: str, state: str = "queued", **facts: Any) -> StepFacts:
+    there = {"pk": 1, "state_in_words": state, "progress_done": 0, "progress_total": 0, "progress_text": ""}
+    there |= {"seconds": None, "seconds_left": None, "tries_left": 3, "error": "", "kind": title}
+    return StepFacts(**{**there, "title": title, "state": state, **facts})
+
+
+def at_work(*steps: StepFacts, training_left: float | None = None) -> dict[str, Any]:
+    return {"is_working": True, "unfinished_steps": list(steps), "training_seconds_left": training_left}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("state", "facts", "words", "action"),
     [
         ("paused", {}, "Stage 1 is paused, 3 of 4 people are done: resume it or close it.", "resume"),
-        ("closing", {"live": 2}, "Stage 1 is closing and waits for the 2 people who are still inside.", ""),
-        ("closing", {}, "Stage 1 is closing. Nothing to do now.", ""),
+        ("closing", {}, "Stage 1 is closing: its answers are frozen in a moment.", ""),
         (
             "closing",
-            {"is_working": True, "steps": [SimpleNamespace(state=state, title=state) for state in ("done", "queued")]},
-            "Stage 1 is being worked on (queued). Nothing to do now.",
+            {"inside": Inside(1, datetime(2026, 11, 28, 4, 58, tzinfo=UTC)), **at_work(step("freeze"))},
+            "Stage 1 waits for 1 person still inside, until 04:58 UTC if they send nothing more. Close it now if you "
+            "will not wait.",
+            "close-now",
+        ),
+        ("closing", at_work(step("freeze")), "Stage 1 is being worked on: freeze. Nothing to do now.", ""),
+        (
+            "frozen",
+            at_work(step("plan", waits=Waiting("behind work of another study."))),
+            "Stage 1 does not go on: plan waits behind work of another study.",
             "",
         ),
         ("planned", {}, "Stage 1 is ready: open it.", "open"),
@@ -142,6 +161,23 @@ def test_where_nobody_has_come_it_says_how_to_invite_people() -> None:
 def test_each_state_of_a_stage_has_its_sentence(state: str, facts: dict[str, Any], words: str, action: str) -> None:
     advice = said(cast.stored_study(), stage={"state": state}, of_section=facts)
     assert (advice.words, advice.action) == (words, action)
+
+
+def test_a_long_training_may_be_stopped_where_the_next_stage_waits_for_it() -> None:
+    study = cast.stored_study(stages=[{"sittings": 2}, {"sittings": 2, "design": {"kind": "epsilon_greedy"}}])
+    running = at_work(step("train", "running", seconds_left=60.0), step("train"), training_left=7530.0)
+
+    def advice(state: str) -> NextAction:
+        rows = [Stage(study=study, index=index, state=state, seed=1) for index, state in ((1, "frozen"), (2, state))]
+        live: Any = SimpleNamespace(quick=SimpleNamespace(stages=[section(**running)], newest_arrival=None), slow=None)
+        return next_action(study, rows, live, NOW)
+
+    offered = advice("draft")
+    assert (offered.action, offered.stage) == ("stop-training", 2)
+    assert offered.words.startswith("Stage 1 is being worked on: train, about 2 h 5 min left. If you will not wait")
+    assert "draw stage 2 uniformly" in offered.words
+    not_needed = advice("planned")
+    assert not_needed.action == "" and not_needed.words.endswith("2 h 5 min left. Nothing to do now.")
 
 
 def test_people_here_and_at_the_panel_are_compared_as_far_as_it_was_read() -> None:

@@ -405,7 +405,8 @@ def _run(stage: Stage, choice: Choice) -> PredictorRun:
 
 
 def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Stage:
-    """Let a stage that should be drawn by a predictor be drawn uniformly, since no predictor could be trained.
+    """Let a stage that should be drawn by a predictor be drawn uniformly, since no predictor could be trained, or its
+    training takes longer than somebody will wait: what is left of it is stopped.
 
     A person must decide this, not a worker: it departs from the study file, and the manifest records it.
 
@@ -413,6 +414,8 @@ def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Sta
         StateRefused: the stage is planned, or uniform anyway, or a predictor can still plan it or has scored it.
     """
     with transaction.atomic():
+        if (before := stage.preceding()) is not None:
+            before = locked_stage(before.pk)  # A training that ends holds this lock while it says that it is ready.
         stage = locked_stage(stage.pk)
         if stage.manifest.get(UNIFORM_BY_CHOICE):
             return stage
@@ -425,7 +428,6 @@ def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Sta
                 f"stage {stage.index} is drawn by its instrument's priority, which needs no predictor: the workers "
                 "plan it once the stage before is frozen"
             )
-        before = stage.preceding()
         if before is None or before.state != Stage.State.FROZEN:
             raise StateRefused(f"stage {stage.index - 1} is not frozen yet: close it first, and let it train")
         run = main_run(before)
@@ -433,6 +435,8 @@ def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Sta
             raise StateRefused(f"stage {stage.index} has its predictor, and the workers plan it: `study_status` shows")
         stage.record(**{UNIFORM_BY_CHOICE: _why_untrained(run)})
         stage.save(update_fields=["manifest"])
+        if run is not None:
+            run.stop(f"stage {stage.index} is drawn uniformly")
         record("choose_uniform", stage, by=by, via=via, reason=stage.manifest[UNIFORM_BY_CHOICE])
     return stage
 
@@ -441,7 +445,16 @@ def _why_untrained(run: PredictorRun | None) -> str:
     for step in run.job_steps.order_by("member") if run is not None else ():
         if reason := step.result.get("nothing_to_learn") or step.error:
             return str(reason)
-    return "no predictor was trained"
+    return "no predictor was trained" if run is None else "its training was stopped before it had ended"
+
+
+def waits_for_training(stage: Stage | None) -> bool:
+    """Whether a stage should be drawn by a predictor whose training has not ended, or has failed."""
+    if stage is None or stage.state != Stage.State.DRAFT or not needs_predictor(stage):
+        return False
+    before = stage.preceding()
+    run = main_run(before) if before is not None and before.state == Stage.State.FROZEN else None
+    return run is not None and not run.is_ready and run.job_steps.exclude(state=JobStep.State.DONE).exists()
 
 
 def waits_for_a_choice(stage: Stage | None) -> bool:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from survey.contracts import instruments, panels
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import FileErrors, Problem, StateRefused
-from survey.models import Amendment, CandidateSet, Consent, Sitting, Stage, Study
+from survey.models import Amendment, CandidateSet, Consent, PredictorRun, Sitting, Stage, Study
 from survey.services.answers import blinding
 from survey.services.base import rights
 from survey.services.base.auditing import record
@@ -159,6 +159,9 @@ def amend(
             old_config=study.stored_config,
         )
         _replace(study, proposal.new)
+        if any(change.path[0] == "predictor" for change in proposal.changes):
+            for run in PredictorRun.objects.filter(stage__study=study, ready_at=None):
+                run.stop("the study file names another predictor")
         record(
             "amend_study",
             study,
@@ -252,6 +255,7 @@ class _World:
     scored: frozenset[int]  # Those that are about to get a plan from what was learnt.
     pilots_over: frozenset[int]
     learnt: int  # The last stage that trained something, or is about to; 0 for none.
+    trained: int  # The last stage whose answers a predictor has learnt; 0 for none.
     stages: int
     posted: frozenset[int]  # Those that were posted at a panel.
     is_at_panel: bool  # A draft that the panel never took is not there.
@@ -277,6 +281,12 @@ class _World:
             scored=frozenset(scored) - planned,
             pilots_over=frozenset(stage.index for stage in stages if stage.is_pilot and stage.state == State.FROZEN),
             learnt=max(ended, default=0),
+            trained=max(
+                PredictorRun.objects.filter(stage__study=study, role=PredictorRun.Role.MAIN)
+                .exclude(ready_at=None)
+                .values_list("stage__index", flat=True),
+                default=0,
+            ),
             stages=len(stages),
             posted=frozenset(study.postings.values_list("stage__index", flat=True)),
             is_at_panel=study.postings.exclude(external_id="").exists(),
@@ -313,7 +323,9 @@ class _World:
         if top in FREE or change.path in FREE_OF_SITTING:
             return ""
         if top == "predictor":
-            return f"stage {self.learnt} has trained it: make a new study for another predictor" if self.learnt else ""
+            return (
+                f"stage {self.trained} has trained it: make a new study for another predictor" if self.trained else ""
+            )
         if top in DRAWN or change.path == ("sitting", "items") or top == "instrument":
             if self.bound:
                 return f"stage {self.bound[0]} was drawn by it: a plan is never changed"

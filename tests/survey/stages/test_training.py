@@ -1,6 +1,7 @@
 """Which answers train and which never do; predictors evaluated on later answers; stages with nothing to learn from."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -18,10 +19,10 @@ from django.utils.html import escape
 
 from predictors import evaluation
 from predictors import training as predictor_training
-from predictors.errors import PredictorError
+from predictors.errors import PredictorError, Stopped
 from survey.console.progress_bars import StepsFailed, wait_for_pipeline
 from survey.contracts import instruments
-from survey.exceptions import StateRefused
+from survey.exceptions import FileErrors, StateRefused
 from survey.instruments.belief_update.learning import BeliefLearning
 from survey.instruments.belief_update.models import Pair
 from survey.models import (
@@ -35,6 +36,7 @@ from survey.models import (
     PredictorRun,
     Slot,
     Stage,
+    Study,
 )
 from survey.services.answers.counting import frozen_answers, training_examples
 from survey.services.base import files, leases
@@ -42,6 +44,7 @@ from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.runs import runs_in_force
+from survey.services.studies import amending
 from tests import cast
 from tests.kept import kept
 
@@ -593,6 +596,46 @@ def test_a_person_may_then_have_the_stage_drawn_uniformly(capsys: pytest.Capture
     assert "label of all 12 answers is 0" in written.detail["reason"]
     assert lifecycle.pipeline_is_done(stage)
     lifecycle.open_stage(second)
+
+
+def test_a_person_may_stop_a_training_and_have_the_stage_drawn_uniformly() -> None:
+    stage = cast.closed_stage(**TWO)
+    cast.run_until(stage, "train")
+    step, second = cast.step_of(stage, "train"), cast.stage_of(stage.study, 2)
+    assert lifecycle.waits_for_training(second) and not lifecycle.waits_for_a_choice(second)
+    held = jobs.claim(step.pk)
+    assert held is not None
+    lifecycle.choose_uniform(second)
+    assert not held.heartbeat(1, 1, "an epoch"), "the worker that trains notices"
+    with pytest.raises(Stopped):
+        held.finish({"n_examples": 12})
+    step.refresh_from_db()
+    assert (step.state, step.result) == ("done", {"stopped": "stage 2 is drawn uniformly"})
+    assert not lifecycle.waits_for_training(cast.stage_of(stage.study, 2))
+    jobs.run_inline(stage)
+    planning.plan_stage(cast.stage_of(stage.study, 2))
+    second = cast.stage_of(stage.study, 2)
+    assert second.manifest["design"]["kind"] == "uniform"
+    assert second.manifest["uniform_by_choice"] == "its training was stopped before it had ended"
+    assert lifecycle.pipeline_is_done(stage)
+
+
+def test_another_predictor_may_be_named_until_one_has_learnt() -> None:
+    stage = cast.closed_stage(**TWO)
+    cast.run_until(stage, "train")
+    study, slow = stage.study, cast.step_of(stage, "train")
+
+    def named(name: str) -> str:
+        return re.sub(r'(\[predictor\]\nname = )"\w+"', rf'\1"{name}"', Study.objects.get(pk=study.pk).source_text)
+
+    amending.amend(study, text=named("previous_correct"), source_name="s.toml", reason="It takes too long.")
+    slow.refresh_from_db()
+    assert (slow.state, slow.result) == ("done", {"stopped": "the study file names another predictor"})
+    jobs.run_inline(cast.stage_of(study, 1))
+    run = CandidateSet.objects.get(stage=cast.stage_of(study, 2)).predictor_run
+    assert run is not None and run.name == "previous_correct" and run.is_ready
+    with pytest.raises(FileErrors, match=r"predictor.*stage 1 has trained it"):
+        amending.amend(study, text=named("same_task"), source_name="s.toml", reason="Back again.")
 
 
 def test_a_uniform_stage_follows_by_itself() -> None:
