@@ -5,7 +5,6 @@ from functools import partial
 from threading import RLock
 from typing import Any
 
-import segno
 from django import forms
 from django.apps import apps
 from django.contrib import messages
@@ -20,14 +19,14 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
-from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
 from survey.apps import load_admin_pages
 from survey.client_address import client_address
 from survey.exceptions import NotFound
-from survey.models import CodeApp, Study
+from survey.models import Study
 from survey.navigation import GROUPS, DeskGroup, DeskTable
+from survey.qr_codes import qr_code
 from survey.services.base import auditing, first_account, rights, second_factor
 
 CODE = {"autocomplete": "one-time-code", "spellcheck": "false"}
@@ -211,7 +210,7 @@ class HunchAdminSite(AdminSite):
                 **self.each_context(request),
                 "title": "Archived studies" if archived else "Studies",
                 "subtitle": None,
-                "studies": [(study, page.states(study)) for study in studies],
+                "cards": page.cards(list(studies), request.user),
                 "archived": archived,
                 "may_see_studies": may_see,
                 "may_make_study": rights.may_make_studies(request.user),
@@ -327,12 +326,6 @@ class HunchAdminSite(AdminSite):
             "app": app,
             "codes_left": second_factor.codes_left(request.user),
             "secret": begun and second_factor.shown_secret(begun),
-            "picture": begun and _picture(begun),
+            "picture": begun and qr_code(begun.config_url, title="QR code for your app"),
         }
         return TemplateResponse(request, "admin/survey/second_factor.html", context)
-
-
-def _picture(app: CodeApp) -> SafeString:
-    """The QR code as inline SVG, without styles, so that the content policy lets it be drawn."""
-    code = segno.make(app.config_url, error="m")
-    return mark_safe(code.svg_inline(scale=5, light="#fff", title="QR code for your app"))  # noqa: S308 (our own figures)

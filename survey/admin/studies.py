@@ -15,6 +15,7 @@ from survey.services.base.rights import Right
 from . import (
     estimates,
     exports,
+    home,
     leaderboard,
     members,
     receivers,
@@ -48,7 +49,7 @@ PAGES = (
     AdminPage("wave", "<int:pk>/waves/<int:wave>/", waves.page, group="run", links=waves.links),
     # Its members. Who is not logged in is led to the login first, and comes back to the invitation. The secret is in
     # the query, which no log line holds.
-    AdminPage("members", "<int:pk>/members/", members.members_page, group="run", links=link("Members")),
+    AdminPage("members", "<int:pk>/members/", members.members_page, group="settings", links=link("Members")),
     AdminPage("invite", "<int:pk>/members/invite/", members.invite, Right.MANAGE_MEMBERS),
     AdminPage("member", "<int:pk>/members/<int:member>/", members.member_page),
     AdminPage(
@@ -57,7 +58,7 @@ PAGES = (
     AdminPage("invitation", "invitation/", members.accept),
     # Where its alerts go
     AdminPage(
-        "receivers", "<int:pk>/receivers/", receivers.page, Right.RUN, group="run", links=link("Alert receivers")
+        "receivers", "<int:pk>/receivers/", receivers.page, Right.RUN, group="settings", links=link("Who gets alerts")
     ),
     AdminPage("receiver", RECEIVER, receivers.receiver_page, Right.RUN),
     AdminPage("receiver_action", f"{RECEIVER}<slug:name>/", receivers.receiver_action, Right.RUN, by_post=True),
@@ -123,6 +124,8 @@ class StudyAdmin(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         return study_page.page(request, study, links=self.links_of(request.user, study))
+
+    cards = staticmethod(home.cards)
 
     @admin.display(description="stages")
     def states(self, study: Study) -> str:

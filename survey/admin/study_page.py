@@ -17,11 +17,12 @@ from django.utils.safestring import SafeString
 from survey.contracts import instruments, panels
 from survey.figures.charts import Axis, Line, LineChart
 from survey.live import snapshots
-from survey.live.next_action import NextAction, next_action
+from survey.live.next_action import Facts, NextAction, next_action
 from survey.live.people import CheckCount, Funnel, ScreenTimes
 from survey.live.snapshots import RemarkFacts, StudyLook
 from survey.live.stage_sections import StageSection
 from survey.models import QuestionReport, Sitting, Study
+from survey.qr_codes import qr_code
 from survey.read_only_admin import admin_page
 from survey.services.answers.blinding import HIDDEN
 from survey.services.base import rights
@@ -118,13 +119,21 @@ def live(study: Study, user: Any, look: StudyLook, sections: Sequence[StageSecti
         look = replace(look, slow=replace(look.slow, paying=paying))
     problem = panels.of_study(study).problem or instruments.problem_with(study.instrument) or ""
     stages = [section.stage for section in sections if section.stage is not None]
-    wanted = next_action(study, stages, look, now, problem=problem)
+    facts = Facts(
+        study,
+        stages,
+        {section.index: section for section in look.quick.stages},
+        now,
+        look.quick.newest_arrival,
+        look.slow.paying if look.slow is not None else None,
+    )
+    wanted = next_action(facts, problem=problem)
     newest = max((funnel.stage for funnel in look.quick.funnels), default=0)
     screens = look.slow.screens if look.slow is not None else ()
     return Live(
         look=look,
         age=look.age(now),
-        next=Addressed(wanted, _address(study, user, wanted), _label(wanted)),
+        next=addressed(study, user, wanted),
         newest=newest,
         funnel=next((funnel for funnel in look.quick.funnels if funnel.stage == newest), None),
         screens=[screen for screen in screens if screen.stage == newest],
@@ -146,6 +155,10 @@ def _address(study: Study, user: Any, wanted: NextAction) -> str:
     if wanted.invites == "links" and rights.may(user, Right.MAKE_LINKS, study.pk):
         return f"{reverse('admin:survey_entrylink_add')}?study={study.slug}"
     return "#addresses" if wanted.invites == "address" else ""
+
+
+def addressed(study: Study, user: Any, wanted: NextAction) -> Addressed:
+    return Addressed(wanted, _address(study, user, wanted), _label(wanted))
 
 
 def _label(wanted: NextAction) -> str:
@@ -266,6 +279,13 @@ def addresses(study: Study, root: str) -> list[tuple[str, str]]:
     ]
 
 
+def _picture(study: Study, root: str) -> SafeString | str:
+    """A QR code of the address that people open by hand; at a panel each person has their own."""
+    survey = root + study.get_absolute_url()
+    is_filled_in = panels.of_study(study).address(study.config, survey) != survey
+    return "" if is_filled_in else qr_code(survey, title=f"QR code of {survey}")
+
+
 # Pages
 
 
@@ -295,7 +315,10 @@ def page(request: HttpRequest, study: Study, *, links: Mapping[str, Sequence[tup
         links=links,
         addresses=addresses(study, root),
         codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
+        picture=_picture(study, root),
+        may_try=any(address.endswith("/try/") for _label, address in links.get("run", ())),
         reports=look.quick.reports if look else [],
+        not_yet=[line for line in look.quick.reports if line.obstacle] if look else [],
         **context,
         may_draft=may_draft(request.user, study),
         **file_facts(study, request.user),

@@ -1,6 +1,6 @@
-"""What a researcher should do next, in one sentence. Decides by the snapshot and the stages' rows alone."""
+"""What a researcher should do next, in one sentence. Reads nothing itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -14,7 +14,7 @@ from survey.models import JobStep, Stage, Study
 from survey.services.sittings import links
 from survey.services.stages.runs import needs_predictor
 
-from .snapshots import StudyLook
+from .paying import Paying
 from .stage_sections import StageSection
 
 State = Stage.State
@@ -33,29 +33,35 @@ class NextAction:
     invites: Literal["", "posting", "links", "address"] = ""
 
 
-def next_action(
-    study: Study, stages: Sequence[Stage], look: StudyLook, now: datetime, *, problem: str = ""
-) -> NextAction:
+@dataclass(frozen=True)
+class Facts:
+    """What it is decided by. `stages`: as they are now, in order; `paying`: None where it was not read."""
+
+    study: Study
+    stages: Sequence[Stage]
+    sections: Mapping[int, StageSection]
+    now: datetime
+    newest_arrival: datetime | None = None
+    paying: Paying | None = None
+
+
+def next_action(facts: Facts, *, problem: str = "") -> NextAction:
     """The first that applies: what is broken, then people's money, then the stage that is running, then the next one.
 
     Args:
-        stages: the study's stages as they are now, in order.
         problem: why nobody is let in, or why the answers cannot be read; empty if all is well.
     """
     if problem:
         return NextAction(f"Fix this first: {problem}", is_urgent=True)
-    sections = {section.index: section for section in look.quick.stages}
     for choose in (_broken, _owed, _running, _waiting):
-        if action := next(choose(study, stages, sections, look, now), None):
+        if action := next(choose(facts), None):
             return action
     return NextAction("Every stage is frozen. Read the estimates and the reports, and export the data.")
 
 
-def _broken(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
-) -> Iterator[NextAction]:
-    for stage in stages:
-        section = sections.get(stage.index)
+def _broken(facts: Facts) -> Iterator[NextAction]:
+    for stage in facts.stages:
+        section = facts.sections.get(stage.index)
         if section and section.failed_steps:
             title = section.failed_steps[0].title
             error = section.failed_steps[0].error.split("\n")[0][:LONGEST_ERROR].rstrip(". ")
@@ -63,39 +69,35 @@ def _broken(
             yield NextAction(words, stage.index, "retry", is_urgent=True)
 
 
-def _owed(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
-) -> Iterator[NextAction]:
-    if look.slow is None:
+def _owed(facts: Facts) -> Iterator[NextAction]:
+    if facts.paying is None:
         return
-    for posting in look.slow.paying.postings:
+    for posting in facts.paying.postings:
         if posting.unsettled:
             words = f"A payment of posting {posting.posting} may have been made or not: look at the panel and say so."
             yield NextAction(words, posting=posting.posting, is_urgent=True)
-    for posting in look.slow.paying.postings:
+    for posting in facts.paying.postings:
         if posting.to_review:
             people = "1 person waits" if posting.to_review == 1 else f"{posting.to_review} people wait"
             words = f"{people} to be approved at the panel: read the panel, then approve who finished."
             yield NextAction(words, posting=posting.posting)
-    for debt in look.slow.paying.debts:
+    for debt in facts.paying.debts:
         how = "pay them on the posting's page" if debt.posting else "save the list and pay from it"
         yield NextAction(f"{debt}: {how}.", posting=debt.posting)
-    if look.slow.paying.pay is not None and look.slow.paying.pay.is_too_low:
-        yield NextAction(f"Too little is paid: {look.slow.paying.pay.words}.", is_urgent=True)
+    if facts.paying.pay is not None and facts.paying.pay.is_too_low:
+        yield NextAction(f"Too little is paid: {facts.paying.pay.words}.", is_urgent=True)
 
 
-def _running(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
-) -> Iterator[NextAction]:
-    for stage in stages:
-        section = sections.get(stage.index)
+def _running(facts: Facts) -> Iterator[NextAction]:
+    for stage in facts.stages:
+        section = facts.sections.get(stage.index)
         if section is None:
             continue
         so_far = f"{section.complete} of {stage.config.sittings} people are done"
         if stage.state == State.PAUSED:
             yield NextAction(f"Stage {stage.index} is paused, {so_far}: resume it or close it.", stage.index, "resume")
         if stage.state == State.OPEN:
-            yield _of_open(stage, section, so_far, look, now)
+            yield _of_open(stage, section, so_far, facts)
         if section.inside is not None:
             people = counted(section.inside.people, "person", "people")
             until = f"{timezone.localtime(section.inside.until):%H:%M %Z}"
@@ -105,7 +107,7 @@ def _running(
             )
             yield NextAction(words, stage.index, "close-now")
         if section.is_working:
-            yield _of_work(stage, section, stages)
+            yield _of_work(stage, section, facts.stages)
         if stage.state == State.CLOSING:
             yield NextAction(f"Stage {stage.index} is closing: its answers are frozen in a moment.")
 
@@ -127,19 +129,19 @@ def _of_work(stage: Stage, section: StageSection, stages: Sequence[Stage]) -> Ne
     return NextAction(f"{words} If you will not wait: {choice}.", following.index, "stop-training")
 
 
-def _of_open(stage: Stage, section: StageSection, so_far: str, look: StudyLook, now: datetime) -> NextAction:
+def _of_open(stage: Stage, section: StageSection, so_far: str, facts: Facts) -> NextAction:
     if section.booklets and not section.free_booklets and not section.live:
         return NextAction(f"Stage {stage.index} is full, {so_far}: close it.", stage.index, "close")
     nobody = not section.sittings and not stage.study.is_test
     panel = panels.of_study(stage.study)
-    posted = None if look.slow is None else {posting.stage for posting in look.slow.paying.postings}
+    posted = None if facts.paying is None else {posting.stage for posting in facts.paying.postings}
     if nobody and panel.client is not None and posted is not None and stage.index not in posted:
         words = f"Stage {stage.index} is open, and nobody knows of it yet: draft a posting at {panel.title}."
         return NextAction(words, invites="posting")
     quiet = timedelta(minutes=settings.HUNCH_NO_ARRIVALS_MINUTES)
-    since = max(filter(None, (look.quick.newest_arrival, stage.opened_at)), default=None)
-    if quiet and since is not None and now - since >= quiet and section.free_booklets:
-        long = duration((now - since).total_seconds())
+    since = max(filter(None, (facts.newest_arrival, stage.opened_at)), default=None)
+    if quiet and since is not None and facts.now - since >= quiet and section.free_booklets:
+        long = duration((facts.now - since).total_seconds())
         return NextAction(
             f"Nobody has arrived at stage {stage.index} for {long}, and {section.free_booklets} places are free, "
             f"{so_far}: look at the posting or the links.",
@@ -152,10 +154,8 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, look: StudyLook, 
     return NextAction(f"Stage {stage.index} is open, {so_far}. Nothing to do now.")
 
 
-def _waiting(
-    study: Study, stages: Sequence[Stage], sections: dict[int, StageSection], look: StudyLook, now: datetime
-) -> Iterator[NextAction]:
-    for stage in stages:
+def _waiting(facts: Facts) -> Iterator[NextAction]:
+    for stage in facts.stages:
         if stage.state == State.PLANNED or (stage.state == State.DRAFT and stage.plans_on_opening):
             yield NextAction(f"Stage {stage.index} is ready: open it.", stage.index, "open")
         elif stage.state == State.DRAFT:

@@ -266,6 +266,51 @@ class StageSection:
         return [(label, self.sittings[state]) for state, label in Sitting.State.choices if state in self.sittings]
 
 
+def running_sections(stages: Sequence[Stage], now: datetime) -> dict[int, StageSection]:
+    """Of stages of any studies, by key: people, places and work. What their plans and answers say is left empty.
+
+    Args:
+        stages: with their studies.
+    """
+    by_pk = {stage.pk: stage for stage in stages}
+    steps = _grouped(JobStep.objects.filter(stage__in=stages).select_related("predictor_run").order_by("pk"), by_pk)
+    waiting = why_not_begun([step for of_stage in steps.values() for step in of_stage], now)
+    sittings = _counts(Sitting.objects.filter(stage__in=stages), "stage", "state")
+    booklets: dict[int, Mapping[str, Any]] = {
+        row["stage"]: row
+        for row in Booklet.objects.filter(stage__in=stages)
+        .order_by()
+        .values("stage")
+        .annotate(
+            all=Count("pk"),
+            free=Count("pk", filter=Q(claimed_at__isnull=True)),
+            make_up=Count("pk", filter=Q(kind=Booklet.Kind.MAKE_UP)),
+        )
+    }
+    return {
+        stage.pk: StageSection(
+            index=stage.index,
+            stage=stage,
+            slots=0,
+            in_time=0,
+            counted=0,
+            late=0,
+            sittings={key[1]: count for key, count in sittings.items() if key[0] == stage.pk},
+            booklets=booklets.get(stage.pk, {}).get("all", 0),
+            free_booklets=booklets.get(stage.pk, {}).get("free", 0),
+            make_up_booklets=booklets.get(stage.pk, {}).get("make_up", 0),
+            outcomes=Outcomes(),
+            strata=(),
+            candidates=None,
+            runs=(),
+            judged=None,
+            steps=tuple(StepFacts.of(step, now, waiting.get(step.pk)) for step in steps[stage.pk]),
+            inside=_inside(stage) if stage.state == Stage.State.CLOSING else None,
+        )
+        for stage in stages
+    }
+
+
 def sections(
     study: Study, outcomes: Mapping[int, Outcomes] | None = None, *, now: datetime | None = None
 ) -> list[StageSection]:
@@ -274,13 +319,12 @@ def sections(
     Args:
         outcomes: by the stage's key, if they were read before; they need the answers themselves.
     """
-    now = now or timezone.now()
     stages = list(study.stages.order_by("index"))
     for stage in stages:
         stage.study = study
+    running = running_sections(stages, now or timezone.now())
     by_pk = {stage.pk: stage for stage in stages}
     strata = _grouped(Stratum.objects.filter(stage__in=stages).order_by("pk"), by_pk)
-    steps = _grouped(JobStep.objects.filter(stage__in=stages).select_related("predictor_run").order_by("pk"), by_pk)
     runs = _grouped(PredictorRun.objects.filter(stage__in=stages).order_by("created_at"), by_pk)
     run_by_pk = {run.pk: run for lines in runs.values() for run in lines}
     evaluations = list(Evaluation.objects.filter(stage__in=stages).order_by("stage__index"))
@@ -297,33 +341,15 @@ def sections(
         Assignment.objects.filter(slot__stage__in=stages, state=Assignment.State.LATE, completed_at__isnull=False),
         "slot__stage",
     )
-    sittings = _counts(Sitting.objects.filter(stage__in=stages), "stage", "state")
-    booklets: dict[int, Mapping[str, Any]] = {
-        row["stage"]: row
-        for row in Booklet.objects.filter(stage__in=stages)
-        .order_by()
-        .values("stage")
-        .annotate(
-            all=Count("pk"),
-            free=Count("pk", filter=Q(claimed_at__isnull=True)),
-            make_up=Count("pk", filter=Q(kind=Booklet.Kind.MAKE_UP)),
-        )
-    }
     outcomes = stage_outcomes(study, stages) if outcomes is None else outcomes
-    waiting = why_not_begun([step for of_stage in steps.values() for step in of_stage], now)
     learning = learning_of(study)
     return [
-        StageSection(
-            index=stage.index,
-            stage=stage,
+        replace(
+            running[stage.pk],
             slots=_total(drawn, stage.pk),
             in_time=_total(answered, stage.pk),
             counted=_total(counted, stage.pk),
             late=_total(late, stage.pk),
-            sittings={key[1]: count for key, count in sittings.items() if key[0] == stage.pk},
-            booklets=booklets.get(stage.pk, {}).get("all", 0),
-            free_booklets=booklets.get(stage.pk, {}).get("free", 0),
-            make_up_booklets=booklets.get(stage.pk, {}).get("make_up", 0),
             outcomes=replace(outcomes.get(stage.pk, Outcomes()), by_stratum=()),
             strata=tuple(
                 _stratum_lines(stage, strata[stage.pk], drawn, answered, counted, outcomes.get(stage.pk, Outcomes()))
@@ -331,8 +357,6 @@ def sections(
             candidates=candidates.get(stage.pk),
             runs=tuple(_run_line(run, evaluations, by_pk) for run in runs[stage.pk]),
             judged=_judgement(stage, evaluations, run_by_pk, learning),
-            steps=tuple(StepFacts.of(step, now, waiting.get(step.pk)) for step in steps[stage.pk]),
-            inside=_inside(stage) if stage.state == Stage.State.CLOSING else None,
         )
         for stage in stages
     ]

@@ -35,8 +35,8 @@ def failed_steps(now: datetime) -> Iterator[Trouble]:
     for step in rows.order_by("-pk")[:MAX_ROWS]:
         # Not the error itself: an exception's words may hold what a person wrote.
         message = (
-            f"{step} failed, and the study does not go on. Read why on the study's page, fix it, then run "
-            f"hunch retry_steps {step.stage.study.slug}."
+            f"{step} failed, and the study does not go on. Read why on the study's page, mend it, then press Retry "
+            "failed steps there."
         )
         yield Trouble(Cause.STEP_FAILED, f"step {step.pk} of {step.stage}", message, step.stage.study_id)
 

@@ -11,11 +11,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from survey.admin import home
 from survey.log_format import LineFormatter
 from survey.models import AuditEntry, FirstAccountLink
 from survey.navigation import GROUPS
 from survey.services.base import first_account
 from survey.services.base.groups import ensure_researchers_group
+from survey.services.stages import lifecycle
+from survey.services.studies import test_copies
 from tests import cast
 from tests.admin.conftest import client_of
 
@@ -39,6 +42,33 @@ def test_the_home_shows_the_studies_of_the_user_and_what_they_may_make(as_superu
     assert "A study of the cast" not in theirs and "New study" in theirs
     nobodys = client_of(User.objects.create_user("onlooker", is_staff=True)).get("/admin/").content.decode()
     assert "New study" not in nobodys and "may not see studies" in nobodys
+
+
+def test_a_card_says_how_far_a_study_is_and_leads_to_the_next_step(as_superuser: Client) -> None:
+    study = cast.open_study(stages=[{"sittings": 4}, {"sittings": 4}, {"sittings": 4}])
+    cast.sitting(cast.stage_of(study), state="complete", ended_at=timezone.now())
+    made = home.cards([study], User.objects.get(username="super"))
+    assert [(line.first.index, line.last.index, line.state, line.people, line.wanted) for line in made[0].lines] == [
+        (1, 1, "open", 1, 4), (2, 3, "draft", 0, 8)
+    ]  # fmt: skip
+    page = as_superuser.get("/admin/").content.decode()
+    assert "1 of 4 people done" in page and "Stages 2 to 3" in page and "0 of 8 people" not in page
+    assert "Stage 1 is open, 1 of 4 people are done." in page
+    stage = cast.stage_of(study)
+    lifecycle.pause_stage(stage)
+    page = as_superuser.get("/admin/").content.decode()
+    assert f'<a class="button" href="/admin/survey/study/{study.pk}/stages/1/resume/">Resume</a>' in page
+
+
+def test_a_test_copy_stands_on_the_card_of_its_study(as_superuser: Client) -> None:
+    study = cast.study()
+    copy = test_copies.make_copy(study, by=User.objects.get(username="super"), via="admin")
+    user = User.objects.get(username="super")
+    (card,) = home.cards([copy, study], user)
+    assert card.study == study and [inner.study for inner in card.copies] == [copy]
+    assert [card.study for card in home.cards([copy], user)] == [copy], "its study is archived"
+    page = as_superuser.get("/admin/").content.decode()
+    assert page.count(f'<h2><a href="/admin/survey/study/{copy.pk}/change/') == 0 and "Test copy</a>" in page
 
 
 @pytest.mark.slow

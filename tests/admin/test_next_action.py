@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from survey.live import paying
-from survey.live.next_action import NextAction, next_action
+from survey.live.next_action import Facts, NextAction, next_action
 from survey.live.paying import AtPanel, Debt, PayByHour
 from survey.live.stage_sections import Inside, StepFacts
 from survey.models import PaymentBatch, Posting, Respondent, Sitting, Stage, Study, Submission
@@ -38,10 +38,9 @@ def said(
     problem: str = "",
 ) -> NextAction:
     row = Stage(**{"study": study, "index": 1, "state": "open", "seed": 1, "opened_at": NOW, **(stage or {})})
-    slow = SimpleNamespace(paying=SimpleNamespace(postings=postings, debts=debts, pay=pay)) if has_slow else None
-    quick = SimpleNamespace(stages=[section(**(of_section or {}))], newest_arrival=newest)
-    live: Any = SimpleNamespace(quick=quick, slow=slow)
-    return next_action(study, [row], live, NOW, problem=problem)
+    money: Any = SimpleNamespace(postings=postings, debts=debts, pay=pay) if has_slow else None
+    facts = Facts(study, [row], {1: section(**(of_section or {}))}, NOW, newest, money)
+    return next_action(facts, problem=problem)
 
 
 def at_panel(**facts: Any) -> AtPanel:
@@ -169,8 +168,7 @@ def test_a_long_training_may_be_stopped_where_the_next_stage_waits_for_it() -> N
 
     def advice(state: str) -> NextAction:
         rows = [Stage(study=study, index=index, state=state, seed=1) for index, state in ((1, "frozen"), (2, state))]
-        live: Any = SimpleNamespace(quick=SimpleNamespace(stages=[section(**running)], newest_arrival=None), slow=None)
-        return next_action(study, rows, live, NOW)
+        return next_action(Facts(study, rows, {1: section(**running)}, NOW))
 
     offered = advice("draft")
     assert (offered.action, offered.stage) == ("stop-training", 2)

@@ -21,8 +21,26 @@
     fold.open = true;
     target.scrollIntoView();
   };
-  addEventListener("hashchange", unfold);
-  unfold();
+  // Tabs: the part that the address names, or that holds what it names, is shown alone.
+  const tabs = [...document.querySelectorAll(".hunch-tab")];
+  const show = () => {
+    const named = location.hash && document.getElementById(location.hash.slice(1));
+    const shown = (named && named.closest(".hunch-tab")) || tabs[0];
+    tabs.forEach((tab) => { tab.hidden = tab !== shown; });
+    document.querySelectorAll("[data-tabs] a").forEach((link) => {
+      if (link.hash === `#${shown.id}`) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    });
+    if (named && named !== shown) named.scrollIntoView();
+    unfold();
+  };
+  addEventListener("hashchange", show);
+  if (tabs.length) show();
+  document.querySelectorAll("[data-copy]").forEach((button) => {
+    if (!navigator.clipboard) return;
+    button.hidden = false;
+    button.addEventListener("click", () => navigator.clipboard.writeText(button.dataset.copy).then(() => { button.textContent = "Copied"; }));
+  });
   setInterval(() => {
     const clock = document.querySelector("[data-hunch-age]");
     if (clock) clock.textContent = inWords(Number(clock.dataset.hunchAge) + Math.round((Date.now() - shownAt) / 1000));

@@ -309,6 +309,9 @@ def test_a_stage_that_is_planned_from_answers_is_not_touched_meanwhile() -> None
     lifecycle.close_stage(stage(study, 1))
     lines = refusals(study, stages=[{"sittings": 2}, {**second, "sittings": 3}], predictor={"name": "same_task"})
     assert "stage 2 is being planned" in lines[0]
+    assert changed_by(None, study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"}) == []
+    jobs.run_inline(stage(study, 1))
+    study.stages.filter(index=2).update(state="draft")
     lines = refusals(study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"})
     assert "stage 1 has trained it" in lines[0]
 
@@ -473,6 +476,7 @@ NOTHING: dict[str, Any] = {
     **dict.fromkeys(("is_locked", "has_people", "has_agreed", "is_at_panel", "has_promised_pay"), False),
     **dict.fromkeys(("planned", "scored", "pilots_over", "posted"), frozenset()),
     "learnt": 0,
+    "trained": 0,
     "stages": 2,
 }
 
@@ -491,7 +495,8 @@ NOTHING: dict[str, Any] = {
         ("texts.languages", 1, 2, {"is_locked": True}, "words of the first language"),
         ("texts.language", "en", "de", {"planned": {1}}, ""),
         ("texts.answerer.a", 1, 2, {"is_locked": True}, "in the questions that are measured"),
-        ("predictor.name", 1, 2, {"learnt": 2}, "stage 2 has trained it"),
+        ("predictor.name", 1, 2, {"learnt": 2, "trained": 2}, "stage 2 has trained it"),
+        ("predictor.name", 1, 2, {"learnt": 1, "is_locked": True}, ""),
         ("predictor.name", 1, 2, {"planned": {1}}, ""),
         ("seed", 1, 2, {"planned": {1, 2}, "pilots_over": {1}}, "stage 2 was drawn by it"),
         ("seed", 1, 2, {"planned": {1}, "pilots_over": {1}, "is_locked": True}, ""),
