@@ -320,7 +320,7 @@ class HunchAdminSite(AdminSite):
         begun = second_factor.begun_app(request.user) if app is None else None
         context = {
             **self.each_context(request),
-            "title": "Log in with codes",
+            "title": "Two-factor login",
             "form": form,
             "codes": codes,
             "app": app,

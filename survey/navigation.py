@@ -55,7 +55,7 @@ GROUPS = (
     ),
     DeskGroup(
         "figures",
-        "Figures",
+        "Predictors",
         (
             DeskTable("survey.predictorrun", "Predictors", "Which predictor was trained after which stage."),
             DeskTable("survey.evaluation", "Evaluations", "How well each did on later answers."),

@@ -133,22 +133,20 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
 
 
 def waiting_steps(now: datetime) -> Iterator[Trouble]:
-    """Work that does not begin, since its files cannot be stored or a cluster is away: nothing else would tell."""
-    rows = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED, error__startswith=WAITS)
-    for step in rows.select_related("stage__study").defer("result").order_by("pk")[:1]:
+    """Work that does not begin, since its files cannot be stored, a cluster is away, or no worker takes it: nothing else
+    would tell. One sentence for each of the two."""
+    rows = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED).select_related("stage__study")
+    steps = list(rows.defer("result").order_by("pk")[:MAX_ROWS])
+    if step := next((step for step in steps if step.error.startswith(WAITS)), None):
         message = (
             f"{step} waits, since files cannot be stored or HUNCH_COMPUTE does not answer, and the study does not go "
             "on. Run hunch doctor, and read why on the study's page. Then it goes on by itself."
         )
         yield Trouble(Cause.UNHEALTHY, "work between stages", message)
-
-
-def untaken_steps(now: datetime) -> Iterator[Trouble]:
-    """Work that no worker takes: it is away, or cannot start. One sentence for all."""
-    rows = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED).exclude(error__startswith=WAITS)
-    steps = list(rows.select_related("stage__study").defer("result").order_by("pk")[:MAX_ROWS])
-    for step, waiting in zip(steps, map(why_not_begun(steps, now).get, (step.pk for step in steps)), strict=True):
-        if waiting is not None and waiting.is_untaken:
+    others = [step for step in steps if not step.error.startswith(WAITS)]
+    reasons = why_not_begun(others, now)
+    for step in others:
+        if (waiting := reasons.get(step.pk)) is not None and waiting.is_untaken:
             message = f"{step} waits {waiting.words}. Look at that worker's log: it is not there, or cannot start."
             yield Trouble(Cause.UNHEALTHY, "workers", message)
             return
@@ -157,7 +155,6 @@ def untaken_steps(now: datetime) -> Iterator[Trouble]:
 def broken_parts(now: datetime) -> Iterator[Trouble]:
     yield from broken_audit(now)
     yield from waiting_steps(now)
-    yield from untaken_steps(now)
 
 
 def _open_stages() -> QuerySet[Stage]:

@@ -73,7 +73,7 @@ def test_a_test_copy_stands_on_the_card_of_its_study(as_superuser: Client) -> No
 
 @pytest.mark.slow
 def test_the_navigation_has_the_groups_and_marks_where_one_is(as_superuser: Client) -> None:
-    assert entries(as_superuser.get("/admin/")) == ["Studies", "Banks", "People", "Payments", "Figures", "Advanced"]
+    assert entries(as_superuser.get("/admin/")) == ["Studies", "Banks", "People", "Payments", "Predictors", "Advanced"]
     for group in GROUPS:
         page = as_superuser.get(f"/admin/desk/{group.name}/")
         assert page.status_code == 200

@@ -61,14 +61,14 @@ POOLS = "survey.instruments.belief_update.reports.budget.pools"
 REPORTS = (
     ReportEntry(
         name="live",
-        title="Live figures",
+        title="Beliefs so far",
         summary="Beliefs and their changes, shares by stage and stratum, AUC, lift, reliability, the rank curve.",
         path="survey.instruments.belief_update.reports.live.report.LiveReport",
         while_it_runs=True,
     ),
     ReportEntry(
         name="alignment",
-        title="Language models on trial",
+        title="Alignment of language models",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
         path="survey.instruments.belief_update.reports.alignment.report.AlignmentReport",
     ),
@@ -80,13 +80,13 @@ REPORTS = (
     ),
     ReportEntry(
         name="domination",
-        title="Domination",
+        title="Models that are better everywhere",
         summary="Which language models are right wherever others are, and whether people get less from them.",
         path="survey.instruments.belief_update.reports.alignment.domination_report.DominationReport",
     ),
     ReportEntry(
         name="human_calibration",
-        title="Figure 7",
+        title="Do people foresee others?",
         summary="Whether people foresee what people and language models get right, by regions of belief.",
         path="survey.instruments.belief_update.reports.calibration.report.CalibrationReport",
     ),
@@ -104,7 +104,7 @@ REPORTS = (
     ),
     ReportEntry(
         name="release",
-        title="Release",
+        title="Data in the paper's columns",
         summary="The study in the columns of the paper's released data: training answers, majority labels, counts.",
         path="survey.instruments.belief_update.reports.release.report.ReleaseReport",
     ),

@@ -60,6 +60,7 @@ class TokenGuess(models.Model):
     right = models.BooleanField()
 
     class Meta:
+        verbose_name_plural = "token guesses"
         constraints = [
             models.CheckConstraint(condition=~Q(text=""), name="next_token_guess_not_empty"),
             models.CheckConstraint(

@@ -64,6 +64,7 @@ class WordTimes(models.Model):
     marks = models.JSONField(default=list, help_text="Why the times may not be used; empty if they may.")
 
     class Meta:
+        verbose_name_plural = "word times"
         constraints = [models.CheckConstraint(condition=~Q(times=[]), name="word_times_not_empty")]
 
     def __str__(self) -> str:

@@ -102,7 +102,7 @@ def report_result(study: Study, stages: Sequence[StageComparison]) -> ReportResu
         ],
     )
     return ReportResult(
-        title=f"Other policies: {study.title}",
+        title=f"Other sampling designs: {study.title}",
         lines=[*INTRODUCTION, *(stage_in_words(stage) for stage in stages)],
         tables=[table],
         data={

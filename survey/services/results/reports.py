@@ -105,7 +105,7 @@ CORE = (
     CoreReport(
         ReportEntry(
             name=ESTIMATES,
-            title="Figures",
+            title="All estimates",
             summary="Every figure of the estimates with intervals, bounds and stages, as tables and files; who left.",
             path="survey.services.results.estimates_report.EstimatesReport",
         ),
@@ -123,7 +123,7 @@ CORE = (
     CoreReport(
         ReportEntry(
             name=POLICIES,
-            title="Other policies",
+            title="Other sampling designs",
             summary="What another epsilon, top fraction or design would have found in each stage, by its own chances.",
             path="survey.services.results.policies_report.PoliciesReport",
         ),
@@ -149,7 +149,7 @@ CORE = (
             ),
             (
                 GAPS,
-                "Gap map",
+                "Where people and models differ",
                 "Where people and models part: by parts of the items, and item by item.",
                 "gaps_report.GapsReport",
             ),

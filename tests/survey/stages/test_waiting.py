@@ -68,11 +68,13 @@ def test_what_cannot_begin_says_so() -> None:
 
 def test_the_watch_reports_work_that_no_worker_takes() -> None:
     stage = cast.stage_of(cast.stored_study())
-    assert list(causes.untaken_steps(NOW)) == []
-    queued(stage, "score", error="waits: no room"), queued(stage, "score", 59)
-    assert list(causes.untaken_steps(NOW)) == [], "the first has an alert of its own, the second is not late"
+    assert list(causes.waiting_steps(NOW)) == []
+    queued(stage, "score", 59)
+    assert list(causes.waiting_steps(NOW)) == [], "it is not late"
     queued(stage, "score", 61)
-    (trouble,) = causes.untaken_steps(NOW)
+    (trouble,) = causes.waiting_steps(NOW)
     assert trouble.key == ("unhealthy", "workers") and trouble.message.startswith("score candidates (")
     running(stage, "train")
-    assert list(causes.untaken_steps(NOW)) == []
+    assert list(causes.waiting_steps(NOW)) == []
+    queued(stage, "score", error="waits: no room")
+    assert [trouble.subject for trouble in causes.waiting_steps(NOW)] == ["work between stages"]

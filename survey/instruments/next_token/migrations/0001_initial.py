@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                         ('right', models.BooleanField()),
                     ],
                     options={
+                        'verbose_name_plural': 'token guesses',
                         'constraints': [models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='next_token_guess_not_empty'), models.CheckConstraint(condition=models.Q(models.Q(('right', True), ('token', models.F('true_token'))), models.Q(('right', False), models.Q(('token', models.F('true_token')), _negated=True)), _connector='OR'), name='next_token_right_by_id')],
                     },
                 ),

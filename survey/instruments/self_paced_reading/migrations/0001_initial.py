@@ -53,6 +53,7 @@ class Migration(migrations.Migration):
                         ('marks', models.JSONField(default=list, help_text='Why the times may not be used; empty if they may.')),
                     ],
                     options={
+                        'verbose_name_plural': 'word times',
                         'constraints': [models.CheckConstraint(condition=models.Q(('times', []), _negated=True), name='word_times_not_empty')],
                     },
                 ),

@@ -117,7 +117,7 @@ class DominationReport(Report):
         if gaps:
             line += f"; {len(turned)} of them are reversed under human deployment by some rule"
         return ReportResult(
-            title=f"Domination among language models: {study.title}",
+            title=f"Models that are better everywhere: {study.title}",
             lines=[f"{line}."],
             tables=[pairs_table(pairs, holding, unreadable), deployed_table(gaps, holding)],
             notes=notes,

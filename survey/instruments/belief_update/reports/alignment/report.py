@@ -119,7 +119,7 @@ class AlignmentReport(Report):
         )
         averages = alignment.averages
         return ReportResult(
-            title=f"Language models on trial: {study.title}",
+            title=f"Alignment of language models: {study.title}",
             lines=[
                 f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
                 f"{number(averages.posterior_correct, 3)} after a correct, "

@@ -48,7 +48,7 @@ class LiveReport(Report):
         shown_figures = [figure for figure in figures if figure.table.rows]
         people = len(np.unique(answers.respondent))
         return ReportResult(
-            title=f"Live figures: {study.title}",
+            title=f"Beliefs so far: {study.title}",
             lines=[
                 f"{len(answers)} answers of {people} people count so far; "
                 f"{percent(answers.changed.mean())} of them changed by more than {answers.threshold} points."
