@@ -133,7 +133,7 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
 
 
 def waiting_steps(now: datetime) -> Iterator[Trouble]:
-    """Work that does not begin, since its files cannot be stored, a cluster is away, or no worker takes it. Nothing else
+    """Work that does not begin: its files cannot be stored, a cluster is away, or no worker takes it. Nothing else
     would tell."""
     rows = of_studies(JobStep.objects).filter(state=JobStep.State.QUEUED).select_related("stage__study")
     steps = list(rows.defer("result").order_by("pk")[:MAX_ROWS])
