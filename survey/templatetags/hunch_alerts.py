@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from django import template
+from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -17,6 +18,11 @@ SILENT_AFTER = timedelta(minutes=5)
 @register.simple_tag
 def open_alerts() -> QuerySet[Alert]:
     return Alert.objects.filter(resolved_at__isnull=True)[:MAX_ALERTS]
+
+
+@register.simple_tag
+def is_without_accounts() -> bool:
+    return not get_user_model().objects.exists()
 
 
 @register.simple_tag

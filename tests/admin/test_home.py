@@ -102,6 +102,13 @@ def address() -> str:
     return f"/admin/first-account/?secret={secret}"
 
 
+def test_the_login_page_of_an_empty_server_says_where_the_first_address_stands(client: Client) -> None:
+    sentence = "Nobody has an account here yet"
+    assert sentence in client.get("/admin/login/").content.decode()
+    User.objects.create_user("ada")
+    assert sentence not in client.get("/admin/login/").content.decode()
+
+
 def test_the_address_makes_one_superuser_and_logs_them_in(client: Client) -> None:
     there = address()
     assert client.get(there).status_code == 200
