@@ -15,9 +15,11 @@ from survey.read_only_admin import admin_page
 from survey.services.answers.conditions import pairs_of
 from survey.services.base import rights
 from survey.services.base.rights import Right
-from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.estimates import headlines, stored_estimates, study_estimates
 from survey.services.results.estimates.estimate_tables import tables_of
 from survey.services.results.estimates.people_groups import people_questions
+
+from . import report_pages
 
 
 def page(request: HttpRequest, study: Study) -> HttpResponse:
@@ -60,10 +62,13 @@ def context(
         stored = stored_estimates.shown_estimates(study, by=values["by"], condition=values["condition"])
     except HunchError as exc:
         return {**values, "problem": exc.message}
+    picture = headlines.picture(stored.report)
     return {
         **values,
         "stored": stored,
         "report": stored.report,
+        "headlines": [*headlines.sentences(stored.report)],
+        "picture": picture and report_pages.drawn(picture, ""),
         "as_files": _query([name for name in values["by"] if name in own], values["condition"]),
         "tables": [(table, rendering.sheets_of(table)) for table in tables_of(stored.report)],
     }

@@ -179,7 +179,7 @@ def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool)
         "lines": findings.lines,
         "notes": findings.notes,
         "tables": [_table(table, may_export=may_export) for table in findings.tables],
-        "pictures": [_picture(picture, command) for picture in findings.pictures],
+        "pictures": [drawn(picture, command) for picture in findings.pictures],
         "files": [file.name for file in findings.files],
     }
 
@@ -190,7 +190,7 @@ def _table(table: Table, *, may_export: bool) -> ShownTable:
     return ShownTable(table.name, table.title, table.note, rendering.sheets_of(table))
 
 
-def _picture(picture: Picture, command: str) -> ShownPicture:
+def drawn(picture: Picture, command: str) -> ShownPicture:
     if picture.heavy:
         return ShownPicture(picture.name, picture.title, picture.text, "", f"{command} draws it as {picture.name}.svg.")
     try:

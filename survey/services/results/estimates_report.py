@@ -10,7 +10,7 @@ from survey.exceptions import HunchError
 from survey.models import Study
 from survey.services.results.reports import CONDITION
 
-from .estimates import estimate_tables, stored_estimates
+from .estimates import estimate_tables, headlines, stored_estimates
 from .estimates.estimate_tables import tables_of
 from .estimates.study_estimates import StudyEstimates, own_divisions
 
@@ -58,12 +58,14 @@ def report_result(report: StudyEstimates) -> ReportResult:
         f"Over {report.estimand}: what this study's respondents would answer on average.",
         f"{report.answers} answers of {report.respondents} respondents.",
     ]
+    lines += headlines.sentences(report)
     if report.provisional:
         lines.append("Provisional: a stage that counts here is not frozen yet.")
     return ReportResult(
-        title=f"Figures: {report.title}",
+        title=f"All estimates: {report.title}",
         lines=lines,
         tables=tables_of(report),
+        pictures=[picture] if (picture := headlines.picture(report)) else [],
         notes=report.assumptions,
         data=report.as_json(),
     )
