@@ -106,39 +106,33 @@ def mean_of(values: Iterator[float]) -> float | None:
 
 @dataclass(frozen=True)
 class BudgetColumn(Column):
-    """A column of the plans' table. `of`: what its cell holds of a plan; by default the mean of the figure that has the
-    column's name."""
+    """A column of the plans' table. Its cell is the mean of the figure that has the column's name; or of another figure
+    the width of the interval, or the smallest value that is found; or what `of` works out."""
 
+    width_of: str = ""
+    detectable_of: str = ""
     of: Callable[[PlanOutlook[Any]], Any] | None = None
 
     def cell(self, outlook: PlanOutlook[Any]) -> Any:
-        return outlook.mean(self.name) if self.of is None else self.of(outlook)
-
-
-def plan_name(outlook: PlanOutlook[Any]) -> str:
-    return outlook.plan.name
-
-
-def width(name: str) -> Callable[[PlanOutlook[Any]], float | None]:
-    return lambda outlook: outlook.width(name)
-
-
-def smallest(name: str) -> Callable[[PlanOutlook[Any]], float | None]:
-    return lambda outlook: outlook.detectable(name)
+        if self.of is not None:
+            return self.of(outlook)
+        if self.width_of:
+            return outlook.width(self.width_of)
+        return outlook.detectable(self.detectable_of) if self.detectable_of else outlook.mean(self.name)
 
 
 STUDIES = BudgetColumn("studies", "number", "Simulated studies.", whole=True, of=lambda outlook: len(outlook.studies))
 
 
-def columns_of(outlooks: Sequence[PlanOutlook[Any]]) -> Iterator[BudgetColumn]:
+def columns_of(outlooks: Sequence[PlanOutlook[Any]]) -> Iterator[Column]:
     """A column for the value of each figure, for the width of its interval and for what is found of it."""
-    yield BudgetColumn("policy", "text", "The design of the stages after the first, by its name.", of=plan_name)
+    yield Column("policy", "text", "The design of the stages after the first, by its name.")
     for name, first in outlooks[0].studies[0].items():
         kind = (first.unit if isinstance(first, Figure) else "") or "number"
         yield BudgetColumn(name, kind, "Its mean over the simulated studies.")
         if any(figure.interval for outlook in outlooks for figure in outlook.figures(name)):
-            yield BudgetColumn(f"{name}_width", kind, "Width of its 95 % interval.", of=width(name))
-            yield BudgetColumn(f"{name}_detectable", kind, "Smallest value found with 80 % power.", of=smallest(name))
+            yield BudgetColumn(f"{name}_width", kind, "Width of its 95 % interval.", width_of=name)
+            yield BudgetColumn(f"{name}_detectable", kind, "Smallest value found with 80 % power.", detectable_of=name)
     yield STUDIES
 
 
@@ -152,9 +146,10 @@ class BudgetPlanner(ABC, Generic[Config, Setting]):
 
     # What the file says.
     config_model: ClassVar[type[BudgetConfig]] = PoliciesConfig
-    # The table: its name, its columns (empty: made of the figures), what of it people see, a sentence below it.
+    # The table: its name, its columns, what of it people see, a sentence below it. The first column is the plan's name;
+    # without columns they are made of the figures.
     table: ClassVar[str] = "policies"
-    columns: ClassVar[Sequence[BudgetColumn]] = ()
+    columns: ClassVar[Sequence[Column]] = ()
     views: ClassVar[Sequence[TableView]] = ()
     note: ClassVar[str] = "Detectable: the smallest difference that a study finds in 80 of 100 cases (two-sided, 5 %)."
     # What a reader should know of the simulation.
@@ -222,8 +217,9 @@ class BudgetPlanner(ABC, Generic[Config, Setting]):
         cls, outlooks: Sequence[PlanOutlook[Setting]], *, name: str = "", title: str = "What the study would find"
     ) -> Table:
         """A row for each plan."""
-        columns = cls.columns or [*columns_of(outlooks)]
-        rows = [[column.cell(outlook) for column in columns] for outlook in outlooks]
+        columns = [*(cls.columns or columns_of(outlooks))]
+        others = [column for column in columns if isinstance(column, BudgetColumn)]
+        rows = [[outlook.plan.name, *(column.cell(outlook) for column in others)] for outlook in outlooks]
         return Table(name or cls.table, title, columns, rows, note=cls.note, views=cls.views)
 
     @property

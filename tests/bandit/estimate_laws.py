@@ -569,7 +569,7 @@ def power_of_budgets(*, sittings, studies, seed):
     setting = budget.StudySetting(
         sittings=sittings, items=ITEMS, candidates=POOL, holdout=0.1, controls=0.0667, dropout=0.1
     )
-    policy = budget.Policy("greedy", bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1))
+    designs = (bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1),)
 
     def simulated(offset, **change):
         shape = {
@@ -584,7 +584,7 @@ def power_of_budgets(*, sittings, studies, seed):
         world = budget.World(**(shape | change))
         return [
             budget.one_study(
-                budget.BeliefPlan(world, setting, policy, truth=number % 2),
+                budget.BeliefPlan(world, setting, designs, truth=number % 2),
                 rng=np.random.default_rng([seed, offset, number]),
             )
             for number in range(studies)

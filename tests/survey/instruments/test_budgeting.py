@@ -16,7 +16,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.figures import Figure
 from survey.instruments.belief_update.reports.budget import simulation as budget
 from survey.instruments.belief_update.reports.budget.planner import BeliefBudget
-from survey.instruments.belief_update.reports.budget.simulation import BeliefPlan, Policy, StudySetting, World
+from survey.instruments.belief_update.reports.budget.simulation import BeliefPlan, StudySetting, World
 from survey.instruments.belief_update.reports.budget.tables import as_json, per_answer
 from survey.services.results import budgets, reports
 from tests import cast
@@ -61,7 +61,7 @@ WORLD = World(
     false_change=0.05,
 )
 SETTING = StudySetting(sittings=(40, 40), items=10, candidates=2000, holdout=0.1, controls=0.1, dropout=0.1)
-GREEDY = Policy("greedy", bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2))
+GREEDY, UNIFORM = bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2), bandit.Uniform()
 
 
 def read_budget(path: Path) -> Any:
@@ -69,9 +69,9 @@ def read_budget(path: Path) -> Any:
 
 
 def simulate(
-    *, policies: list[Policy], setting: StudySetting = SETTING, studies: int, seed: int, jobs: int = 1
+    *, policies: list[bandit.Design], setting: StudySetting = SETTING, studies: int, seed: int, jobs: int = 1
 ) -> list[PlanOutlook[BeliefPlan]]:
-    plans = [StudyPlan(policy.name, BeliefPlan(WORLD, setting, policy)) for policy in policies]
+    plans = [StudyPlan(str(policy), BeliefPlan(WORLD, setting, (policy,))) for policy in policies]
     return budgets.simulate(BeliefBudget, plans, studies=studies, seed=seed, source="a test", jobs=jobs)
 
 
@@ -98,7 +98,7 @@ def test_the_same_seed_gives_the_same_figures_in_one_process_or_two() -> None:
 
 @pytest.mark.thorough
 def test_greed_finds_more_and_costs_precision() -> None:
-    outlooks = simulate(policies=[Policy("uniform", bandit.Uniform()), GREEDY], studies=6, seed=1)
+    outlooks = simulate(policies=[UNIFORM, GREEDY], studies=6, seed=1)
     uniform, greedy = map(as_json, outlooks)
     assert greedy["found"][0] == uniform["found"][0] and greedy["found"][1] > 1.2 * uniform["found"][1]
     assert greedy["widths"][0] > uniform["widths"][0] and greedy["naive_bias"] > uniform["naive_bias"] + 0.03
@@ -125,7 +125,7 @@ def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
 
 
 def test_evidence_against_none_is_planned_where_the_difference_is_as_small_as_can_be_found() -> None:
-    study: Any = budget.one_study(BeliefPlan(WORLD, SETTING, GREEDY), rng=np.random.default_rng(3))
+    study: Any = budget.one_study(BeliefPlan(WORLD, SETTING, (GREEDY,)), rng=np.random.default_rng(3))
     effect = study["evidence"]
     # Where next to nobody changes without evidence, the controls vary less than where the difference is that small, and
     # the test's error does not depend on how many of them did by chance.
@@ -143,7 +143,7 @@ def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -
     hurried = dataclasses.replace(SETTING, speeders=0.3)
     truth = 0.7 * 0.39 + 0.3 * bandit.RANDOM_CHANGE
     assert hurried.share_that_changes(WORLD) == pytest.approx(truth)
-    how: dict[str, Any] = {"policies": [Policy("uniform", bandit.Uniform())], "studies": 20, "seed": 5}
+    how: dict[str, Any] = {"policies": [UNIFORM], "studies": 20, "seed": 5}
     (plain,), (outlook,) = (simulate(setting=setting, **how) for setting in (SETTING, hurried))
     assert (outlook.mean("covered") or 0) >= 0.85 and abs(as_json(outlook)["naive_bias"]) < 0.03
     assert as_json(outlook)["answers"] == pytest.approx(as_json(plain)["answers"], rel=0.02)
@@ -257,9 +257,9 @@ def test_a_study_of_one_stage_has_no_frontier(tmp_path: Path) -> None:
 
 def test_each_stage_has_its_own_design_and_the_first_is_uniform() -> None:
     wide, narrow = bandit.EpsilonGreedy(epsilon=0.5, top_fraction=0.1), bandit.EpsilonGreedy(0.2, top_fraction=0.1)
-    policy = Policy("as planned", narrow, by_stage=(narrow, wide, narrow))
-    assert [policy.of_stage(index) for index in range(3)] == [bandit.Uniform(), wide, narrow]
-    assert [GREEDY.of_stage(index) for index in range(2)] == [bandit.Uniform(), GREEDY.design]
+    plan = BeliefPlan(WORLD, SETTING, (narrow, wide, narrow))
+    assert [plan.design(index) for index in range(3)] == [UNIFORM, wide, narrow]
+    assert [BeliefPlan(WORLD, SETTING, (GREEDY,)).design(index) for index in range(3)] == [UNIFORM, GREEDY, GREEDY]
 
 
 def of_study(**settings: Any) -> Any:

@@ -13,10 +13,8 @@ from survey.contracts.budgets import (
     BudgetPlanner,
     Simulated,
     StudyPlan,
-    plan_name,
-    smallest,
-    width,
 )
+from survey.figures import Column
 from survey.figures.words import integer
 from survey.study_file import Strict
 
@@ -72,7 +70,7 @@ class ClozeBudget(BudgetPlanner[ClozeBudgetConfig, ClozePlan]):
     randomness = "cloze budget"
     table = "cloze_budget"
     columns = (
-        BudgetColumn("plan", "text", "How the answers are spent.", of=plan_name),
+        Column("plan", "text", "How the answers are spent."),
         BudgetColumn("positions", "number", "Positions with answers, on average.", digits=0),
         BudgetColumn(
             "answers",
@@ -87,19 +85,19 @@ class ClozeBudget(BudgetPlanner[ClozeBudgetConfig, ClozePlan]):
         BudgetColumn(
             "pnc", "number", "PNC of a model that gives what people expect, with an error of 1 nat.", digits=3
         ),
-        BudgetColumn("width", "number", "Width of its 95 % interval.", digits=3, of=width("pnc")),
+        BudgetColumn("width", "number", "Width of its 95 % interval.", digits=3, width_of="pnc"),
         BudgetColumn(
             "width_difference",
             "number",
             "Width of the interval of its difference to a model with an error of 2 nats.",
-            of=width("difference"),
+            width_of="difference",
         ),
         BudgetColumn(
             "width_surprisal",
             "number",
             "Width of the interval of people's mean surprisal, in nats.",
             digits=3,
-            of=width("surprisal"),
+            width_of="surprisal",
         ),
         BudgetColumn(
             "ceiling", "number", "The highest PNC to be expected, by the reliability of people's surprisal.", digits=3
@@ -110,7 +108,7 @@ class ClozeBudget(BudgetPlanner[ClozeBudgetConfig, ClozePlan]):
             "number",
             "Smallest difference of PNC between two models found with 80 % power.",
             digits=3,
-            of=smallest("difference"),
+            detectable_of="difference",
         ),
     )
 

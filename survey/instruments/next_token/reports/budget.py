@@ -12,10 +12,8 @@ from survey.contracts.budgets import (
     BudgetPlanner,
     Simulated,
     StudyPlan,
-    plan_name,
-    smallest,
-    width,
 )
+from survey.figures import Column
 from survey.figures.words import integer
 from survey.study_file import Strict
 
@@ -72,15 +70,15 @@ class NextTokenBudget(BudgetPlanner[NextTokenBudgetConfig, GuessPlan]):
     config_model = NextTokenBudgetConfig
     randomness = "next-token budget"
     columns = (
-        BudgetColumn("policy", "text", "How runs are drawn from stage 2 on.", of=plan_name),
+        Column("policy", "text", "How runs are drawn from stage 2 on."),
         BudgetColumn("share", "share", "Guesses that are right, on average.", heading="right"),
-        BudgetColumn("width", "number", "Width of its 95 % interval.", style="percent", of=width("share")),
+        BudgetColumn("width", "number", "Width of its 95 % interval.", style="percent", width_of="share"),
         BudgetColumn(
             "width_difference",
             "number",
             "Width of the interval of people less a model.",
             style="percent",
-            of=width("difference"),
+            width_of="difference",
         ),
         BudgetColumn(
             "width_together",
@@ -88,7 +86,7 @@ class NextTokenBudget(BudgetPlanner[NextTokenBudgetConfig, GuessPlan]):
             "Width of the interval of the most frequent guess; needs 5 people per run.",
             heading="of the most frequent",
             style="percent",
-            of=width("together"),
+            width_of="together",
         ),
         STUDIES,
         BudgetColumn(
@@ -96,7 +94,7 @@ class NextTokenBudget(BudgetPlanner[NextTokenBudgetConfig, GuessPlan]):
             "number",
             "Smallest difference of people and a model found with 80 % power.",
             style="percent",
-            of=smallest("difference"),
+            detectable_of="difference",
         ),
     )
 

@@ -16,10 +16,8 @@ from survey.contracts.budgets import (
     Simulated,
     StudyPlan,
     detectable,
-    plan_name,
-    smallest,
 )
-from survey.figures import Figure
+from survey.figures import Column, Figure
 from survey.figures.words import integer
 from survey.study_file import Strict
 
@@ -83,9 +81,7 @@ class PreferenceBudget(BudgetPlanner[PreferenceBudgetConfig, JudgedStudy]):
 
     config_model = PreferenceBudgetConfig
     columns = (
-        BudgetColumn(
-            "design", "text", "The design of the stages after the first: the planned one, or uniform.", of=plan_name
-        ),
+        Column("design", "text", "The design of the stages after the first: the planned one, or uniform."),
         STUDIES,
         BudgetColumn(
             "judgements",
@@ -111,7 +107,7 @@ class PreferenceBudget(BudgetPlanner[PreferenceBudgetConfig, JudgedStudy]):
             "number",
             "Smallest side bias found with 80 % power, in logits.",
             digits=2,
-            of=smallest("side"),
+            detectable_of="side",
         ),
     )
     notes = ("Strengths, side bias and differences of people and prompts are assumed, not measured.",)

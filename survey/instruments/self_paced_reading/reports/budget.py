@@ -12,11 +12,8 @@ from survey.contracts.budgets import (
     BudgetPlanner,
     Simulated,
     StudyPlan,
-    plan_name,
-    smallest,
-    width,
 )
-from survey.figures import Figure, TableView
+from survey.figures import Column, Figure, TableView
 from survey.figures.words import integer
 from survey.study_file import Strict
 
@@ -100,7 +97,7 @@ class ReadingBudget(BudgetPlanner[ReadingBudgetConfig, tuple[ReadingWorld, Readi
     randomness = "reading budget"
     table = "reading_budget"
     columns = (
-        BudgetColumn("policy", "text", "How many passages are read, by its name.", of=plan_name),
+        Column("policy", "text", "How many passages are read, by its name."),
         BudgetColumn(
             "passages", "number", "Passages that are read.", whole=True, of=lambda outlook: outlook.setting[1].passages
         ),
@@ -113,29 +110,29 @@ class ReadingBudget(BudgetPlanner[ReadingBudgetConfig, tuple[ReadingWorld, Readi
             "number",
             "Width of the 95 % interval of the mean time, in milliseconds.",
             digits=1,
-            of=width("time"),
+            width_of="time",
         ),
         BudgetColumn("slope", "number", "Milliseconds per nat of this word's surprisal, on average.", digits=1),
         BudgetColumn(
-            "slope_width", "number", "Width of its 95 % interval.", heading="width", digits=1, of=width("slope")
+            "slope_width", "number", "Width of its 95 % interval.", heading="width", digits=1, width_of="slope"
         ),
         BudgetColumn(
             "detectable",
             "number",
             "Smallest slope of this word found with 80 % power, in milliseconds per nat.",
-            of=smallest("slope"),
+            detectable_of="slope",
         ),
         BudgetColumn(
             "total_width",
             "number",
             "Width of the interval of the slope of this word and the two before it together.",
-            of=width("total"),
+            width_of="total",
         ),
         BudgetColumn(
             "detectable_total",
             "number",
             "Smallest slope of all three together found with 80 % power.",
-            of=smallest("total"),
+            detectable_of="total",
         ),
         STUDIES,
     )

@@ -15,11 +15,8 @@ from survey.contracts.budgets import (
     Simulated,
     StudyPlan,
     mean_of,
-    plan_name,
-    smallest,
-    width,
 )
-from survey.figures import Figure
+from survey.figures import Column, Figure
 from survey.figures.words import integer
 from survey.study_file import Strict
 
@@ -112,14 +109,14 @@ class ComparisonBudget(BudgetPlanner[ComparisonBudgetConfig, tuple[TokenWorld, T
     randomness = "token comparison budget"
     table = "plans"
     columns = (
-        BudgetColumn("plan", "text", "How contexts and draws are made.", of=plan_name),
+        Column("plan", "text", "How contexts and draws are made."),
         BudgetColumn("contexts", "number", "Contexts with a figure, on average.", digits=0),
         BudgetColumn("answers", "number", "Answers, on average.", digits=0),
         BudgetColumn(
             "truth", "number", "People's loss less the generator's, as it is in the simulated world, in nats."
         ),
         BudgetColumn("estimate", "number", "The mean estimate of it.", digits=3),
-        BudgetColumn("width", "number", "Width of its 95 % interval, in nats.", digits=3, of=width("estimate")),
+        BudgetColumn("width", "number", "Width of its 95 % interval, in nats.", digits=3, width_of="estimate"),
         BudgetColumn(
             "cover", "share", "Studies whose interval holds the truth.", heading="holds the truth", digits=0, of=cover
         ),
@@ -128,7 +125,7 @@ class ComparisonBudget(BudgetPlanner[ComparisonBudgetConfig, tuple[TokenWorld, T
             "detectable",
             "number",
             "Smallest difference from the generator's loss found with 80 % power, in nats.",
-            of=smallest("estimate"),
+            detectable_of="estimate",
         ),
     )
     notes = (

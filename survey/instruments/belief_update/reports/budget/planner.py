@@ -1,6 +1,6 @@
 """Planning the budget of a belief study: what its file says, and its policies and frontier."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from survey.study_file import StudyConfig
 
 from . import tables
 from .pools import larger_pools
-from .simulation import TRUTHS, BeliefPlan, Policy, StudySetting, World, one_study
+from .simulation import TRUTHS, BeliefPlan, StudySetting, World, one_study
 from .worlds import BankShape, TruthShape, world_of
 
 
@@ -70,7 +70,8 @@ class BeliefBudget(BudgetPlanner[BeliefBudgetConfig, BeliefPlan]):
     estimating. `left_out` names points that cannot be drawn, with the reasons.
 
     Args:
-        world: the bank and its truth, to replace those that the file describes. policies: in place of the file's.
+        world: the bank and its truth, to replace those that the file describes. policies: designs by name, in place of
+            the file's.
     """
 
     config_model = BeliefBudgetConfig
@@ -79,11 +80,15 @@ class BeliefBudget(BudgetPlanner[BeliefBudgetConfig, BeliefPlan]):
     note = ""
 
     def __init__(
-        self, config: BeliefBudgetConfig, *, world: World | None = None, policies: Sequence[Policy] = ()
+        self,
+        config: BeliefBudgetConfig,
+        *,
+        world: World | None = None,
+        policies: Mapping[str, tuple[Design, ...]] | None = None,
     ) -> None:
         super().__init__(config)
         self._world = world
-        self.policies = list(policies) or [Policy(policy.name, policy.build()) for policy in config.policies]
+        self.policies = policies or {policy.name: (policy.build(),) for policy in config.policies}
         self.frontier, self.left_out = frontier_of(config)
 
     @classmethod
@@ -104,10 +109,12 @@ class BeliefBudget(BudgetPlanner[BeliefBudgetConfig, BeliefPlan]):
         world = self._world = self._world or world_of(config.bank, config.truth)
         shape = config.study.model_dump(exclude={"minutes"})
         setting = StudySetting(**{**shape, "sittings": tuple(config.study.sittings)})
-        along = [Policy(f"{kind} {value}", design) for kind, value, design in self.frontier]
         return [
-            *(StudyPlan(policy.name, BeliefPlan(world, setting, policy)) for policy in self.policies),
-            *(StudyPlan(own.name, BeliefPlan(world, setting, own), config.frontier_studies) for own in along),
+            *(StudyPlan(name, BeliefPlan(world, setting, designs)) for name, designs in self.policies.items()),
+            *(
+                StudyPlan(f"{kind} {value}", BeliefPlan(world, setting, (design,)), config.frontier_studies)
+                for kind, value, design in self.frontier
+            ),
         ]
 
     @classmethod

@@ -16,7 +16,7 @@ from survey.models import Question
 from survey.services.results import budgets
 from survey.study_file import StageConfig, StudyConfig
 
-from .simulation import BeliefPlan, Policy, StudySetting
+from .simulation import BeliefPlan, StudySetting
 from .tables import by_stage
 from .worlds import TruthShape, kinds_of, world_over
 
@@ -72,7 +72,7 @@ def _outlook(
             controls=config.roles.controls,
             dropout=0.1,
         ),
-        Policy(str(size), designs[-1], by_stage=designs),
+        designs,
     )
     plans = [StudyPlan(str(size), plan)]
     (outlook,) = budgets.simulate(planner, plans, studies=STUDIES, seed=config.seed, source=config.slug)

@@ -20,7 +20,6 @@ from survey.services.studies.checking import PLATFORM_FEE
 from survey.study_file import StageConfig, StudyConfig
 
 from .planner import BeliefBudget, BeliefBudgetConfig, StudyShape
-from .simulation import Policy
 from .worlds import BankShape, TruthShape, kinds_of, world_over
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
@@ -97,9 +96,9 @@ class BudgetReport(Report):
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )
         designs = tuple(stage.design.build() for stage in stages)
-        policies = [Policy(PLANNED, designs[-1], by_stage=designs)]
+        policies: dict[str, tuple[bandit.Design, ...]] = {PLANNED: designs}
         if any(stage.design.kind != "uniform" for stage in stages[1:]):
-            policies.append(Policy(UNIFORM, bandit.Uniform()))
+            policies[UNIFORM] = (bandit.Uniform(),)
         budget = BeliefBudget(plan, world=world_over(kinds, plan.truth), policies=policies)
         result = budgets.report(budget, source=study.slug)
         return replace(result, title=f"Budget of {study.slug}: {study.title}", notes=(*_notes(study), *result.notes))

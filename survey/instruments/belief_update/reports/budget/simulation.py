@@ -67,29 +67,21 @@ class StudySetting:
 
 
 @dataclass(frozen=True)
-class Policy:
-    """A design for every stage except the first, which is uniform; or `by_stage`, a design for each stage in
-    order, of which the first is ignored."""
-
-    name: str
-    design: Design
-    by_stage: tuple[Design, ...] = ()
-
-    def of_stage(self, index: int) -> Design:
-        """The design of a stage, from 0. The first is always uniform, since nothing is scored before it."""
-        if index == 0:
-            return bandit.Uniform()
-        return self.by_stage[index] if self.by_stage else self.design
-
-
-@dataclass(frozen=True)
 class BeliefPlan:
-    """What is simulated: a study under a policy. `truth`: the seed of the truth about pairs and people."""
+    """What is simulated: a study under a policy.
+
+    `designs`: of each stage in order, or one for all of them; the first stage is uniform all the same. `truth`: the
+    seed of the truth about pairs and people.
+    """
 
     world: World
     setting: StudySetting
-    policy: Policy
+    designs: tuple[Design, ...]
     truth: int = 0
+
+    def design(self, stage: int) -> Design:
+        """Of a stage, from 0. The first is always uniform, since nothing is scored before it."""
+        return self.designs[min(stage, len(self.designs) - 1)] if stage else bandit.Uniform()
 
 
 # One study
@@ -143,7 +135,7 @@ def one_study(plan: BeliefPlan, *, rng: np.random.Generator) -> Simulated:
     say of the effects `outcome`, `condition` and `evidence`, and as `detectable_outcome` and so on the difference that
     is found with 80 % power.
     """
-    world, setting, policy = plan.world, plan.setting, plan.policy
+    world, setting = plan.world, plan.setting
     truth, ids = truth_of(world, plan.truth), _ids(len(world.tasks))
     test = bandit.uniform_pool(n_questions=len(ids), size=TEST_PAIRS, rng=rng).pairs
     judged = bandit.average_over_people(truth.probabilities(test, ids), world.respondent_sd)
@@ -170,7 +162,7 @@ def one_study(plan: BeliefPlan, *, rng: np.random.Generator) -> Simulated:
             )
             columns = features(world, pool.pairs)
             scores = None if coefficients is None else bandit.predict_logistic(columns, coefficients)
-            design = policy.of_stage(index) if part == "sampled" else bandit.Uniform()
+            design = plan.design(index) if part == "sampled" else bandit.Uniform()
             drawn = bandit.draw(design=design, n=role.items, scores=scores, n_candidates=len(pool.pairs), rng=rng)
             taken = _answers(world, setting, truth, ids, pool, drawn, role, index, part, rng)
             collected.append(taken)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from survey.contracts.budget_files import Costs
-from survey.contracts.budgets import STUDIES, BudgetColumn, PlanOutlook, plan_name, width
+from survey.contracts.budgets import STUDIES, BudgetColumn, PlanOutlook
 from survey.contracts.reports import Picture
 from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
@@ -44,7 +44,7 @@ def naive_bias(outlook: Outlook) -> float:
 
 
 POLICIES = (
-    BudgetColumn("policy", "text", "The policy's name.", of=plan_name),
+    Column("policy", "text", "The policy's name."),
     STUDIES,
     BudgetColumn("answers", "number", "Answers to sampled items in a study."),
     BudgetColumn("changes_found", "number", "Changes of belief among them, expected.", digits=0),
@@ -65,7 +65,7 @@ POLICIES = (
         "share",
         "Width of the final 95 % interval of the share that changes, over all pairs.",
         heading="share that changes",
-        of=width("share"),
+        width_of="share",
     ),
     BudgetColumn(
         "width_change",
@@ -73,7 +73,7 @@ POLICIES = (
         "The same of the mean change.",
         heading="change (points)",
         digits=2,
-        of=width("change"),
+        width_of="change",
     ),
     BudgetColumn(
         "width_size",
@@ -81,7 +81,7 @@ POLICIES = (
         "The same of the mean size of a change.",
         heading="size (points)",
         digits=2,
-        of=width("size"),
+        width_of="size",
     ),
     BudgetColumn(
         "coverage_share",
