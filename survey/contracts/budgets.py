@@ -40,7 +40,7 @@ def detectable(figure: Figure) -> float:
     t_0.975 standard errors, which are half the interval, and t_0.8 more (Bloom, Evaluation Review 19, 1995). A figure
     without an error has a half of 1.96 errors; without degrees of freedom, t_0.8 is that of the normal distribution.
     """
-    half = math.nan if figure.low is None or figure.high is None else (figure.high - figure.low) / 2
+    half = figure.width / 2
     error = half / NORMAL if figure.standard_error is None else figure.standard_error
     if (freedom := figure.degrees_of_freedom) is None:
         return half + bandit.student_t_quantile(POWER, math.inf) * error
@@ -91,7 +91,7 @@ class PlanOutlook(Generic[Setting]):
 
     def width(self, name: str) -> float | None:
         """The mean width of its intervals."""
-        return mean_of(figure.high - figure.low for figure in self.figures(name) if figure.interval)
+        return mean_of(figure.width for figure in self.figures(name))
 
     def detectable(self, name: str) -> float | None:
         """The smallest true value found with 80 % power, on average."""

@@ -156,8 +156,8 @@ class PreferenceBudget(BudgetPlanner[PreferenceBudgetConfig, JudgedStudy]):
             return {**nothing, **is_best_first}
         return {
             **is_best_first,
-            "widest": max(gap.standard_error for gap in gaps),
-            "mean_width": float(np.mean([gap.high - gap.low for gap in gaps])),
+            "widest": max(gap.standard_error or 0.0 for gap in gaps),
+            "mean_width": float(np.mean([gap.width for gap in gaps])),
             "covered": float(np.mean([gap.holds(truth) for gap, truth in zip(gaps, truths, strict=True)])),
             "detectable": float(np.mean([detectable(gap) for gap in gaps])),
             "side": ranking.side,
