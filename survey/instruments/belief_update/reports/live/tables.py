@@ -219,7 +219,7 @@ def changed_by_stage(answers: LiveAnswers) -> LiveFigure:
             if not inside.any():
                 continue
             share = float(changed[inside].mean())
-            figure = Figure(share, *share_over_people(changed, ones, answers.respondent, inside))
+            figure = Figure.between(share, share_over_people(changed, ones, answers.respondent, inside))
             people = len(np.unique(answers.respondent[inside]))
             rows.append([stage, stratum, int(inside.sum()), people, figure])
             points.append((float(stage), figure))
