@@ -68,12 +68,7 @@ POLICIES = (
         width_of="share",
     ),
     BudgetColumn(
-        "width_change",
-        "points",
-        "The same of the mean change.",
-        heading="change (points)",
-        digits=2,
-        width_of="change",
+        "width_change", "points", "The same of the mean change.", heading="change (points)", digits=2, width_of="change"
     ),
     BudgetColumn(
         "width_size",
