@@ -43,7 +43,7 @@ CLASSES = {
     "binary_learning": ("BinaryLearning",),
     "screens": ("Screen", "Points", "SimulatedPerson"),
     "expectations": ("Expecting",),
-    "budgets": ("BudgetPlanner",),
+    "budgets": ("BudgetPlanner", "StudyPlan", "PolicySetting", "BudgetColumn"),
 }
 
 

@@ -70,6 +70,18 @@ class Line:
     whiskers: bool = False
     reference: bool = False
 
+    @classmethod
+    def of(cls, name: str, figures: Iterable[tuple[float, Figure]], *, whiskers: bool = False) -> "Line":
+        """The value of a figure at each x, and its interval where it has one."""
+        pairs = list(figures)
+        points = [(x, figure.number) for x, figure in pairs]
+        return cls(name, points, [figure.interval or (math.nan, math.nan) for _x, figure in pairs], whiskers=whiskers)
+
+    @classmethod
+    def diagonal(cls, name: str) -> "Line":
+        """From (0, 0) to (1, 1), to compare others with."""
+        return cls(name, [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
+
 
 @dataclass(frozen=True)
 class ScatterPoint:

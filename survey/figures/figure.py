@@ -83,9 +83,14 @@ class Figure:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
+    def width(self) -> float:
+        """Of its interval, for arithmetic: NaN without one."""
+        return math.nan if self.low is None or self.high is None else self.high - self.low
+
+    @property
     def has_width(self) -> bool:
         """Whether there is an interval that says something."""
-        return self.low is not None and self.high is not None and self.high - self.low > NARROWEST
+        return self.width > NARROWEST
 
     def holds(self, number: float) -> bool:
         """Whether its interval holds the number; without an interval it does."""

@@ -569,7 +569,7 @@ def power_of_budgets(*, sittings, studies, seed):
     setting = budget.StudySetting(
         sittings=sittings, items=ITEMS, candidates=POOL, holdout=0.1, controls=0.0667, dropout=0.1
     )
-    policy = budget.Policy("greedy", bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1))
+    designs = (bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1),)
 
     def simulated(offset, **change):
         shape = {
@@ -584,28 +584,36 @@ def power_of_budgets(*, sittings, studies, seed):
         world = budget.World(**(shape | change))
         return [
             budget.one_study(
-                world, setting, policy, rng=np.random.default_rng([seed, offset, number]), truth_seed=number % 2
+                budget.BeliefPlan(world, setting, designs, truth=number % 2),
+                rng=np.random.default_rng([seed, offset, number]),
             )
             for number in range(studies)
         ]
 
-    def rejected(studies, place, *added):
-        tests = [(*study.effects[place], more) for study in studies for more in added or (0.0,)]
+    def rejected(studies, name, *added):
+        tests = [(study[name], more) for study in studies for more in added or (0.0,)]
         return float(
             np.mean(
-                [abs(effect + more) > bandit.student_t_quantile(0.975, df) * error for effect, error, df, more in tests]
+                [
+                    abs(effect.value + more)
+                    > bandit.student_t_quantile(0.975, effect.degrees_of_freedom) * effect.standard_error
+                    for effect, more in tests
+                ]
             )
         )
 
     plain = simulated(0)
-    outcome, condition, evidence = budget.outlook("", plain, BUDGET_SHARE).detectable
+    outcome, condition, evidence = (
+        float(np.mean([study[f"detectable_{name}"] for study in plain]))
+        for name in ("outcome", "condition", "evidence")
+    )
     by_outcome = simulated(1, rates=(BUDGET_SHARE + outcome / 2, BUDGET_SHARE - outcome / 2))
     by_evidence = simulated(2, false_change=chance_of_average(BUDGET_SHARE - evidence))
     return {
-        "outcome": rejected(by_outcome, 0),
+        "outcome": rejected(by_outcome, "outcome"),
         # Added and taken off, since the two levels are alike: that halves what chance does to the figure.
-        "condition": rejected(plain, 1, condition, -condition),
-        "evidence": rejected(by_evidence, 2),
+        "condition": rejected(plain, "condition", condition, -condition),
+        "evidence": rejected(by_evidence, "evidence"),
     }
 
 

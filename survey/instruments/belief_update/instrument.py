@@ -57,7 +57,6 @@ from .screens import PRIOR
 from .sequences import BeliefSequences
 
 QUESTIONS = ("target", "evidence", "evidence_2", "evidence_3")
-POOLS = "survey.instruments.belief_update.reports.budget.pools"
 REPORTS = (
     ReportEntry(
         name="live",
@@ -153,7 +152,7 @@ class BeliefUpdate(Instrument):
     )
     simulated_kinds = composing.NAMES
     signals = BeliefSignals()
-    budget_planner = "survey.instruments.belief_update.reports.budget.file.BeliefBudget"
+    budget_planner = "survey.instruments.belief_update.reports.budget.planner.BeliefBudget"
     demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank", bank=STARTER_BANK)
 
     @cached_property

@@ -137,8 +137,6 @@ def writers_of(
 def charts(comparison: PredictorComparison) -> dict[str, Chart]:
     """The figures by name: areas with their intervals, ROC curves, calibration, and the rank of the prediction (figure
     3, right)."""
-    diagonal = Line("chance", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
-    calibrated = Line("calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
     changed = Axis("beliefs that changed", share=True, includes=(0.0, 1.0))
     curves = comparison["curves"].items()
     return {
@@ -156,14 +154,14 @@ def charts(comparison: PredictorComparison) -> dict[str, Chart]:
             title="ROC curves",
             x=Axis("kept beliefs predicted above the threshold", share=True, includes=(0.0, 1.0)),
             y=Axis("changed beliefs predicted above it", share=True, includes=(0.0, 1.0)),
-            lines=[diagonal, *(Line(name, curve["roc"], marked=False) for name, curve in curves)],
+            lines=[Line.diagonal("chance"), *(Line(name, curve["roc"], marked=False) for name, curve in curves)],
         ),
         "calibration": LineChart(
             title="Calibration (bins of equal weight, 95 % intervals)",
             x=Axis("mean predicted probability of change", share=True, includes=(0.0, 1.0)),
             y=changed,
             lines=[
-                calibrated,
+                Line.diagonal("calibrated"),
                 *(
                     _observed(name, [(bin_["predicted"], bin_) for bin_ in curve["calibration"]["bins"]])
                     for name, curve in curves
@@ -185,12 +183,8 @@ def _area(metrics: PartMetricsWithIntervals, part: Any) -> Figure:
 
 def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
     """What was observed at each place, with its interval."""
-    return Line(
-        name,
-        [(place, point["observed"]) for place, point in points],
-        [tuple(point["interval"]) for _place, point in points],
-        whiskers=True,
-    )
+    figures = [(place, Figure.between(point["observed"], point["interval"])) for place, point in points]
+    return Line.of(name, figures, whiskers=True)
 
 
 def _interval(bounds: Interval) -> str:

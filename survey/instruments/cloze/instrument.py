@@ -64,7 +64,7 @@ class Cloze(ListedInstrument):
         outcomes_read_items=False,
     )
     signals = ClozeSignals()
-    budget_planner = "survey.instruments.cloze.reports.budget_file.ClozeBudgetFile"
+    budget_planner = "survey.instruments.cloze.reports.budget.ClozeBudget"
     demonstration = Demonstration(
         "example-cloze.toml",
         "survey.instruments.cloze.demonstration.load_bank",
@@ -121,7 +121,7 @@ class Cloze(ListedInstrument):
                 "cloze_budget",
                 "Budget",
                 "How precise the study as it is planned would be, and other ways to spend its answers.",
-                "survey.instruments.cloze.reports.budget_report.ClozeBudget",
+                "survey.instruments.cloze.reports.budget_report.ClozeBudgetReport",
             ),
         )
 

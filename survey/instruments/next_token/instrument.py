@@ -67,7 +67,7 @@ class NextToken(ListedInstrument):
         exported=("tokenizer",),
         outcomes_read_items=False,
     )
-    budget_planner = "survey.instruments.next_token.reports.budget_file.NextTokenBudget"
+    budget_planner = "survey.instruments.next_token.reports.budget.NextTokenBudget"
     signals = NextTokenSignals()
     estimates = NextTokenEstimates()
     demonstration = Demonstration(

@@ -85,7 +85,7 @@ class Preference(ListedInstrument):
     )
     signals = PreferenceSignals()
     estimates = PreferenceEstimates()
-    budget_planner = "survey.instruments.preference.reports.budget_file.PreferenceBudget"
+    budget_planner = "survey.instruments.preference.reports.budget.PreferenceBudget"
     demonstration = Demonstration(
         "example-preference.toml",
         "survey.instruments.preference.starter.load_starter_prompts",

@@ -75,7 +75,7 @@ class SelfPacedReading(ListedInstrument):
         bank="reading-passages",
     )
 
-    budget_planner = "survey.instruments.self_paced_reading.reports.budget_file.ReadingBudget"
+    budget_planner = "survey.instruments.self_paced_reading.reports.budget.ReadingBudget"
 
     @property
     def practice(self) -> Practice:

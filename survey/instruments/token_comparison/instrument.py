@@ -71,7 +71,7 @@ class TokenComparison(ListedInstrument):
         labelled=("context__tokenizer",),
         outcomes_read_items=False,
     )
-    budget_planner = "survey.instruments.token_comparison.reports.budget_file.ComparisonBudget"
+    budget_planner = "survey.instruments.token_comparison.reports.budget.ComparisonBudget"
     signals = ComparisonSignals()
     estimates = ComparisonEstimates()
     demonstration = Demonstration(

@@ -10,9 +10,10 @@ from django.utils.module_loading import import_string
 from survey.console.progress_bars import bar
 from survey.console.reports import ReportCommand
 from survey.contracts import instruments
+from survey.contracts.budget_files import MOST_STUDIES
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, HunchError, Problem
-from survey.services.results.budget_files import read_toml
+from survey.services.results import budgets
 from survey.study_file.blocks import InstrumentConfig
 
 
@@ -27,21 +28,22 @@ class Command(ReportCommand):
         self.add_output_arguments(parser, out="write the tables (CSV), figures (SVG), sentences")
 
     def handle(self, *args: Any, path: Path, studies: int | None, jobs: int, out: Path | None, **options: Any) -> None:
-        raw = read_toml(path)
+        raw = budgets.read_toml(path)
         planner = _planner(path, raw.pop("instrument", InstrumentConfig.model_fields["kind"].default))
-        if studies is not None and not 2 <= studies <= planner.most_studies:
-            raise HunchError(f"--studies: {studies} is not from 2 to {planner.most_studies:,}")
+        if studies is not None and not 2 <= studies <= MOST_STUDIES:
+            raise HunchError(f"--studies: {studies} is not from 2 to {MOST_STUDIES:,}")
         if jobs < 1:
             raise HunchError(f"--jobs: {jobs} is not 1 or more")
-        budget = planner.read(raw, path=path, studies=studies)
+        budget = budgets.read(planner, raw, path=path, studies=studies)
         if budget.needs_database:
             self.require_database()
-        with bar(total=budget.simulated, name="simulated studies", unit=" studies") as progress_bar:
-            report = budget.report_result(jobs=jobs, progress=lambda: progress_bar.update())
+        total = budgets.simulated_studies(budget)
+        with bar(total=total, name="simulated studies", unit=" studies") as progress_bar:
+            report = budgets.report(budget, source=str(path), jobs=jobs, progress=lambda: progress_bar.update())
         self.show_result(report, out=out)
 
 
-def _planner(path: Path, name: object) -> type[BudgetPlanner]:
+def _planner(path: Path, name: object) -> type[BudgetPlanner[Any, Any]]:
     """The planner of the instrument that a file names.
 
     Raises:
@@ -51,5 +53,5 @@ def _planner(path: Path, name: object) -> type[BudgetPlanner]:
     if name not in able:
         message = f"{name!r} plans no budgets; these instruments do: {', '.join(able)}"
         raise FileErrors([Problem(str(path), None, "instrument", message)])
-    planner: type[BudgetPlanner] = import_string(instruments.kind(str(name)).budget_planner)
+    planner: type[BudgetPlanner[Any, Any]] = import_string(instruments.kind(str(name)).budget_planner)
     return planner

@@ -313,3 +313,12 @@ def test_bars_begin_at_0_and_a_histogram_has_a_bar_for_each() -> None:
 def test_what_is_no_svg_is_not_shown(text: str) -> None:
     with pytest.raises(NotAPicture):
         inline(text)
+
+
+def test_a_line_of_figures_has_their_intervals_where_they_have_any() -> None:
+    line = Line.of("answers", [(1.0, Figure(0.5, 0.25, 0.75)), (2.0, Figure(0.25)), (3.0, Figure())])
+    assert line.points[:2] == [(1.0, 0.5), (2.0, 0.25)] and math.isnan(line.points[2][1])
+    assert line.ends[0] == (0.25, 0.75) and all(math.isnan(end) for ends in line.ends[1:] for end in ends)
+    chart = LineChart(title="Some", x=Axis("x"), y=Axis("y"), lines=[line, Line.diagonal("equal")])
+    svg = chart.svg("some", "Some.")
+    assert "nan" not in svg.lower() and "equal" in svg

@@ -11,22 +11,23 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from survey.contracts.budgets import detectable
 from survey.exceptions import FileErrors
-from survey.instruments.cloze.reports.budget_file import ClozeBudgetFile
-from survey.instruments.next_token.reports.budget_file import NextTokenBudget
+from survey.instruments.cloze.reports.budget import ClozeBudget
+from survey.instruments.next_token.reports.budget import NextTokenBudget
 from survey.instruments.preference.analysis import bradley_terry
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, simulate
-from survey.instruments.preference.reports.budget_file import PreferenceBudget
-from survey.instruments.self_paced_reading.reports.budget_file import ReadingBudget
+from survey.instruments.preference.reports.budget import PreferenceBudget
+from survey.instruments.self_paced_reading.reports.budget import ReadingBudget
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
-from survey.instruments.token_comparison.reports.budget_file import ComparisonBudget
-from survey.services.results import budget_files
-from survey.services.results.budget_files import POWER, read_toml
+from survey.instruments.token_comparison.reports.budget import ComparisonBudget
+from survey.services.results import budgets
+from survey.services.results.budgets import read_toml
 
 STUDIES = Path(__file__).parents[3] / "studies"
 FILES = {
     "preference": PreferenceBudget,
-    "cloze": ClozeBudgetFile,
+    "cloze": ClozeBudget,
     "next-token": NextTokenBudget,
     "token-comparison": ComparisonBudget,
     "reading": ReadingBudget,
@@ -53,12 +54,15 @@ def changed(name: str, tmp_path: Path, *changes: tuple[str, str]) -> Path:
 def budget_of(path: Path, *, studies: int) -> Any:
     raw = read_toml(path)
     kind = raw.pop("instrument").replace("_", "-")
-    return FILES["reading" if kind == "self-paced-reading" else kind].read(raw, path=path, studies=studies)
+    planner: Any = FILES["reading" if kind == "self-paced-reading" else kind]
+    return budgets.read(planner, raw, path=path, studies=studies)
 
 
 def test_every_policy_of_the_examples_is_simulated() -> None:
     """Adaptive ones of preferences twice: by the design's weights, and with each answer once."""
-    simulated = {name: budget_of(STUDIES / f"example-budget-{name}.toml", studies=3).simulated for name in FILES}
+    simulated = {
+        name: budgets.simulated_studies(budget_of(STUDIES / f"example-budget-{name}.toml", studies=3)) for name in FILES
+    }
     assert simulated == {"preference": 9, "cloze": 6, "next-token": 6, "token-comparison": 9, "reading": 6}
 
 
@@ -118,7 +122,7 @@ def test_wrong_values_are_refused_with_their_field(tmp_path: Path, name: str, ol
 def test_a_design_that_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
     path = changed("preference", tmp_path, ("prompts = 100", "prompts = 5"))
     with pytest.raises(FileErrors, match=r"policies\.by information"):
-        budget_of(path, studies=2).report_result(jobs=1, progress=lambda: None)
+        budgets.report(budget_of(path, studies=2), source="budget.toml")
 
 
 def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
@@ -130,15 +134,12 @@ def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
 @pytest.mark.slow
 def test_a_study_finds_the_side_bias_that_it_is_said_to_find_in_four_of_five_cases() -> None:
     budget = budget_of(STUDIES / "example-budget-preference.toml", studies=2)
-    plans = budget._plans(budget.config.policies[0])
+    stages = budget.plans[0].setting.stages
     quiet = PreferenceWorld(theta=np.zeros(8), gamma=0.0, prompts=100)
-    errors = [
-        bradley_terry.fit(simulate(quiet, plans, rng=np.random.default_rng(n))).side.standard_error or 0
-        for n in range(5)
-    ]
-    world = PreferenceWorld(theta=np.zeros(8), gamma=POWER * float(np.mean(errors)), prompts=100)
+    sides = [bradley_terry.fit(simulate(quiet, stages, rng=np.random.default_rng(n))).side for n in range(5)]
+    world = PreferenceWorld(theta=np.zeros(8), gamma=float(np.mean([*map(detectable, sides)])), prompts=100)
     detected = [
-        (bradley_terry.fit(simulate(world, plans, rng=np.random.default_rng([1, n]))).side.low or 0) > 0
+        (bradley_terry.fit(simulate(world, stages, rng=np.random.default_rng([1, n]))).side.low or 0) > 0
         for n in range(60)
     ]
     assert 0.65 <= np.mean(detected) <= 0.93  # 0.8, three Monte Carlo errors either way; the seeds are fixed.
@@ -165,7 +166,7 @@ def test_more_passages_make_the_slope_of_reading_times_more_precise(tmp_path: Pa
     path = changed(
         "reading", tmp_path, ("words = 30 ", "words = 12 "), ("passages_differ = 2.0", "passages_differ = 9")
     )
-    few, many = budget_of(path, studies=6).report_result(jobs=1, progress=lambda: None).data["lines"]
+    few, many = budgets.report(budget_of(path, studies=6), source="budget.toml").data.values()
     assert (few["readers"], many["readers"]) == (50, 10)
     for width in ("slope_width", "detectable", "total_width"):
         assert few[width] > 1.3 * many[width] > 0
@@ -184,11 +185,11 @@ def test_processes_of_their_own_find_the_same(monkeypatch: pytest.MonkeyPatch, t
             started.append(ProcessPoolExecutor(jobs, **options))
         yield started[0]
 
-    monkeypatch.setattr(budget_files, "ProcessPoolExecutor", started_once)
+    monkeypatch.setattr(budgets, "ProcessPoolExecutor", started_once)
     for name in FILES:
         budget, seen = budget_of(changed(name, tmp_path, *SMALLER[name]), studies=2), []
-        alone = budget.report_result(jobs=1, progress=lambda seen=seen: seen.append(1))
-        assert budget.report_result(jobs=2, progress=lambda seen=seen: seen.append(1)).data == alone.data, name
-        assert len(seen) == 2 * budget.simulated
+        alone = budgets.report(budget, source=name, progress=lambda seen=seen: seen.append(1))
+        assert budgets.report(budget, source=name, jobs=2, progress=lambda seen=seen: seen.append(1)).data == alone.data
+        assert len(seen) == 2 * budgets.simulated_studies(budget)
     (pool,) = started
     pool.shutdown()

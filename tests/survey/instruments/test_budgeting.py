@@ -11,11 +11,14 @@ import pytest
 from django.core.management import call_command
 
 import bandit
+from survey.contracts.budgets import PlanOutlook, StudyPlan, detectable
 from survey.exceptions import FileErrors, HunchError
-from survey.instruments.belief_update.reports.budget import budgeting
+from survey.figures import Figure
 from survey.instruments.belief_update.reports.budget import simulation as budget
-from survey.instruments.belief_update.reports.budget.simulation import Policy, StudySetting, World
-from survey.services.results import reports
+from survey.instruments.belief_update.reports.budget.planner import BeliefBudget
+from survey.instruments.belief_update.reports.budget.simulation import BeliefPlan, StudySetting, World
+from survey.instruments.belief_update.reports.budget.tables import as_json, per_answer
+from survey.services.results import budgets, reports
 from tests import cast
 
 pytestmark = pytest.mark.slow
@@ -58,7 +61,18 @@ WORLD = World(
     false_change=0.05,
 )
 SETTING = StudySetting(sittings=(40, 40), items=10, candidates=2000, holdout=0.1, controls=0.1, dropout=0.1)
-GREEDY = Policy("greedy", bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2))
+GREEDY, UNIFORM = bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2), bandit.Uniform()
+
+
+def read_budget(path: Path) -> Any:
+    return budgets.read(BeliefBudget, budgets.read_toml(path), path=path)
+
+
+def simulate(
+    *, policies: list[bandit.Design], setting: StudySetting = SETTING, studies: int, seed: int, jobs: int = 1
+) -> list[PlanOutlook[BeliefPlan]]:
+    plans = [StudyPlan(str(policy), BeliefPlan(WORLD, setting, (policy,))) for policy in policies]
+    return budgets.simulate(BeliefBudget, plans, studies=studies, seed=seed, source="a test", jobs=jobs)
 
 
 def write(folder: Path, text: str = SMALL) -> Path:
@@ -68,7 +82,7 @@ def write(folder: Path, text: str = SMALL) -> Path:
 
 
 def test_money_and_hours_are_those_of_who_finishes(tmp_path: Path) -> None:
-    costs = budgeting.costs_of(budgeting.read_budget(write(tmp_path)))
+    costs = read_budget(write(tmp_path)).costs
     assert (costs.people, costs.complete) == (40, 36.0)
     assert costs.hours == pytest.approx((36 + 4 / 2) * 12 / 60)
     assert (costs.rewards, costs.fees) == (pytest.approx(108.0), pytest.approx(108 * 0.25 * 1.2))
@@ -76,35 +90,34 @@ def test_money_and_hours_are_those_of_who_finishes(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_figures_in_one_process_or_two() -> None:
-    how: dict[str, Any] = {"world": WORLD, "setting": SETTING, "policies": [GREEDY], "studies": 2}
-    alone, together = (budget.simulate(**how, seed=3, jobs=jobs) for jobs in (1, 2))
-    assert alone == together
-    assert budget.simulate(**how, seed=4)[0].found != alone[0].found
+    (alone,), (together,) = (simulate(policies=[GREEDY], studies=2, seed=3, jobs=jobs) for jobs in (1, 2))
+    assert as_json(alone) == as_json(together)
+    (other,) = simulate(policies=[GREEDY], studies=2, seed=4)
+    assert as_json(other)["found"] != as_json(alone)["found"]
 
 
 @pytest.mark.thorough
 def test_greed_finds_more_and_costs_precision() -> None:
-    uniform, greedy = budget.simulate(
-        world=WORLD, setting=SETTING, policies=[Policy("uniform", bandit.Uniform()), GREEDY], studies=6, seed=1
-    )
-    assert greedy.found[0] == uniform.found[0] and greedy.found[1] > 1.2 * uniform.found[1]
-    assert greedy.widths[0] > uniform.widths[0] and greedy.naive_bias > uniform.naive_bias + 0.03
-    assert greedy.auc[1] < greedy.best_auc
-    assert uniform.per_answer == pytest.approx(0.39, abs=0.02)
-    assert all(size is not None and 0 < size < 1 for size in (*uniform.detectable, *greedy.detectable))
+    outlooks = simulate(policies=[UNIFORM, GREEDY], studies=6, seed=1)
+    uniform, greedy = map(as_json, outlooks)
+    assert greedy["found"][0] == uniform["found"][0] and greedy["found"][1] > 1.2 * uniform["found"][1]
+    assert greedy["widths"][0] > uniform["widths"][0] and greedy["naive_bias"] > uniform["naive_bias"] + 0.03
+    assert greedy["auc"][1] < greedy["best_auc"]
+    assert per_answer(outlooks[0]) == pytest.approx(0.39, abs=0.02)
+    assert all(size is not None and 0 < size < 1 for size in (*uniform["detectable"], *greedy["detectable"]))
 
 
 def test_without_controls_nothing_is_said_of_evidence_against_none() -> None:
     bare = StudySetting(sittings=(40,), items=10, candidates=2000, holdout=0.0, controls=0.0, dropout=0.0)
-    (forecast,) = budget.simulate(world=WORLD, setting=bare, policies=[GREEDY], studies=2, seed=1)
-    assert forecast.detectable[2] is None and forecast.detectable[0] is not None
-    assert forecast.answers == (400.0,)
+    (outlook,) = simulate(setting=bare, policies=[GREEDY], studies=2, seed=1)
+    assert outlook.mean("detectable_evidence") is None and outlook.mean("detectable_outcome") is not None
+    assert outlook.mean("answers 1") == outlook.mean("answers") == 400
 
 
 def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
     rng = np.random.default_rng(2)
     groups, per_group = 4000, 20
-    size = budget.smallest_effect((2 / per_group) ** 0.5, 2 * per_group - 2)
+    size = detectable(Figure(0.0, standard_error=(2 / per_group) ** 0.5, degrees_of_freedom=2 * per_group - 2))
     first, second = rng.normal(size=(groups, per_group)), rng.normal(size, 1, size=(groups, per_group))
     error = np.sqrt((first.var(axis=1, ddof=1) + second.var(axis=1, ddof=1)) / per_group)
     t = (second.mean(axis=1) - first.mean(axis=1)) / error
@@ -112,17 +125,17 @@ def test_the_smallest_effect_is_found_four_times_out_of_five() -> None:
 
 
 def test_evidence_against_none_is_planned_where_the_difference_is_as_small_as_can_be_found() -> None:
-    study = budget.one_study(WORLD, SETTING, GREEDY, rng=np.random.default_rng(3), truth_seed=0)
-    effect, error, freedom = study.effects[2]
+    study: Any = budget.one_study(BeliefPlan(WORLD, SETTING, (GREEDY,)), rng=np.random.default_rng(3))
+    effect = study["evidence"]
     # Where next to nobody changes without evidence, the controls vary less than where the difference is that small, and
     # the test's error does not depend on how many of them did by chance.
-    assert 1.1 * budget.smallest_effect(error, freedom) < study.smallest[2] < effect
+    assert 1.1 * detectable(effect) < study["detectable_evidence"] < effect.value
 
 
 @pytest.mark.thorough
 def test_the_intervals_it_promises_cover_the_truth() -> None:
-    (forecast,) = budget.simulate(world=WORLD, setting=SETTING, policies=[GREEDY], studies=40, seed=5)
-    assert forecast.coverage >= 0.85
+    (outlook,) = simulate(policies=[GREEDY], studies=40, seed=5)
+    assert (outlook.mean("covered") or 0) >= 0.85
 
 
 @pytest.mark.thorough
@@ -130,27 +143,26 @@ def test_speeders_move_what_is_estimated_and_are_not_among_the_changes_found() -
     hurried = dataclasses.replace(SETTING, speeders=0.3)
     truth = 0.7 * 0.39 + 0.3 * bandit.RANDOM_CHANGE
     assert hurried.share_that_changes(WORLD) == pytest.approx(truth)
-    how: dict[str, Any] = {"world": WORLD, "policies": [Policy("uniform", bandit.Uniform())], "studies": 20, "seed": 5}
-    (plain,), (forecast,) = (budget.simulate(setting=setting, **how) for setting in (SETTING, hurried))
-    assert forecast.coverage >= 0.85 and abs(forecast.naive_bias) < 0.03
-    assert forecast.answers == pytest.approx(plain.answers, rel=0.02)
-    assert forecast.total == pytest.approx(0.7 * plain.total, rel=0.05)
+    how: dict[str, Any] = {"policies": [UNIFORM], "studies": 20, "seed": 5}
+    (plain,), (outlook,) = (simulate(setting=setting, **how) for setting in (SETTING, hurried))
+    assert (outlook.mean("covered") or 0) >= 0.85 and abs(as_json(outlook)["naive_bias"]) < 0.03
+    assert as_json(outlook)["answers"] == pytest.approx(as_json(plain)["answers"], rel=0.02)
+    assert outlook.mean("changes_found") == pytest.approx(0.7 * (plain.mean("changes_found") or 0), rel=0.05)
 
 
 def test_who_comes_back_too_late_gives_fewer_answers_that_count() -> None:
     back = dataclasses.replace(SETTING, dropout=0.0, returners=0.4)
-    how: dict[str, Any] = {"world": WORLD, "policies": [GREEDY], "studies": 4, "seed": 5}
-    (forecast,) = budget.simulate(setting=back, **how)
+    (outlook,) = simulate(setting=back, policies=[GREEDY], studies=4, seed=5)
     # Half of the 5.5 items of 10 that a random place leaves behind on average are still free.
     whole = 36 * 9 + 36 * 9
-    assert sum(forecast.answers) == pytest.approx(whole * (1 - 0.4 * 0.55 * 0.5), rel=0.03)
+    assert outlook.mean("answers") == pytest.approx(whole * (1 - 0.4 * 0.55 * 0.5), rel=0.03)
 
 
 @pytest.mark.django_db
 def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     cast.small_bank(40)
     named = SMALL.replace("questions = 60\ntasks = 6\ndomains = 3", 'name = "small"')
-    world = budgeting.world_of(budgeting.read_budget(write(tmp_path, named)))
+    world = read_budget(write(tmp_path, named)).plans[0].setting.world
     assert (len(world.tasks), set(world.tasks)) == (40, set(cast.TASKS))
 
 
@@ -173,14 +185,14 @@ def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path
 def test_a_wrong_file_is_refused_field_by_field(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in SMALL
     with pytest.raises(FileErrors) as caught:
-        budgeting.read_budget(write(tmp_path, SMALL.replace(old, new)))
+        read_budget(write(tmp_path, SMALL.replace(old, new)))
     assert message in caught.value.message
 
 
 def test_a_policy_that_cannot_be_drawn_is_refused_with_the_sizes(tmp_path: Path) -> None:
-    config = budgeting.read_budget(write(tmp_path, SMALL.replace("candidates = 900", "candidates = 50")))
-    with pytest.raises(FileErrors, match=r"cannot be simulated: n: .* 50"):
-        budgeting.plan_budget(config, jobs=1)
+    planner = read_budget(write(tmp_path, SMALL.replace("candidates = 900", "candidates = 50")))
+    with pytest.raises(FileErrors, match=r"budget\.toml: policies\.uniform: n: .* 50"):
+        budgets.report(planner, source="budget.toml")
 
 
 def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path) -> None:
@@ -217,34 +229,37 @@ def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path)
 def test_the_frontier_gives_up_findings_for_precision_and_leaves_out_what_cannot_be_drawn(tmp_path: Path) -> None:
     text = SMALL.replace("frontier = [0.2, 0.5]", "frontier = [0.05, 0.6]").replace("[20, 20]", "[40, 40]")
     text = text.replace("studies = 2", "studies = 8").replace("candidates = 900", "candidates = 1500")
-    config = budgeting.read_budget(write(tmp_path, text))
-    seen = []
-    plan = budgeting.plan_budget(config, jobs=1, progress=lambda: seen.append(1))
+    planner = read_budget(write(tmp_path, text))
+    seen: list[int] = []
+    result = budgets.report(planner, source="budget.toml", progress=lambda: seen.append(1))
     # 171 of 180 slots from the top 150 of 1,500 candidates: epsilon 0.05 leaves too few.
-    assert [(point.kind, point.value) for point in plan.frontier] == [
+    points = result.data["frontier"]
+    assert [(point["kind"], point["value"]) for point in points] == [
         ("epsilon_greedy", 0.6),
         ("proportional", 0.05),
         ("proportional", 0.6),
     ]
-    assert len(plan.left_out) == 1 and "epsilon_greedy 0.05 is not on the frontier" in plan.left_out[0]
-    assert len(seen) == budgeting.simulated_studies(config) == 8 * 5
-    assert budgeting.simulated_studies(config.model_copy(update={"frontier_studies": 2})) == 8 * 2 + 2 * 3
-    finding, estimating = plan.frontier[1:]
-    assert finding.found > estimating.found and finding.width > estimating.width
-    assert [outlook.name for outlook in plan.outlooks] == ["uniform", "greedy"]
+    assert len(result.notes) == 1 and "epsilon_greedy 0.05 is not on the frontier" in result.notes[0]
+    assert len(seen) == budgets.simulated_studies(planner) == 8 * 5
+    fewer = BeliefBudget(planner.config.model_copy(update={"frontier_studies": 2}))
+    assert budgets.simulated_studies(fewer) == 8 * 2 + 2 * 3
+    finding, estimating = points[1:]
+    assert finding["found"] > estimating["found"] and finding["width"] > estimating["width"]
+    assert [policy["name"] for policy in result.data["policies"]] == ["uniform", "greedy"]
 
 
 def test_a_study_of_one_stage_has_no_frontier(tmp_path: Path) -> None:
-    config = budgeting.read_budget(write(tmp_path, SMALL.replace("[20, 20]", "[20]")))
-    assert budgeting.frontier_of(config) == ([], ())
-    assert budgeting.plan_budget(config, jobs=1).frontier == ()
+    planner = read_budget(write(tmp_path, SMALL.replace("[20, 20]", "[20]")))
+    assert (planner.frontier, planner.left_out) == ([], ())
+    result = budgets.report(planner, source="budget.toml")
+    assert result.data["frontier"] == [] and [table.name for table in result.tables] == ["policies", "stages"]
 
 
 def test_each_stage_has_its_own_design_and_the_first_is_uniform() -> None:
     wide, narrow = bandit.EpsilonGreedy(epsilon=0.5, top_fraction=0.1), bandit.EpsilonGreedy(0.2, top_fraction=0.1)
-    policy = Policy("as planned", narrow, by_stage=(narrow, wide, narrow))
-    assert [policy.of_stage(index) for index in range(3)] == [bandit.Uniform(), wide, narrow]
-    assert [GREEDY.of_stage(index) for index in range(2)] == [bandit.Uniform(), GREEDY.design]
+    plan = BeliefPlan(WORLD, SETTING, (narrow, wide, narrow))
+    assert [plan.design(index) for index in range(3)] == [UNIFORM, wide, narrow]
+    assert [BeliefPlan(WORLD, SETTING, (GREEDY,)).design(index) for index in range(3)] == [UNIFORM, GREEDY, GREEDY]
 
 
 def of_study(**settings: Any) -> Any:
@@ -316,4 +331,4 @@ def test_what_cannot_be_simulated_is_said_in_the_list_of_reports(stages: list[An
 
 
 def test_the_example_is_a_budget() -> None:
-    assert len(budgeting.read_budget(ROOT / "studies/example-budget.toml").policies) == 3
+    assert len(read_budget(ROOT / "studies/example-budget.toml").policies) == 3

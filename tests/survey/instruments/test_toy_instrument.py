@@ -1,7 +1,9 @@
 """An instrument of somebody else's package goes through a whole stage, and no file of the core names it."""
 
 import csv
+import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -173,3 +175,45 @@ def test_its_report_counts_what_was_guessed(capsys: pytest.CaptureFixture[str]) 
         entry.load().make(stage.study, ReportArguments({"least": ("two",)}))
     call_command("report", "toy", "guessed_words", "least=2")
     assert "4 different words in 3 guesses" in capsys.readouterr().out
+
+
+BUDGET = """
+instrument = "toy"
+title = "Forty guessers"
+[study]
+sittings = [20, 20]
+items = 4
+minutes = 6
+[money]
+reward = 1.0
+[[policies]]
+name = "uniform"
+[[policies]]
+name = "easy words"
+kind = "epsilon_greedy"
+epsilon = 0.2
+"""
+
+
+def test_an_instrument_of_somebody_else_plans_a_budget_by_its_simulation_alone(tmp_path: Path) -> None:
+    """Its figure has columns for the value, the width and what is found; costs are as for everybody."""
+    path, out = tmp_path / "budget.toml", io.StringIO()
+    path.write_text(BUDGET)
+    call_command("plan_budget", str(path), studies=3, jobs=1, out=tmp_path / "out", stdout=out)
+    assert "3 simulated studies of each policy; 40 people answer 4 items each." in out.getvalue()
+    assert "44 people begin, 40 finish; 4 hours; 40.00 rewards + 13.32 fees = 53.32 USD." in out.getvalue()
+    with (tmp_path / "out" / "policies.csv").open(newline="") as file:
+        uniform, easy = csv.DictReader(file)
+    assert list(uniform) == ["policy", "right", "right_width", "right_detectable", "studies"]
+    assert float(easy["right"]) > float(uniform["right"]) + 0.1 and uniform["studies"] == "3"
+    # With 39 degrees of freedom: t_0.975 is 2.023 and t_0.8 is 0.851.
+    assert float(uniform["right_detectable"]) == pytest.approx(
+        float(uniform["right_width"]) / 2 * (1 + 0.851 / 2.023), rel=1e-3
+    )
+
+
+def test_a_plan_of_somebody_elses_instrument_that_does_not_fit_is_refused(tmp_path: Path, capsys: Any) -> None:
+    (path := tmp_path / "budget.toml").write_text(BUDGET.replace("[20, 20]", "[20, 120]"))
+    with pytest.raises(SystemExit):
+        call_command("plan_budget", str(path), studies=2, jobs=1)
+    assert "budget.toml: policies.easy words: n: " in capsys.readouterr().err

@@ -102,10 +102,6 @@ class ModelColumn:
     def known(self) -> NDArray[np.bool_]:
         return np.isfinite(self.surprisal)
 
-    @property
-    def has_infinite(self) -> int:
-        return int(np.isinf(self.surprisal).sum())
-
 
 @dataclass(frozen=True, eq=False)
 class NormTable:

@@ -21,6 +21,7 @@ from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, labelled_answers
 from survey.services.base.seeds import generator
+from survey.services.results.reports import CONDITION
 
 from . import figures
 
@@ -31,7 +32,7 @@ SHOWN = 40  # lines for people; the file has all
 
 
 class ClozeReport(Report):
-    arguments: ClassVar[Sequence[Argument]] = (Argument("condition", "only answers under FACTOR=LEVEL", many=True),)
+    arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
 
     def obstacle(self, study: "Study") -> str:
         least = instruments.of_study(study).options.least

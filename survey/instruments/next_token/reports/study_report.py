@@ -16,6 +16,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, design_weights, study_answers
 from survey.services.banks import passages
 from survey.services.banks.readings import text_hash
+from survey.services.results.reports import CONDITION
 
 from .figures import BY_PERSON, ENSEMBLE, FIGURES, PARTS, report_result
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NextTokenReport(Report):
-    arguments: ClassVar[Sequence[Argument]] = (Argument("condition", "only answers under FACTOR=LEVEL", many=True),)
+    arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
     exported = {
         "next_token": FIGURES,
         "next_token_parts": PARTS,

@@ -15,8 +15,6 @@ Whole = NDArray[np.int64]
 A, B, TIE, UNREADABLE = 1, -1, 0, 2
 NEAREST = 0.5
 """The rating next to the middle: places 4 and 5 of the scale of eight."""
-FARTHEST = 3.5
-"""The rating at either end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +134,6 @@ def majorities(judged: Judgements) -> Judgements:
         person=np.arange(len(items.key)),
         first=np.zeros(len(items.key), dtype=np.int64),
     )
-
-
-def several_an_item(judged: Judgements) -> bool:
-    """Whether some item was judged more than once."""
-    return len(np.unique(judged.key)) < judged.n
 
 
 def numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Whole]:

@@ -1,42 +1,27 @@
 """The report `preferences_budget`: what a preference study as it is planned would find, how precisely, at what cost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-import numpy as np
-
-from bandit import DesignError, Uniform
+from bandit import Uniform
+from survey.contracts.budgets import StudyPlan
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
-from survey.figures import Column, Table
 from survey.figures.words import integer, number, percent
 from survey.models import Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.seeds import derive
 from survey.services.plans.drafting import recipe_of, slots_by_role
-from survey.services.results.budget_files import POWER, each_study
+from survey.services.results import budgets
 
-from ..analysis.outlook import one_study
-from ..analysis.simulation import PreferenceWorld, StagePlan, population, spaced
+from ..analysis.simulation import StagePlan
 from ..material import preference_of
+from .budget import JudgedStudy, PreferenceBudget, PreferenceTruth
 
 MAX_STUDIES, MAX_ON_WEB = 2000, 40
 PLANNED, UNWEIGHTED, UNIFORM = "as planned", "as planned, each answer once", "uniform"
 GAIN = 0.02
 """A smaller change of the widest error is called none."""
-COLUMNS = (
-    Column("design", "text", "The design of the stages after the first: the planned one, or uniform."),
-    Column("studies", "number", "Simulated studies."),
-    Column("judgements", "number", "Judgements of a study."),
-    Column("widest", "number", "Mean standard error of the least certain difference of two neighbours, in logits."),
-    Column("mean_width", "number", "Mean width of the 95 % interval of a neighbours' difference, in logits.", digits=2),
-    Column("best_found", "share", "Studies in which the best model is ranked first.", digits=0),
-    Column("covered", "share", "Of all neighbours' differences, those inside their 95 % intervals.", digits=0),
-    Column("detectable", "number", "Smallest difference of two neighbours found with 80 % power, in logits.", digits=2),
-    Column("detectable_side", "number", "Smallest side bias found with 80 % power, in logits.", digits=2),
-)
 
 
 class PreferencesBudgetReport(Report):
@@ -64,12 +49,11 @@ class PreferencesBudgetReport(Report):
         prompts = len(instrument.usable(filtered_questions(study)))
         models = len(instrument.options.models)
         studies = arguments.whole("studies", lowest=2, highest=MAX_STUDIES)
-        world = PreferenceWorld(
-            theta=spaced(models, arguments.number("span", lowest=0, highest=20)),
+        truth = PreferenceTruth(
+            span=arguments.number("span", lowest=0, highest=20),
             gamma=arguments.number("gamma", lowest=-5, highest=5),
-            prompts=prompts,
-            person_sd=arguments.number("people_differ", lowest=0, highest=5),
-            prompt_sd=arguments.number("prompts_differ", lowest=0, highest=5),
+            people_differ=arguments.number("people_differ", lowest=0, highest=5),
+            prompts_differ=arguments.number("prompts_differ", lowest=0, highest=5),
         )
         fee = arguments.number("fee", lowest=0, highest=5)
         planned = [
@@ -88,27 +72,14 @@ class PreferencesBudgetReport(Report):
                 f"{study.slug}: a stage asks {planned[0].slots} judgements, and there are "
                 f"{prompts * models * (models - 1) // 2} items; add prompts or lower sittings"
             )
-        designs = {PLANNED: planned}
+        world = truth.world(models=models, prompts=prompts)
+        plans = [StudyPlan(PLANNED, JudgedStudy.of(world, planned))]
         if any(not isinstance(plan.design, Uniform) for plan in planned):
-            designs[UNWEIGHTED] = planned
-            designs[UNIFORM] = [replace(plan, design=Uniform()) for plan in planned]
+            uniform = [replace(plan, design=Uniform()) for plan in planned]
+            plans.append(StudyPlan(UNWEIGHTED, JudgedStudy.of(world, planned, weighted=False)))
+            plans.append(StudyPlan(UNIFORM, JudgedStudy.of(world, uniform)))
         seed = derive(study.seed, "budget")
-        try:
-            rows = [
-                (
-                    name,
-                    *outlook(
-                        world,
-                        plans,
-                        studies=studies,
-                        seed=seed,
-                        weighted=name != UNWEIGHTED,
-                    ),
-                )
-                for name, plans in designs.items()
-            ]
-        except DesignError as exc:
-            raise StateRefused(f"{study.slug}: {exc}") from exc
+        outlooks = budgets.simulate(PreferenceBudget, plans, studies=studies, seed=seed, source=study.slug)
         people = sum(plan.people for plan in planned)
         hours = people * config.expected_minutes / 60 if config.expected_minutes else None
         lines = [
@@ -121,7 +92,8 @@ class PreferencesBudgetReport(Report):
             lines.append(
                 f"Cost: {number(cost * (1 + fee))} {config.panel.currency}, {number(cost * fee)} of it the panel's fee."
             )
-        table = table_of("budget", rows)
+        table = PreferenceBudget.plans_table(outlooks, name="budget")
+        records = table.records()
         return ReportResult(
             title=f"Budget of {study.slug}: {study.title}",
             lines=lines,
@@ -129,50 +101,22 @@ class PreferencesBudgetReport(Report):
             notes=[
                 "Strengths, side bias and differences of people and prompts are assumed, not measured. Slots of "
                 "controls and holdouts are left out.",
-                *advice(rows),
+                *advice([record["widest"] for record in records]),
             ],
-            data={row.pop("design"): row for row in table.records()},
+            data={row.pop("design"): row for row in records},
         )
 
 
-def outlook(
-    world: PreferenceWorld,
-    plans: Sequence[StagePlan],
-    *,
-    studies: int,
-    seed: int,
-    weighted: bool = True,
-    jobs: int = 1,
-    progress: Callable[[], None] = lambda: None,
-) -> tuple[Any, ...]:
-    """Over simulated studies the values of `COLUMNS` after the design's name.
+def advice(widest: Sequence[float | None]) -> list[str]:
+    """What the adaptive design gains; nothing of a uniform study, or where some studies rank no model.
 
-    weighted: answers weigh by the design; else each counts once. The truth is what the model has over all items, people
-    and prompts of such a world. jobs: processes. progress: is called after each study.
+    Args:
+        widest: the widest standard errors by the design's weights, with each answer once, and of the uniform study.
     """
-    work = partial(one_study, world, tuple(plans), population(world)[0], seed, weighted)
-    made = np.array(each_study(work, studies, jobs=jobs, progress=progress))
-    known = np.isfinite(made)
-    mean = np.where(known, made, 0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
-    widest, width, best, covered, error, side = mean.tolist()
-    return (studies, sum(plan.slots for plan in plans), widest, width, best, covered, POWER * error, POWER * side)
-
-
-def table_of(name: str, rows: Sequence[tuple[Any, ...]]) -> Table:
-    return Table(
-        name,
-        "What the study would find",
-        COLUMNS,
-        rows,
-        note="The last two columns: the smallest difference of two neighbours, and the smallest side bias, in logits, "
-        "that a study finds in 80 of 100 cases (two-sided, 5 %).",
-    )
-
-
-def advice(rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    if len(rows) < 3:
+    errors = [error for error in widest if error is not None]
+    if len(errors) < 3:
         return []
-    by_design, alone, uniform = (row[3] for row in rows)
+    by_design, alone, uniform = errors
     sentences = []
     for what, value in (("By the design's weights", by_design), ("With each answer once", alone)):
         saved = 1 - value / uniform

@@ -23,7 +23,7 @@ from ..analysis.analysing import (
     FragileRanking,
 )
 from ..analysis.judgements import Judgements
-from ..analysis.judging import JudgeFigures
+from ..analysis.judging import ChanceBin, JudgeFigures
 from ..analysis.style import STYLES
 
 
@@ -300,6 +300,11 @@ def _fragile(analysis: Analysis, ranking: FragileRanking, fragile: Fragile) -> d
     }
 
 
+def _observed(part: ChanceBin) -> Figure:
+    """How often people preferred A where the judge gave it about this chance."""
+    return Figure(part.share, part.low, part.high)
+
+
 def _of(estimate: Estimate) -> Figure:
     return Figure.between(estimate.value, estimate.interval)
 
@@ -391,11 +396,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     kappas = [(kappa.pair, kappa.n, kappa.agree, kappa.kappa) for kappa in analysis.agreement.kappas]
     yield Table("kappas", "Agreement of people", KAPPAS, kappas)
     yield _judges_table(analysis)
-    bins = [
-        (table.judge, chance_bin.items, chance_bin.chance, Figure(chance_bin.share, chance_bin.low, chance_bin.high))
-        for table in analysis.judges
-        for chance_bin in table.bins
-    ]
+    bins = [(table.judge, part.items, part.chance, _observed(part)) for table in analysis.judges for part in table.bins]
     yield Table("reliability", "Reliability of judges' chances", RELIABILITY, bins)
     assisted = [
         (
@@ -601,18 +602,8 @@ def _pictures(analysis: Analysis) -> Iterator[Picture]:
             )
             text = "Of judges' and people's mean ratings, with 95 % intervals."
             yield Picture.of("correlation", "Correlation by category", text, chart)
-        lines = [Line("perfect", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)]
-        for table in judges:
-            points = [(chance_bin.chance, chance_bin.share) for chance_bin in table.bins]
-            band = [
-                (
-                    chance_bin.low if chance_bin.low is not None else chance_bin.share,
-                    chance_bin.high if chance_bin.high is not None else chance_bin.share,
-                )
-                for chance_bin in table.bins
-            ]
-            if points:
-                lines.append(Line(table.judge, points, band))
+        lines = [Line.diagonal("perfect")]
+        lines += [Line.of(table.judge, [(part.chance, _observed(part)) for part in table.bins]) for table in judges]
         reliability = LineChart(
             title="Reliability of judges’ chances",
             x=Axis("the judge's chance of A", share=True, includes=(0.0, 1.0)),

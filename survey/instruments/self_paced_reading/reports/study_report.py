@@ -17,6 +17,7 @@ from survey.instruments.self_paced_reading.model_words import surprisals
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.banks.frequencies import log_frequencies
+from survey.services.results.reports import CONDITION
 
 from . import reading_results
 from .material import ReadingMaterial
@@ -31,7 +32,7 @@ MARKED = ("leave_out", "keep")
 
 class ReadingReport(Report):
     arguments: ClassVar[Sequence[Argument]] = (
-        Argument("condition", "only answers under FACTOR=LEVEL", many=True),
+        CONDITION,
         Argument(
             "model",
             "linear, or gamm: the data and a script for R's mgcv are written next to the report, too",

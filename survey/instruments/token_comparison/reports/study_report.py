@@ -16,6 +16,7 @@ from survey.models import Sitting
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.base.seeds import generator
+from survey.services.results.reports import CONDITION
 
 from .comparison_results import CONTEXTS, DRAWS, LOSSES, StudyComparisons, report_result, work_out
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 class TokenComparisonReport(Report):
     arguments: ClassVar[Sequence[Argument]] = (
-        Argument("condition", "only answers under FACTOR=LEVEL", many=True),
+        CONDITION,
         Argument("by", "person: each person alone too", choices=lambda _study: ("person",), without="all together"),
     )
     exported: ClassVar[Mapping[str, "Sequence[Column]"]] = {"losses": LOSSES, "draws": DRAWS, "contexts": CONTEXTS}

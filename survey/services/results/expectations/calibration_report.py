@@ -1,7 +1,5 @@
 """The report `calibration`: people, models, judges and predictors on one scale of stated chances."""
 
-import math
-
 from predictors.evaluation.scoring import finite
 from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
 from survey.figures import Column, Table, TableView
@@ -171,13 +169,9 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
         )
     if binned:
         chart = [
-            Line("perfectly calibrated", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True),
+            Line.diagonal("perfectly calibrated"),
             *(
-                Line(
-                    _name(calibration),
-                    [(part.chance, part.happened.number) for part in calibration.bins],
-                    [part.happened.interval or (math.nan, math.nan) for part in calibration.bins],
-                )
+                Line.of(_name(calibration), [(part.chance, part.happened) for part in calibration.bins])
                 for calibration in binned[: MAX_LINES - 1]
             ),
         ]

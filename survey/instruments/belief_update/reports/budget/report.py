@@ -5,30 +5,22 @@ Sizes, designs, bank, pay and minutes are the study's. The truth about people is
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import bandit
 from bandit.candidates import universe_size
+from survey.contracts.budget_files import PolicyConfig, Prices
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
 from survey.models import Study
 from survey.services.banks.eligibility import filtered_questions
+from survey.services.results import budgets
 from survey.services.studies.checking import PLATFORM_FEE
 from survey.study_file import StageConfig, StudyConfig
 
-from .budgeting import (
-    BankShape,
-    BudgetConfig,
-    PolicyConfig,
-    Prices,
-    StudyShape,
-    TruthShape,
-    kinds_of,
-    plan_budget,
-    world_over,
-)
-from .simulation import Policy
-from .tables import report_result
+from .planner import BeliefBudget, BeliefBudgetConfig, StudyShape
+from .worlds import BankShape, TruthShape, kinds_of, world_over
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
 MAX_STUDIES = 100
@@ -76,7 +68,7 @@ class BudgetReport(Report):
         if len(kinds) < 2:
             raise StateRefused(f"{study.slug}: {len(kinds)} questions are left to draw from, fewer than 2")
         reward = (config.panel.reward or 0) / 100
-        plan = BudgetConfig(
+        plan = BeliefBudgetConfig(
             title=study.title,
             seed=study.seed,
             studies=arguments.whole("studies", lowest=2, highest=MAX_STUDIES),
@@ -104,11 +96,12 @@ class BudgetReport(Report):
             policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
         )
         designs = tuple(stage.design.build() for stage in stages)
-        policies = [Policy(PLANNED, designs[-1], by_stage=designs)]
+        policies: dict[str, tuple[bandit.Design, ...]] = {PLANNED: designs}
         if any(stage.design.kind != "uniform" for stage in stages[1:]):
-            policies.append(Policy(UNIFORM, bandit.Uniform()))
-        budget = plan_budget(plan, world=world_over(kinds, plan.truth), policies=policies, jobs=1)
-        return report_result(budget, title=f"Budget of {study.slug}: {study.title}", notes=tuple(_notes(study)))
+            policies[UNIFORM] = (bandit.Uniform(),)
+        budget = BeliefBudget(plan, world=world_over(kinds, plan.truth), policies=policies)
+        result = budgets.report(budget, source=study.slug)
+        return replace(result, title=f"Budget of {study.slug}: {study.title}", notes=(*_notes(study), *result.notes))
 
 
 def _main_stages(config: StudyConfig) -> list[StageConfig]:

@@ -8,11 +8,9 @@ logistic regression on outcome, same task, same domain, and both domains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +20,13 @@ from bandit import Design, Estimate
 from bandit.combining import CLUSTERING
 from bandit.roles import NO_EVIDENCE
 from predictors.evaluation import area_under_curve
-from predictors.training import limit_threads
+from survey.contracts.budgets import POWER, Simulated, detectable
+from survey.figures import Figure
 from survey.services.results.estimates.study_figures import StagePart, combine, difference, effect, estimate
 
 TRUTHS = 2  # different banks, so that one lucky bank does not decide
 TEST_PAIRS = 4000
-POWER = 0.8
 LOWEST_RATE = 0.02  # of changes without evidence, where a difference would take more than there is
-MEASURES = ("changed", "change", "size")
-EFFECTS = ("outcome", "condition", "evidence")
 
 
 @dataclass(frozen=True)
@@ -71,143 +67,21 @@ class StudySetting:
 
 
 @dataclass(frozen=True)
-class Policy:
-    """A design for every stage except the first, which is uniform; or `by_stage`, a design for each stage in
-    order, of which the first is ignored."""
+class BeliefPlan:
+    """What is simulated: a study under a policy.
 
-    name: str
-    design: Design
-    by_stage: tuple[Design, ...] = ()
-
-    def of_stage(self, index: int) -> Design:
-        """The design of a stage, from 0. The first is always uniform, since nothing is scored before it."""
-        if index == 0:
-            return bandit.Uniform()
-        return self.by_stage[index] if self.by_stage else self.design
-
-
-@dataclass(frozen=True)
-class SimulatedStudy:
-    """The results of one simulated study.
-
-    By stage: `answers` to sampled items, changes `found` among those of people who read (expected), `auc` over uniform
-    pairs of the predictor trained after it, and the highest that any could have (`best_auc`). `widths`: of the final
-    95 % intervals, by `MEASURES`; `share`: the estimate of the first; `naive`: the plain share of all answers.
-    `smallest`: of each of `EFFECTS` the difference that is found with 80 % power, NaN if the study has no data for it;
-    `effects`: what its answers say of them, as difference, standard error and degrees of freedom.
+    `designs`: of each stage in order, or one for all of them; the first stage is uniform all the same. `truth`: the
+    seed of the truth about pairs and people.
     """
 
-    answers: tuple[int, ...]
-    found: tuple[float, ...]
-    auc: tuple[float, ...]
-    best_auc: float
-    widths: tuple[float, ...]
-    share: float
-    covered: bool
-    naive: float
-    smallest: tuple[float, ...]
-    effects: tuple[tuple[float, float, float], ...] = ()
+    world: World
+    setting: StudySetting
+    designs: tuple[Design, ...]
+    truth: int = 0
 
-
-@dataclass(frozen=True)
-class PolicyOutlook:
-    """Means over the simulated studies of one policy; `found_error` is the Monte Carlo error of the total found.
-
-    `detectable`: the smallest difference of shares found with 80 % power in a two-sided test at 5 %, by `EFFECTS`.
-    """
-
-    name: str
-    studies: int
-    answers: tuple[float, ...]
-    found: tuple[float, ...]
-    found_error: float
-    auc: tuple[float, ...]
-    best_auc: float
-    widths: tuple[float, ...]
-    coverage: float
-    naive_bias: float
-    detectable: tuple[float | None, ...]
-
-    @property
-    def total(self) -> float:
-        return sum(self.found)
-
-    @property
-    def per_answer(self) -> float:
-        return self.total / sum(self.answers)
-
-
-def simulate(
-    *,
-    world: World,
-    setting: StudySetting,
-    policies: Sequence[Policy],
-    studies: int,
-    seed: int,
-    jobs: int = 1,
-    progress: Callable[[], None] = lambda: None,
-) -> list[PolicyOutlook]:
-    """Simulate `studies` studies of each policy and summarise them; `progress` is called after each study.
-
-    The same seed gives the same figures, whatever the number of `jobs` (processes).
-
-    Raises:
-        DesignError: a policy does not fit the candidates, or the roles leave no items; with the sizes.
-    """
-    tasks = [(world, setting, policy, seed, number) for policy in policies for number in range(studies)]
-    runs = []
-    for study in _run(tasks, jobs):
-        runs.append(study)
-        progress()
-    return [
-        outlook(policy.name, runs[place * studies : (place + 1) * studies], setting.share_that_changes(world))
-        for place, policy in enumerate(policies)
-    ]
-
-
-def _run(tasks: Sequence[tuple[World, StudySetting, Policy, int, int]], jobs: int) -> Iterator[SimulatedStudy]:
-    if jobs == 1:
-        yield from map(_one, tasks)
-        return
-    limit_threads(1)  # One thread for each process that is started here: studies run in parallel instead.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_one, tasks)
-
-
-def _one(task: tuple[World, StudySetting, Policy, int, int]) -> SimulatedStudy:
-    world, setting, policy, seed, number = task
-    return one_study(world, setting, policy, rng=np.random.default_rng([seed, number]), truth_seed=number % TRUTHS)
-
-
-def outlook(name: str, studies: Sequence[SimulatedStudy], truth: float) -> PolicyOutlook:
-    """The means over a policy's simulated studies. `truth`: the share of all answers that really changes."""
-    totals = np.array([sum(study.found) for study in studies])
-    detectable: list[float | None] = []
-    for place in range(len(EFFECTS)):
-        known = [study.smallest[place] for study in studies if math.isfinite(study.smallest[place])]
-        detectable.append(float(np.mean(known)) if known else None)
-    return PolicyOutlook(
-        name=name,
-        studies=len(studies),
-        answers=_means([study.answers for study in studies]),
-        found=_means([study.found for study in studies]),
-        found_error=float(totals.std(ddof=1) / math.sqrt(len(studies))) if len(studies) > 1 else math.nan,
-        auc=_means([study.auc for study in studies]),
-        best_auc=float(np.mean([study.best_auc for study in studies])),
-        widths=_means([study.widths for study in studies]),
-        coverage=float(np.mean([study.covered for study in studies])),
-        naive_bias=float(np.mean([study.naive for study in studies])) - truth,
-        detectable=tuple(detectable),
-    )
-
-
-def smallest_effect(standard_error: float, degrees_of_freedom: float, *, power: float = POWER) -> float:
-    """The smallest true difference that a two-sided test at 5 % finds with this power, in the units of the error.
-
-    (t_0.975 + t_power) standard errors (Bloom, Evaluation Review 19, 1995).
-    """
-    reach = bandit.student_t_quantile(0.975, degrees_of_freedom) + bandit.student_t_quantile(power, degrees_of_freedom)
-    return reach * standard_error
+    def design(self, stage: int) -> Design:
+        """Of a stage, from 0. The first is always uniform, since nothing is scored before it."""
+        return self.designs[min(stage, len(self.designs) - 1)] if stage else bandit.Uniform()
 
 
 # One study
@@ -251,11 +125,18 @@ def features(world: World, pairs: bandit.Pairs) -> NDArray[np.float64]:
     return columns
 
 
-def one_study(
-    world: World, setting: StudySetting, policy: Policy, *, rng: np.random.Generator, truth_seed: int
-) -> SimulatedStudy:
-    """Simulate one study of all stages, people and answers."""
-    truth, ids = truth_of(world, truth_seed), _ids(len(world.tasks))
+def one_study(plan: BeliefPlan, *, rng: np.random.Generator) -> Simulated:
+    """Simulate one study of all stages, people and answers.
+
+    Of each stage, from 1: `answers 1` to sampled items, `changed 1`, the changes among those of people who read
+    (expected), and `auc 1` over uniform pairs of the predictor trained after it. Of all: `answers`, `changes_found`,
+    `auc_last` and the highest that any could have (`auc_highest`); the final estimates `share`, `change` and `size`;
+    `covered`, whether the first's interval holds the truth; `naive`, the plain share of all answers; what its answers
+    say of the effects `outcome`, `condition` and `evidence`, and as `detectable_outcome` and so on the difference that
+    is found with 80 % power.
+    """
+    world, setting = plan.world, plan.setting
+    truth, ids = truth_of(world, plan.truth), _ids(len(world.tasks))
     test = bandit.uniform_pool(n_questions=len(ids), size=TEST_PAIRS, rng=rng).pairs
     judged = bandit.average_over_people(truth.probabilities(test, ids), world.respondent_sd)
     known = features(world, test)
@@ -263,7 +144,7 @@ def one_study(
     labels: list[NDArray[np.float64]] = []
     people: list[NDArray[np.int64]] = []
     collected: list[_Collected] = []
-    counts, changes_found, aucs = [], [], []
+    by_stage: dict[str, float] = {}
     coefficients: NDArray[np.float64] | None = None
     for index, sittings in enumerate(setting.sittings):
         roles = bandit.plan_roles(
@@ -281,7 +162,7 @@ def one_study(
             )
             columns = features(world, pool.pairs)
             scores = None if coefficients is None else bandit.predict_logistic(columns, coefficients)
-            design = policy.of_stage(index) if part == "sampled" else bandit.Uniform()
+            design = plan.design(index) if part == "sampled" else bandit.Uniform()
             drawn = bandit.draw(design=design, n=role.items, scores=scores, n_candidates=len(pool.pairs), rng=rng)
             taken = _answers(world, setting, truth, ids, pool, drawn, role, index, part, rng)
             collected.append(taken)
@@ -290,18 +171,24 @@ def one_study(
                 seen.append(columns[at])
                 labels.append(taken.changed)
                 people.append(taken.part.cluster)
-                counts.append(at.size)
-                changes_found.append(float(taken.expected.sum()))
+                by_stage[f"answers {index + 1}"] = at.size
+                by_stage[f"changed {index + 1}"] = float(taken.expected.sum())
         coefficients = _trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
-        aucs.append(_auc(judged, bandit.predict_logistic(known, coefficients)))
-    return _summary(
-        setting.share_that_changes(world), collected, counts, changes_found, aucs, best_auc=_auc(judged, judged)
-    )
+        by_stage[f"auc {index + 1}"] = _auc(judged, bandit.predict_logistic(known, coefficients))
+    stages = range(1, len(setting.sittings) + 1)
+    return {
+        **by_stage,
+        "answers": sum(by_stage[f"answers {stage}"] for stage in stages),
+        "changes_found": sum(by_stage[f"changed {stage}"] for stage in stages),
+        "auc_last": by_stage[f"auc {stages[-1]}"],
+        "auc_highest": _auc(judged, judged),
+        **_estimates(collected, setting.share_that_changes(world)),
+    }
 
 
 @dataclass(frozen=True, eq=False)
 class _Collected:
-    """One part's answers: which candidates, the expected values, values by `MEASURES`; and its controls' answers."""
+    """One part's answers: which candidates, the expected values, changed or not, the change; its controls' answers."""
 
     part: StagePart
     at: NDArray[np.int64]
@@ -392,42 +279,24 @@ def _auc(chance: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
     return math.nan if area is None else area
 
 
-def _summary(
-    truth: float,
-    collected: Sequence[_Collected],
-    counts: Sequence[int],
-    changes_found: Sequence[float],
-    aucs: Sequence[float],
-    *,
-    best_auc: float,
-) -> SimulatedStudy:
-    values = {
-        "changed": [stage.changed for stage in collected],
-        "change": [stage.change for stage in collected],
-        "size": [np.abs(stage.change) for stage in collected],
+def _estimates(collected: Sequence[_Collected], truth: float) -> Simulated:
+    """The final estimates and effects. `truth`: the share of all answers that really changes."""
+    changed, change = [stage.changed for stage in collected], [stage.change for stage in collected]
+    share = _combined(collected, changed, share=True)
+    outcome, condition = _outcome_effect(collected), _condition_effect(collected)
+    return {
+        "share": Figure.of(share),
+        "change": Figure.of(_combined(collected, change, share=False)),
+        "size": Figure.of(_combined(collected, [np.abs(own) for own in change], share=False)),
+        "covered": float(share is not None and share.interval[0] <= truth <= share.interval[1]),
+        "naive": float(np.concatenate(changed).mean()),
+        "outcome": outcome,
+        "condition": condition,
+        "evidence": _evidence_effect(collected, share),
+        "detectable_outcome": detectable(outcome),
+        "detectable_condition": detectable(condition),
+        "detectable_evidence": _smallest_of_evidence(collected, share),
     }
-    finals = {name: _combined(collected, own, share=name == "changed") for name, own in values.items()}
-    share = finals["changed"]
-    effects = [_outcome_effect(collected), _condition_effect(collected), _evidence_effect(collected, share)]
-    smallest = [
-        *(
-            smallest_effect(error, freedom) if math.isfinite(error) else math.nan
-            for _value, error, freedom in effects[:2]
-        ),
-        _smallest_of_evidence(collected, share),
-    ]
-    return SimulatedStudy(
-        answers=tuple(counts),
-        found=tuple(changes_found),
-        auc=tuple(aucs),
-        best_auc=best_auc,
-        widths=tuple(math.nan if final is None else final.interval[1] - final.interval[0] for final in finals.values()),
-        share=math.nan if share is None else share.value,
-        covered=share is not None and share.interval[0] <= truth <= share.interval[1],
-        naive=float(np.concatenate(values["changed"]).mean()),
-        smallest=tuple(smallest),
-        effects=tuple(effects),
-    )
 
 
 def _combined(
@@ -438,14 +307,7 @@ def _combined(
     return combine(parts, estimates, name="", title="", unit="", naive=None).combined
 
 
-def _effect(estimate: Estimate | None) -> tuple[float, float, float]:
-    """Value, standard error and degrees of freedom; NaN without an estimate."""
-    if estimate is None:
-        return math.nan, math.nan, math.nan
-    return estimate.value, estimate.standard_error, estimate.degrees_of_freedom
-
-
-def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float, float]:
+def _outcome_effect(collected: Sequence[_Collected]) -> Figure:
     parts = [stage.part for stage in collected]
     differences = [
         difference(stage.part, stage.changed, first=stage.outcome == 1, second=stage.outcome == 0)
@@ -455,29 +317,30 @@ def _outcome_effect(collected: Sequence[_Collected]) -> tuple[float, float, floa
         stage.part.stage_answers(stage.changed, first=stage.outcome == 1, inside=stage.outcome == 0)
         for stage in collected
     ]
-    return _effect(combine(parts, differences, name="", title="", unit="", naive=None, pooled=pooled).combined)
+    return Figure.of(combine(parts, differences, name="", title="", unit="", naive=None, pooled=pooled).combined)
 
 
-def _condition_effect(collected: Sequence[_Collected]) -> tuple[float, float, float]:
+def _condition_effect(collected: Sequence[_Collected]) -> Figure:
     """Two conditions, to which people are assigned in turn."""
     parts = [stage.part for stage in collected]
     effects = [
         effect(stage.part, stage.changed, first=stage.part.cluster % 2 == 0, second=stage.part.cluster % 2 == 1)
         for stage in collected
     ]
-    return _effect(combine(parts, effects, name="", title="", unit="", naive=None).combined)
+    return Figure.of(combine(parts, effects, name="", title="", unit="", naive=None).combined)
 
 
-def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> tuple[float, float, float]:
+def _evidence_effect(collected: Sequence[_Collected], share: Estimate | None) -> Figure:
     """Evidence against none: the items' share less the controls' share, as if different people had answered them."""
     changed = np.concatenate([stage.control_changed for stage in collected])
     cluster = np.concatenate([stage.control_cluster for stage in collected])
     if share is None or np.unique(cluster).size < 2:
-        return math.nan, math.nan, math.nan
+        return Figure()
     without = bandit.false_change_rate(changed=changed, cluster=cluster)
     variances = share.standard_error**2, without.standard_error**2
     freedoms = share.degrees_of_freedom, without.degrees_of_freedom
-    return share.value - without.value, *_difference_error(variances, freedoms)
+    error, freedom = _difference_error(variances, freedoms)
+    return Figure(share.value - without.value, standard_error=error, degrees_of_freedom=freedom)
 
 
 def _smallest_of_evidence(collected: Sequence[_Collected], share: Estimate | None) -> float:
@@ -530,7 +393,3 @@ def _fixed_point(function: Callable[[float], float]) -> float:
 def _difference_error(variances: tuple[float, float], freedoms: tuple[float, float]) -> tuple[float, float]:
     """Standard error and degrees of freedom of a difference of two independent estimates."""
     return math.sqrt(sum(variances)), bandit.satterthwaite(variances, freedoms)
-
-
-def _means(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(np.mean(np.array(rows, dtype=np.float64), axis=0).tolist())

@@ -1,50 +1,107 @@
 """The results of a budget as tables, figures and sentences: for a study, or from a file."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from survey.contracts.reports import Picture, ReportFile, ReportResult
+import numpy as np
+
+from survey.contracts.budget_files import Costs
+from survey.contracts.budgets import STUDIES, BudgetColumn, PlanOutlook
+from survey.contracts.reports import Picture
 from survey.figures import Column, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
-from survey.figures.words import number, percent, short
+from survey.figures.words import number, short
 
-from .budgeting import FrontierPoint, PlannedBudget
-from .simulation import PolicyOutlook
+from .simulation import BeliefPlan
+
+Outlook = PlanOutlook[BeliefPlan]
+
+
+def by_stage(outlook: Outlook, name: str) -> list[float]:
+    """The means of a figure that each stage has."""
+    stages = range(1, len(outlook.setting.setting.sittings) + 1)
+    return [math.nan if (value := outlook.mean(f"{name} {stage}")) is None else value for stage in stages]
+
+
+def per_answer(outlook: Outlook) -> float:
+    """Changes found per answer."""
+    return (outlook.mean("changes_found") or 0.0) / (outlook.mean("answers") or math.nan)
+
+
+def monte_carlo_error(outlook: Outlook) -> float:
+    """The simulation's own standard error of the changes found."""
+    totals = [figure.number for figure in outlook.figures("changes_found")]
+    return float(np.std(totals, ddof=1) / math.sqrt(len(totals))) if len(totals) > 1 else math.nan
+
+
+def naive_bias(outlook: Outlook) -> float:
+    """The plain share of all answers less the truth."""
+    plan = outlook.setting
+    return (outlook.mean("naive") or 0.0) - plan.setting.share_that_changes(plan.world)
+
 
 POLICIES = (
     Column("policy", "text", "The policy's name."),
-    Column("studies", "number", "Simulated studies."),
-    Column("answers", "number", "Answers to sampled items in a study."),
-    Column("changes_found", "number", "Changes of belief among them, expected.", digits=0),
-    Column("monte_carlo_error", "number", "The simulation's own standard error of that.", digits=1),
-    Column("changes_per_answer", "share", "Changes found an answer.", heading="per answer", style="number", digits=3),
-    Column(
+    STUDIES,
+    BudgetColumn("answers", "number", "Answers to sampled items in a study."),
+    BudgetColumn("changes_found", "number", "Changes of belief among them, expected.", digits=0),
+    BudgetColumn(
+        "monte_carlo_error", "number", "The simulation's own standard error of that.", digits=1, of=monte_carlo_error
+    ),
+    BudgetColumn(
+        "changes_per_answer",
+        "share",
+        "Changes found an answer.",
+        heading="per answer",
+        style="number",
+        digits=3,
+        of=per_answer,
+    ),
+    BudgetColumn(
         "width_share",
         "share",
         "Width of the final 95 % interval of the share that changes, over all pairs.",
         heading="share that changes",
+        width_of="share",
     ),
-    Column("width_change", "points", "The same of the mean change.", heading="change (points)", digits=2),
-    Column("width_size", "points", "The same of the mean size of a change.", heading="size (points)", digits=2),
-    Column("coverage_share", "share", "How often the first interval holds the truth."),
-    Column("naive_bias", "share", "The plain share of all answers less the truth.", signed=True),
-    Column(
+    BudgetColumn(
+        "width_change", "points", "The same of the mean change.", heading="change (points)", digits=2, width_of="change"
+    ),
+    BudgetColumn(
+        "width_size",
+        "points",
+        "The same of the mean size of a change.",
+        heading="size (points)",
+        digits=2,
+        width_of="size",
+    ),
+    BudgetColumn(
+        "coverage_share",
+        "share",
+        "How often the first interval holds the truth.",
+        of=lambda outlook: outlook.mean("covered"),
+    ),
+    BudgetColumn("naive_bias", "share", "The plain share of all answers less the truth.", signed=True, of=naive_bias),
+    BudgetColumn(
         "detectable_outcome",
         "share",
         "Smallest difference found with 80 % power: incorrect against correct.",
         heading="after incorrect against correct",
     ),
-    Column("detectable_condition", "share", "The same between two conditions.", heading="condition A against B"),
-    Column(
+    BudgetColumn("detectable_condition", "share", "The same between two conditions.", heading="condition A against B"),
+    BudgetColumn(
         "detectable_evidence",
         "share",
         "The same between evidence and none; empty without such controls.",
         heading="evidence against none",
     ),
-    Column("auc_last", "share", "AUC of the last predictor over all pairs."),
-    Column("auc_highest", "share", "The highest AUC that there can be.", style="number", digits=3),
+    BudgetColumn("auc_last", "share", "AUC of the last predictor over all pairs."),
+    BudgetColumn("auc_highest", "share", "The highest AUC that there can be.", style="number", digits=3),
+)
+COSTS = (
     Column("people", "number", "Who begins."),
     Column("complete", "number", "Who finishes, expected."),
     Column("hours", "number", "All people's hours."),
@@ -52,6 +109,19 @@ POLICIES = (
     Column("fees", "money", "The panel's fees and their tax."),
     Column("cost", "money", "Both together."),
     Column("currency", "text", "The currency."),
+)
+POLICY_VIEWS = (
+    TableView(
+        [
+            *("policy", "changes_found", "monte_carlo_error", "changes_per_answer"),
+            *("width_share", "width_change", "width_size", "naive_bias"),
+        ],
+        title="What each policy finds, and how wide its final 95 % intervals over all pairs are",
+    ),
+    TableView(
+        ["policy", "detectable_outcome", "detectable_condition", "detectable_evidence"],
+        title="Smallest difference of shares found with 80 % power (two-sided, 5 %)",
+    ),
 )
 STAGES = (
     Column("policy", "text", "The policy's name."),
@@ -81,81 +151,57 @@ FRONTIER = (
 )
 
 
-def report_result(budget: PlannedBudget, *, title: str = "", notes: tuple[str, ...] = ()) -> ReportResult:
-    return ReportResult(
-        title=title or budget.config.title,
-        lines=[*_lines(budget), *budget.sentences()],
-        tables=[_policies(budget), _stages(budget), *([_frontier(budget)] if budget.frontier else [])],
-        pictures=_pictures(budget),
-        files=[ReportFile("sentences.txt", lambda: ("\n\n".join(budget.sentences()) + "\n").encode())],
-        notes=(*notes, *budget.left_out),
-        data=_data(budget),
-    )
+@dataclass(frozen=True)
+class FrontierPoint:
+    """What a design finds and how precisely it estimates, where it draws every stage but the first.
+
+    `value`: the epsilon of `epsilon_greedy`, the trade_off of `proportional`. `found`: the share of the answers from
+    stage 2 on that are changes, expected; `error`: the simulation's own standard error of it. `width`: of the final
+    95 % interval of the share that changes over all pairs.
+    """
+
+    kind: str
+    value: float
+    found: float
+    error: float
+    width: float
+
+    @classmethod
+    def of(cls, kind: str, value: float, outlook: Outlook) -> "FrontierPoint":
+        later = sum(by_stage(outlook, "answers")[1:]) or math.nan
+        width_of_share = outlook.width("share")
+        return cls(
+            kind=kind,
+            value=value,
+            found=sum(by_stage(outlook, "changed")[1:]) / later,
+            # Of the total, in which the first stage's share is small and the same under every policy.
+            error=monte_carlo_error(outlook) / later,
+            width=math.nan if width_of_share is None else width_of_share,
+        )
 
 
-def _lines(budget: PlannedBudget) -> Iterator[str]:
-    costs, truth = budget.costs, budget.config.truth
-    yield f"{budget.config.title}: {budget.config.studies} simulated studies of each policy"
-    yield (
-        f"Truth: {percent(truth.changes_incorrect, 0)} of beliefs change after an incorrect, "
-        f"{percent(truth.changes_correct, 0)} after a correct answer; logit sd {short(truth.pair_sd)} between pairs "
-        f"({percent(truth.hidden_share, 0)} of it in no text) and {short(truth.respondent_sd)} between people."
-    )
-    yield (
-        f"{costs.people} people begin, {number(costs.complete, 0)} finish; {number(costs.hours, 0)} hours; "
-        f"{number(costs.rewards)} rewards + {number(costs.fees)} fees = {number(costs.total)} {costs.currency}."
-    )
+def with_costs(policies: Table, costs: Costs) -> Table:
+    """The plans' table with the same costs in every row."""
+    own = (costs.people, costs.complete, costs.hours, costs.rewards, costs.fees, costs.total, costs.currency)
+    return replace(policies, columns=[*policies.columns, *COSTS], rows=[[*row, *own] for row in policies.rows])
 
 
-def _policies(budget: PlannedBudget) -> Table:
-    return Table(
-        "policies",
-        "Policies",
-        POLICIES,
-        [_policy_row(budget, outlook) for outlook in budget.outlooks],
-        views=[
-            TableView(
-                [
-                    *("policy", "changes_found", "monte_carlo_error", "changes_per_answer"),
-                    *("width_share", "width_change", "width_size", "naive_bias"),
-                ],
-                title="What each policy finds, and how wide its final 95 % intervals over all pairs are",
-            ),
-            TableView(
-                ["policy", "detectable_outcome", "detectable_condition", "detectable_evidence"],
-                title="Smallest difference of shares found with 80 % power (two-sided, 5 %)",
-            ),
-        ],
-    )
-
-
-def _policy_row(budget: PlannedBudget, outlook: PolicyOutlook) -> list[Any]:
-    costs = budget.costs
-    return [
-        *(outlook.name, outlook.studies, sum(outlook.answers), outlook.total, outlook.found_error, outlook.per_answer),
-        *(
-            *outlook.widths,
-            outlook.coverage,
-            outlook.naive_bias,
-            *outlook.detectable,
-            outlook.auc[-1],
-            outlook.best_auc,
-        ),
-        *(costs.people, costs.complete, costs.hours, costs.rewards, costs.fees, costs.total, costs.currency),
+def stages(outlooks: Sequence[Outlook]) -> Table:
+    """What each policy finds in each stage."""
+    values = [
+        [outlook.plan.name, stage, *of_stage]
+        for outlook in outlooks
+        for stage, of_stage in enumerate(
+            zip(*(by_stage(outlook, name) for name in ("answers", "changed", "auc")), strict=True), start=1
+        )
     ]
-
-
-def _stages(budget: PlannedBudget) -> Table:
-    headings = {stage: f"stage {stage}" for stage in range(1, len(budget.config.study.sittings) + 1)}
+    headings = {stage: f"stage {stage}" for _name, stage, *_of_stage in values}
+    highest = "; ".join(f"{outlook.plan.name} {number(outlook.mean('auc_highest'), 3)}" for outlook in outlooks)
     return Table(
         "stages",
         "Stage by stage",
         STAGES,
-        [
-            [outlook.name, stage, *values]
-            for outlook in budget.outlooks
-            for stage, values in enumerate(zip(outlook.answers, outlook.found, outlook.auc, strict=True), start=1)
-        ],
+        values,
         views=[
             TableView(
                 ["policy"],
@@ -163,9 +209,7 @@ def _stages(budget: PlannedBudget) -> Table:
                 cells="auc",
                 headings=headings,
                 title="AUC over all pairs of the predictor trained after each stage",
-                note="The highest possible: "
-                + "; ".join(f"{outlook.name} {number(outlook.best_auc, 3)}" for outlook in budget.outlooks)
-                + ".",
+                note=f"The highest possible: {highest}.",
             ),
             TableView(
                 ["policy"],
@@ -178,53 +222,58 @@ def _stages(budget: PlannedBudget) -> Table:
     )
 
 
-def _frontier(budget: PlannedBudget) -> Table:
+def frontier(points: Sequence[FrontierPoint]) -> Table:
+    """What one has to choose between."""
     return Table(
         "frontier",
         "Between finding and estimating",
         FRONTIER,
-        [[point.kind, point.value, point.found, point.error, point.width] for point in budget.frontier],
+        [[point.kind, point.value, point.found, point.error, point.width] for point in points],
         views=[
             TableView(title="Changes found from stage 2 on, and how wide the final 95 % interval over all pairs is")
         ],
     )
 
 
-def _pictures(budget: PlannedBudget) -> list[Picture]:
+def pictures(outlooks: Sequence[Outlook], points: Sequence[FrontierPoint]) -> list[Picture]:
+    """The frontier, what has been found after each stage, and how well the predictor ranks."""
     frontier = Picture.of(
         "frontier",
         "Between finding and estimating",
         "Changes found an answer from stage 2 on, against the width of the final interval, a line a design.",
-        _frontier_chart(budget.frontier),
+        _frontier_chart(points),
     )
     return [
-        *([frontier] if any(math.isfinite(point.width) for point in budget.frontier) else []),
+        *([frontier] if any(math.isfinite(point.width) for point in points) else []),
         Picture.of(
             "found",
             "Changes of belief found, expected",
             "The changes found so far after each stage, a line a policy.",
-            _found_by_stage(budget.outlooks),
+            _found_by_stage(outlooks),
         ),
         Picture.of(
             "auc",
             "How well the predictor ranks pairs that nobody chose",
             "The AUC over all pairs after each stage, a line a policy, and the highest that there can be.",
-            _auc_by_stage(budget.outlooks),
+            _auc_by_stage(outlooks),
         ),
     ]
 
 
-def _found_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
+def _found_by_stage(outlooks: Sequence[Outlook]) -> LineChart:
     return LineChart(
         title="Changes of belief found, expected",
         x=Axis("after stage", ticks=_stage_ticks(outlooks)),
         y=Axis("changes so far", includes=(0.0,)),
-        lines=[Line(outlook.name, list(enumerate(accumulate(outlook.found), start=1))) for outlook in outlooks],
+        lines=[
+            Line(outlook.plan.name, list(enumerate(accumulate(by_stage(outlook, "changed")), start=1)))
+            for outlook in outlooks
+        ],
     )
 
 
-def _auc_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
-    best = sum(outlook.best_auc for outlook in outlooks) / len(outlooks)
+def _auc_by_stage(outlooks: Sequence[Outlook]) -> LineChart:
+    best = sum(outlook.mean("auc_highest") or math.nan for outlook in outlooks) / len(outlooks)
     stages = _stage_ticks(outlooks)
     highest = [(place, best) for place, _words in stages]
     return LineChart(
@@ -232,14 +281,14 @@ def _auc_by_stage(outlooks: Sequence[PolicyOutlook]) -> LineChart:
         x=Axis("after stage", ticks=stages),
         y=Axis("AUC over uniform pairs"),
         lines=[
-            *(Line(outlook.name, list(enumerate(outlook.auc, start=1))) for outlook in outlooks),
+            *(Line(outlook.plan.name, list(enumerate(by_stage(outlook, "auc"), start=1))) for outlook in outlooks),
             Line("highest possible", highest, marked=False, reference=True),
         ],
     )
 
 
-def _stage_ticks(outlooks: Sequence[PolicyOutlook]) -> list[tuple[float, str]]:
-    return [(float(stage), str(stage)) for stage in range(1, max(len(outlook.auc) for outlook in outlooks) + 1)]
+def _stage_ticks(outlooks: Sequence[Outlook]) -> list[tuple[float, str]]:
+    return [(float(stage), str(stage)) for stage in range(1, len(by_stage(outlooks[0], "auc")) + 1)]
 
 
 def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
@@ -260,11 +309,18 @@ def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
     )
 
 
-def _data(budget: PlannedBudget) -> dict[str, Any]:
+def as_json(outlook: Outlook) -> dict[str, Any]:
+    """A policy's means: lists by stage, widths of the share, the change and its size, what is detected by effect."""
     return {
-        "config": budget.config.model_dump(mode="json", exclude={"policies"}),
-        "costs": {**vars(budget.costs), "total": budget.costs.total},
-        "policies": [vars(outlook) for outlook in budget.outlooks],
-        "frontier": [vars(point) for point in budget.frontier],
-        "sentences": budget.sentences(),
+        "name": outlook.plan.name,
+        "studies": len(outlook.studies),
+        "answers": by_stage(outlook, "answers"),
+        "found": by_stage(outlook, "changed"),
+        "found_error": monte_carlo_error(outlook),
+        "auc": by_stage(outlook, "auc"),
+        "best_auc": outlook.mean("auc_highest"),
+        "widths": [outlook.width(name) for name in ("share", "change", "size")],
+        "coverage": outlook.mean("covered"),
+        "naive_bias": naive_bias(outlook),
+        "detectable": [outlook.mean(f"detectable_{effect}") for effect in ("outcome", "condition", "evidence")],
     }

@@ -211,7 +211,7 @@ def changed_by_stage(answers: LiveAnswers) -> LiveFigure:
     rows: list[list[Any]] = []
     lines = []
     for stratum in strata:
-        points, band = [], []
+        points = []
         for stage in stages:
             inside = answers.drawn & (answers.stage == stage)
             if stratum != "all":
@@ -219,12 +219,11 @@ def changed_by_stage(answers: LiveAnswers) -> LiveFigure:
             if not inside.any():
                 continue
             share = float(changed[inside].mean())
-            low, high = share_over_people(changed, ones, answers.respondent, inside)
+            figure = Figure.between(share, share_over_people(changed, ones, answers.respondent, inside))
             people = len(np.unique(answers.respondent[inside]))
-            rows.append([stage, stratum, int(inside.sum()), people, Figure(share, low, high)])
-            points.append((float(stage), share))
-            band.append((low, high))
-        lines.append(Line(stratum, points, band))
+            rows.append([stage, stratum, int(inside.sum()), people, figure])
+            points.append((float(stage), figure))
+        lines.append(Line.of(stratum, points))
     rows.sort(key=lambda row: (str(row[0]).zfill(3), strata.index(str(row[1]))))
     x = Axis("stage", ticks=[(stage, str(stage)) for stage in stages])
     words = "; ".join(f"stage {row[0]}, {row[1]}: {percent(row[4].value)}" for row in rows)
@@ -244,11 +243,10 @@ def areas_by_stage(areas: Sequence[AreaOfStage]) -> LiveFigure:
     """The area under the curve of the predictor that planned each stage, on that stage's answers."""
     rows = [[area.stage, area.examples, area.part, area.auc] for area in areas]
     stages = sorted({area.stage for area in areas})
-    lines = []
-    for part in dict.fromkeys(area.part for area in areas):
-        own = [area for area in areas if area.part == part]
-        points = [(float(area.stage), area.auc.value) for area in own if area.auc.value is not None]
-        lines.append(Line(part, points, _band([area.auc for area in own])))
+    lines = [
+        Line.of(part, [(float(area.stage), area.auc) for area in areas if area.part == part])
+        for part in dict.fromkeys(area.part for area in areas)
+    ]
     x = Axis("stage", ticks=[(stage, str(stage)) for stage in stages])
     words = "; ".join(f"stage {area.stage}, {area.part}: {number(area.auc.value, 3)}" for area in areas)
     table = Table(
@@ -271,8 +269,7 @@ def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
         shares = lift(changed[inside], answers.weight[inside], answers.respondent[inside], seed=seed + stage)
         if shares is not None:
             rows.append([stage, int(inside.sum()), *shares])
-    points = [(row[0], row[4].value) for row in rows]
-    x = Axis("stage", ticks=[(stage, str(stage)) for stage, _lift in points])
+    x = Axis("stage", ticks=[(row[0], str(row[0])) for row in rows])
     y = Axis("times as many changes", includes=(0.0,))
     table = Table(
         "lift_by_stage",
@@ -282,7 +279,7 @@ def lift_by_stage(answers: LiveAnswers, seed: int) -> LiveFigure:
         "A lift of 1 is what a uniform draw finds. People are resampled for the intervals.",
     )
     words = "; ".join(f"stage {row[0]}: {number(row[4].value)}" for row in rows)
-    line = Line("the study's design", points, _band([row[4] for row in rows]))
+    line = Line.of("the study's design", [(row[0], row[4]) for row in rows])
     title = "Lift by stage"
     return LiveFigure(table, (_picture("lift", title, x, y, [line], words),) if rows else ())
 
@@ -330,16 +327,13 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
         [place, part["n"], part["predicted"], Figure.between(part["observed"], part["interval"])]
         for place, part in enumerate(bins["bins"], start=1)
     ]
-    points = [(entry["predicted"], entry["observed"]) for entry in bins["bins"]]
-    ends = [(entry["interval"][0], entry["interval"][1]) for entry in bins["bins"]]
-    diagonal = Line("predicted as observed", [(0.0, 0.0), (1.0, 1.0)], marked=False, reference=True)
-    lines = [Line("answers", points, ends), diagonal]
+    lines = [Line.of("answers", [(row[2], row[3]) for row in rows]), Line.diagonal("predicted as observed")]
     error = bins["expected_calibration_error"]
     note = "Drawn items of all stages with a prediction, by the design's weights, in bins of about equal weight."
     if error is not None:
         note += f" Expected calibration error: {number(error, 3)}."
     x = Axis("predicted chance of a change", share=True, includes=(0.0, 1.0))
-    words = "; ".join(f"predicted {number(x)}, observed {number(y)}" for x, y in points)
+    words = "; ".join(f"predicted {number(row[2])}, observed {number(row[3].value)}" for row in rows)
     yield LiveFigure(
         Table("reliability", "Reliability of the predictor", RELIABILITY, rows, note),
         (_picture("reliability", "Predicted and observed changes", x, CHANGED_SHARE, lines, words),),
@@ -348,11 +342,7 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
         [place, part["n"], part["rank"], Figure.between(part["observed"], part["interval"])]
         for place, part in enumerate(ranks, start=1)
     ]
-    line = Line(
-        "answers",
-        [(rank["rank"], rank["observed"]) for rank in ranks],
-        [(rank["interval"][0], rank["interval"][1]) for rank in ranks],
-    )
+    line = Line.of("answers", [(row[2], row[3]) for row in rows])
     x = Axis("rank of the prediction", includes=(0.0, 1.0))
     words = "; ".join(f"rank {number(part['rank'])}: {percent(part['observed'], 0)}" for part in ranks)
     note = "The same answers, in points of about equal weight by rising prediction."
@@ -365,9 +355,3 @@ def judged(answers: LiveAnswers) -> Iterator[LiveFigure]:
 def _picture(name: str, title: str, x: Axis, y: Axis, lines: Sequence[Line], words: str) -> Picture:
     text = f"{title}. {words[:1].upper()}{words[1:]}."
     return Picture.of(name, title, text, LineChart(title=title, x=x, y=y, lines=lines))
-
-
-def _band(figures: Sequence[Figure]) -> Sequence[tuple[float, float]]:
-    """The intervals of a line's points; none unless each has one."""
-    intervals = [figure.interval for figure in figures if figure.interval is not None]
-    return intervals if len(intervals) == len(figures) else ()

@@ -130,9 +130,9 @@ def figure_4(
             ends = share_over_people(model.wrong, model.weight, model.respondent, inside)
             share = replace(as_figure(value, ends), unit="share")
             rows.append(["share", model.llm, words, int(inside.sum()), share, *[None] * 4, known.get(model.llm)])
-            points.append((place, value, ends))
+            points.append((place, share))
         if points:
-            lines.append(Line(model.llm, [(x, y) for x, y, _ in points], [(low, high) for _, _, (low, high) in points]))
+            lines.append(Line.of(model.llm, points))
     if not lines:
         raise ValueError("no language model was right on an evidence question and has answered the target too")
     rows += [

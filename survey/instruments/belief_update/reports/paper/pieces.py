@@ -450,15 +450,10 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
         points = rank_curve(line.labels, line.scores, sample_weight=line.weights)
         for point, ends in zip(points, _bands_over_people(line), strict=False):
             point["interval"] = ends
-        for p in points:
-            rows.append([line.name, p["rank"], p["n"], as_figure(p["observed"], p["interval"])])
-        drawn_lines.append(
-            Line(
-                f"{line.name} (n = {len(line.labels)})",
-                [(100 * point["rank"], point["observed"]) for point in points],
-                [(point["interval"][0], point["interval"][1]) for point in points],
-            )
-        )
+        figures = [(point["rank"], as_figure(point["observed"], point["interval"])) for point in points]
+        rows += [[line.name, rank, point["n"], figure] for point, (rank, figure) in zip(points, figures, strict=True)]
+        name = f"{line.name} (n = {len(line.labels)})"
+        drawn_lines.append(Line.of(name, [(100 * rank, figure) for rank, figure in figures]))
     x = Axis("percentile of the predicted probability of change", includes=(0.0, 100.0))
     y = Axis("beliefs that changed", share=True, includes=(0.0,))
     title = "Changes by rank of prediction"
@@ -502,10 +497,6 @@ def share_over_people(
         share=bool(np.isin(values[inside], (0, 1)).all()),
     )
     return [min(1.0, max(0.0, end)) for end in estimate.interval]
-
-
-def _band(ends: Sequence[Sequence[Any]]) -> list[tuple[float, float]]:
-    return [(low, high) for low, high in ends] if all(end[0] is not None for end in ends) else []
 
 
 def drawn(name: str, title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> Picture:

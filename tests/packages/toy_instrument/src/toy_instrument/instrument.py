@@ -39,6 +39,7 @@ class Toy(ListedInstrument):
     controls = ToyControls()
     estimates = ToyEstimates()
     learning = ToyLearning()
+    budget_planner = "toy_instrument.budget.ToyBudget"
 
     @property
     def priority(self) -> Priority | None:
