@@ -21,7 +21,7 @@ from django.test import client
 from django.utils import translation
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from survey import request_ids
+from survey.logs import request_ids
 from survey.study_file.kept import forget_files
 from tests import audited, databases, servers
 from tests.browsing import Browser

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RegexPattern
 
-from survey.admin_site import HunchAdminSite
+from survey.admin_base.admin_site import HunchAdminSite
 from survey.models import Study
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Permission, User
 from django.test import Client, RequestFactory
 
-from survey.apps import _show_by_rights
+from survey.admin_base.page_loading import _show_by_rights
 from survey.instruments.belief_update.models import Pair
 from survey.models import AuditEntry, Bank, LanguageModel, Question, QuestionReport, Study
 from tests import cast, databases

@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from survey import background, health, process_manager, queues
-from survey.process_manager import ProcessManager, Service
+from survey import health
+from survey.processes import background, process_manager, queues
+from survey.processes.process_manager import ProcessManager, Service
 from tests.infrastructure.test_compose import OURS
 from tests.infrastructure.test_process_manager import eventually
 
@@ -70,11 +71,11 @@ def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeyp
 def test_a_worker_in_the_background_is_nice_and_leaves_a_core(nice_already: int, in_its_own_session: bool) -> None:
     """To other sessions too, as those of the other services: without its own, the session is nobody's to slow down."""
     code = (
-        "import os, survey.celery, survey.background\nfrom celery.signals import celeryd_init\n"
-        "print(survey.background.niceness_of_session())\n"
+        "import os, survey.celery, survey.processes.background\nfrom celery.signals import celeryd_init\n"
+        "print(survey.processes.background.niceness_of_session())\n"
         "for _ in range(2):\n    celeryd_init.send(sender='test')\n"
         "print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), "
-        "survey.background.niceness_of_session())"
+        "survey.processes.background.niceness_of_session())"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "HUNCH_BACKGROUND": "true"}
     now = os.getpriority(os.PRIO_PROCESS, 0)  # Of the tests.

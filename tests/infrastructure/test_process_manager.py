@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from survey import process_manager
-from survey.process_manager import ProcessManager, ProcessManagerError, Service
+from survey.processes import process_manager
+from survey.processes.process_manager import ProcessManager, ProcessManagerError, Service
 from tests import databases
 
 ROOT = Path(__file__).parents[2]
@@ -152,8 +152,8 @@ import sys
 import django
 django.setup()
 from django.core.management import call_command
-from survey import process_manager
-from survey.process_manager import ProcessManager, Service
+from survey.processes import process_manager
+from survey.processes.process_manager import ProcessManager, Service
 process_manager.GRACE = 1.0
 ProcessManager._describe_services = lambda self, listener: [
     Service("parent", ["sh", "-c", "sleep 600 & wait"]),

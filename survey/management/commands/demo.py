@@ -14,7 +14,7 @@ from survey.contracts.instruments import DemonstrationVerdict
 from survey.exceptions import HunchError
 from survey.figures.words import number
 from survey.models import ApiToken, JobStep, Stage
-from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.processes.process_manager import ProcessManager, ProcessManagerError
 from survey.services.base import first_account
 from survey.services.stages import lifecycle
 from survey.simulator import Crowd

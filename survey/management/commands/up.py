@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 
 from survey import system_checks
-from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.processes.process_manager import ProcessManager, ProcessManagerError
 from survey.services.base import first_account, keys
 
 

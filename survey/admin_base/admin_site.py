@@ -23,12 +23,12 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
 
-from survey.apps import load_admin_pages
-from survey.client_address import client_address
+from survey.admin_base.navigation import GROUPS, DeskGroup, DeskTable
+from survey.admin_base.page_loading import load_admin_pages
 from survey.exceptions import NotFound
 from survey.models import CodeApp, Study
-from survey.navigation import GROUPS, DeskGroup, DeskTable
 from survey.services.base import auditing, first_account, rights, second_factor
+from survey.web.client_address import client_address
 
 CODE = {"autocomplete": "one-time-code", "spellcheck": "false"}
 

@@ -1,8 +1,8 @@
 """Starts Redis, web, the three workers and beat, restarts what dies or hangs, and leaves nothing behind.
 
-Imports settings and small modules next to this one; no model. One thread starts, watches and stops all children, so
-nothing here needs a lock. (It must be one thread also because the kernel's "parent died" means the thread that started
-a child.)
+Imports settings, `survey.health` and modules of this package; no model. One thread starts, watches and stops all
+children, so nothing here needs a lock. (It must be one thread also because the kernel's "parent died" means the thread
+that started a child.)
 Each child leads its own process group. There are two ways to end: `stop` (TERM, some seconds, then KILL to the group),
 or our own death; then the kernel kills the children (see `die_with_parent`), and their pools end with them.
 """
@@ -24,7 +24,8 @@ from typing import IO
 
 from django.conf import settings
 
-from survey import background, embedded, health, queues
+from survey import health
+from survey.processes import background, embedded, queues
 
 QUICK_DEATH = 10.0  # seconds; a child that lives longer has started well
 MAX_QUICK_DEATHS = 5
