@@ -279,7 +279,7 @@ def redis_server() -> Iterator[str]:
         return
     try:
         servers.redis_server_binary()
-    except servers.EmbeddedServerError as exc:
+    except servers.ServicesError as exc:
         unavailable(f"what needs Redis ({exc})")
     with servers.embedded_redis(settings.HUNCH_RUN / "redis.sock") as url:
         yield url
