@@ -269,6 +269,7 @@ def _exit_on_signals() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], object]]
     handlers = {signal.SIGTERM: leave, signal.SIGHUP: leave, signal.SIGINT: signal.default_int_handler}
     earlier = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
