@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-DIE_WITH_PARENT = ROOT / "survey/die_with_parent.py"
+DIE_WITH_PARENT = ROOT / "survey/processes/die_with_parent.py"
 READY = 120  # seconds until a server must answer on a busy machine
 
 

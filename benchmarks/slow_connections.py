@@ -5,7 +5,7 @@
 The slow connections send a header byte by byte, a body byte by byte, nothing at all, or ask for a large file and never
 read it; one that the server closes is opened again. Meanwhile visitors ask for a page that reads the database, a new
 connection each, and give up after 5 seconds. Both workers run with two processes: gunicorn's own threaded worker with
-four threads each, and ours (survey/web_worker.py, with waitress). Everything runs on this machine, by loopback.
+four threads each, and ours (survey/web/web_worker.py, with waitress). Everything runs on this machine, by loopback.
 """
 
 import argparse

@@ -13,8 +13,8 @@ from django.utils.cache import add_never_cache_headers
 from django.utils.log import log_response
 from django.utils.translation import gettext as _
 
-from survey import request_ids
-from survey.outages import is_outage
+from survey.logs import request_ids
+from survey.storage.outages import is_outage
 
 from . import cookies
 

@@ -19,13 +19,11 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from survey import request_ids
-from survey.client_address import client_address
 from survey.contracts import instruments, panels
 from survey.contracts.instruments import InstrumentMissing
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, NotFound, SittingUnknown
+from survey.logs import request_ids
 from survey.models import CompletionCode, Sitting, Study
-from survey.outages import is_outage
 from survey.services.banks.passages import tokens_as_file
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -36,6 +34,8 @@ from survey.services.sittings.openings import record_opening
 from survey.services.sittings.progress import NOWHERE
 from survey.services.sittings.queries import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
+from survey.storage.outages import is_outage
+from survey.web.client_address import client_address
 
 from . import cookies
 from .fields import report_field, shown_fields

@@ -1,8 +1,8 @@
 """The Celery application. Imports background and request_ids of survey alone, and keys when a process starts: the
 settings name the tasks by string.
 
-State lives in our own rows, so no result backend exists. survey/queues.py names the queues. A worker and beat each
-touch a file while they can talk to the broker; `survey.health` reads it. Beat runs the watch
+State lives in our own rows, so no result backend exists. survey/processes/queues.py names the queues. A worker and beat
+each touch a file while they can talk to the broker; `survey.health` reads it. Beat runs the watch
 (survey/operation/watch.py), and a thread of each worker looks after the watch.
 """
 
@@ -27,7 +27,8 @@ from celery.signals import (
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from survey import background, request_ids
+from survey.logs import request_ids
+from survey.processes import background
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "survey.settings")
 # Celery would run Django's checks when a worker, each process of a spawned pool and beat start, and look at no result.

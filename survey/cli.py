@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from survey.paths import BASE_DIR, STUDIES_DIR, installed_version
+from survey.storage.paths import BASE_DIR, STUDIES_DIR, installed_version
 
 COMMANDS = "**/management/commands/[a-z]*.py"
 GROUPS: dict[str, dict[str, str]] = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from survey import request_ids
+from survey.logs import request_ids
 
 
 class HunchError(Exception):

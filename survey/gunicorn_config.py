@@ -3,7 +3,7 @@
 Imports settings and database only, and keys when a worker starts.
 
 Neither the access line nor gunicorn's own error lines may carry a query string or a referrer: a panel's entry address
-holds the ids of a person. So the access line (survey/web_worker.py) names neither, and every line goes through our
+holds the ids of a person. So the access line (survey/web/web_worker.py) names neither, and every line goes through our
 formatter.
 """
 
@@ -16,10 +16,10 @@ from django.db import Error
 from django.urls import get_resolver
 from gunicorn.arbiter import Arbiter
 
-from survey import database
+from survey.storage import database
 
 bind = f"0.0.0.0:{settings.HUNCH_PORT}"  # the process manager passes a loopback socket instead
-worker_class = "survey.web_worker.WaitressWorker"
+worker_class = "survey.web.web_worker.WaitressWorker"
 workers = settings.HUNCH_WEB_WORKERS
 threads = settings.HUNCH_WEB_THREADS
 timeout = 60  # seconds that every thread of a process may be at one request before the process is replaced

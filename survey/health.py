@@ -8,7 +8,6 @@ import argparse
 import os
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,17 +124,6 @@ def web_answers(base_url: str, *, host: str = "", timeout: float = 5.0) -> bool:
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
             return bool(response.status == 200)
-    except OSError:
-        return False
-
-
-def web_lives(base_url: str, *, timeout: float = 2.0) -> bool:
-    """Whether the web process answers at all, also that it is not well."""
-    try:
-        with urllib.request.urlopen(f"{base_url}/healthz", timeout=timeout):  # noqa: S310 (our own http address)
-            return True
-    except urllib.error.HTTPError:
-        return True
     except OSError:
         return False
 

@@ -24,9 +24,9 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from survey import background, queues
 from survey.contracts.apps import brought_apps
-from survey.paths import BASE_DIR, IS_INSTALLED
+from survey.processes import background, queues
+from survey.storage.paths import BASE_DIR, IS_INSTALLED
 
 BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
@@ -196,7 +196,7 @@ def read_storage(name: str, default: Path) -> tuple[str, dict[str, Any]]:
     description = (
         f"s3://{parts.netloc}" + (f"/{location}" if location else "") + (f" at {endpoint}" if endpoint else "")
     )
-    return description, {"BACKEND": "survey.s3_storage.Bucket", "OPTIONS": options}
+    return description, {"BACKEND": "survey.storage.s3_storage.Bucket", "OPTIONS": options}
 
 
 def need_package(module: str, *, name: str, extra: str) -> None:
@@ -465,20 +465,20 @@ _brought, HUNCH_BROKEN_INSTRUMENTS = brought_apps(INSTALLED_APPS)
 INSTALLED_APPS += _brought
 
 MIDDLEWARE = [
-    "survey.middleware.RequestIdMiddleware",
+    "survey.web.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "survey.middleware.PolicyMiddleware",
-    "survey.middleware.NoStoreMiddleware",
-    "survey.middleware.BodyLimitMiddleware",
+    "survey.web.middleware.PolicyMiddleware",
+    "survey.web.middleware.NoStoreMiddleware",
+    "survey.web.middleware.BodyLimitMiddleware",
     "frontend.outages.OutageMiddleware",
-    "survey.middleware.InstrumentMissingMiddleware",
+    "survey.web.middleware.InstrumentMissingMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "survey.middleware.SecondFactorMiddleware",
+    "survey.web.middleware.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -512,7 +512,7 @@ TEMPLATES = [
     },
 ]
 
-FORM_RENDERER = "survey.form_rendering.FormRenderer"
+FORM_RENDERER = "survey.web.form_rendering.FormRenderer"
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
@@ -527,18 +527,18 @@ AUTHENTICATION_BACKENDS = [
 ]
 OTP_TOTP_ISSUER = "Hunch"
 
-# Who fails to log in too often has to wait: 10 times from one address, or 100 times from all (survey/lockout.py).
-AXES_HANDLER = "survey.lockout.Lockout"
+# Who fails to log in too often has to wait: 10 times from one address, or 100 times from all (survey/web/lockout.py).
+AXES_HANDLER = "survey.web.lockout.Lockout"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], ["username"]]
 AXES_FAILURE_LIMIT = 10
 HUNCH_FAILURES_OF_A_NAME = 100
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # Who goes on trying would lock the account for good.
-AXES_CLIENT_IP_CALLABLE = "survey.lockout.counted_address"
-AXES_USERNAME_CALLABLE = "survey.lockout.counted_name"
-AXES_CLIENT_STR_CALLABLE = "survey.lockout.logged_as"
-AXES_LOCKOUT_CALLABLE = "survey.lockout.locked_out"
+AXES_CLIENT_IP_CALLABLE = "survey.web.lockout.counted_address"
+AXES_USERNAME_CALLABLE = "survey.web.lockout.counted_name"
+AXES_CLIENT_STR_CALLABLE = "survey.web.lockout.logged_as"
+AXES_LOCKOUT_CALLABLE = "survey.web.lockout.locked_out"
 AXES_DISABLE_ACCESS_LOG = True  # The audit has it.
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
@@ -758,7 +758,7 @@ CELERY_BEAT_SCHEDULE = {
 HUNCH_LOG_LEVEL = read_choice("HUNCH_LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
 SENTRY_DSN = read_secret_address("SENTRY_DSN")
 HUNCH_LOG = read_choice("HUNCH_LOG", ("plain", "json"), "plain")
-_formatters = {"plain": "survey.log_format.LineFormatter", "json": "survey.log_format.JsonFormatter"}
+_formatters = {"plain": "survey.logs.log_format.LineFormatter", "json": "survey.logs.log_format.JsonFormatter"}
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

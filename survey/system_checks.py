@@ -13,7 +13,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
 
-from survey import database
+from survey.storage import database
 
 # For commands that ask for these alone: the others look at the code, and load all pages for that.
 OURS = "hunch"

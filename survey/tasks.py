@@ -6,9 +6,9 @@ from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
-from survey import lockout, queues
 from survey.operation import audit_checks, deliveries, site_health
 from survey.panels import purging, submissions, webhooks
+from survey.processes import queues
 from survey.services.banks import collecting, uploads
 from survey.services.base import audit_chain, erasures, leases, rate_limits
 from survey.services.base import jobs as asked_jobs
@@ -16,6 +16,7 @@ from survey.services.results import interim
 from survey.services.results.estimates import stored_estimates
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, scoring_parts
+from survey.web import lockout
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ application = get_wsgi_application()
 
 from django.urls import get_resolver  # noqa: E402 (needs the settings)
 
-from survey import database  # noqa: E402 (needs the settings)
+from survey.storage import database  # noqa: E402 (needs the settings)
 
 database.serve_pages()
 # Every page, the admin's too, so that no request waits until they are loaded.

@@ -21,7 +21,7 @@ from django.test import client
 from django.utils import translation
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from survey import request_ids
+from survey.logs import request_ids
 from survey.study_file.kept import forget_files
 from tests import audited, databases, servers
 from tests.browsing import Browser
@@ -279,7 +279,7 @@ def redis_server() -> Iterator[str]:
         return
     try:
         servers.redis_server_binary()
-    except servers.EmbeddedServerError as exc:
+    except servers.ServicesError as exc:
         unavailable(f"what needs Redis ({exc})")
     with servers.embedded_redis(settings.HUNCH_RUN / "redis.sock") as url:
         yield url

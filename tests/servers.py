@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from survey.embedded import EmbeddedServerError, redis_command, redis_server_binary
+from survey.processes.embedded import ServicesError, redis_command, redis_server_binary
 
-__all__ = ["EmbeddedServerError", "embedded_postgresql", "embedded_redis", "postgresql", "redis_server_binary"]
+__all__ = ["ServicesError", "embedded_postgresql", "embedded_redis", "postgresql", "redis_server_binary"]
 
 ROOT = Path(__file__).parent.parent
-DIE_WITH_PARENT = ROOT / "survey/die_with_parent.py"
+DIE_WITH_PARENT = ROOT / "survey/processes/die_with_parent.py"
 
 
 @contextmanager

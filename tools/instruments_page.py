@@ -18,26 +18,16 @@ INTRODUCTION = """# The contract of an instrument
 
 All that an instrument may say of itself. [Adding an instrument](adding-an-instrument.md) begins with one that works. A
 member marked *required* has no default. The capabilities are properties of `Instrument`, and each is a class below.
+`survey.contracts.instruments` has all of them up to `Demonstration`, whichever file they are in.
 """
 # Modules of the contract, each with its classes in the reader's order.
 CLASSES = {
-    "instruments": (
-        "Instrument",
-        "ListedInstrument",
-        "Options",
-        "Needs",
-        "Booklets",
-        "Practice",
-        "Controls",
-        "Estimates",
-        "Signals",
-        "Learning",
-        "Priority",
-        "Pairing",
-        "LabelReading",
-        "StoredVerdicts",
-        "Demonstration",
-    ),
+    "instrument": ("Instrument", "ListedInstrument", "Options", "Needs"),
+    "booklets": ("Booklets", "Practice", "Controls"),
+    "answers": ("Estimates", "Signals", "LabelReading", "StoredVerdicts"),
+    "learning": ("Learning",),
+    "drawing": ("Priority", "Pairing"),
+    "demonstrations": ("Demonstration",),
     "item_rows": ("ItemRows",),
     "exports": ("AnswerExport", "QuickExport"),
     "binary_learning": ("BinaryLearning",),

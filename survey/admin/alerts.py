@@ -2,8 +2,8 @@
 
 from django.contrib import admin
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, shortened
 from survey.models import Alert
-from survey.read_only_admin import ReadOnlyAdmin, shortened
 
 
 @admin.register(Alert)

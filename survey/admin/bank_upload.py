@@ -11,10 +11,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.input_tables import reader
 from survey.input_tables.reader import TableReading
-from survey.read_only_admin import admin_page
 from survey.services.banks import columns, uploads
 from survey.services.banks.columns import ColumnChoice
 from survey.services.base import rights

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from survey.admin_base.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, admin_page, link, shortened
 from survey.exceptions import FieldErrors, HunchError, StateRefused
 from survey.models import Bank, Question, Study, Task
-from survey.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, admin_page, link, shortened
 from survey.services.banks import judging_again, question_flags
 from survey.services.base import rights
 from survey.services.base.rights import Right

@@ -5,8 +5,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, shortened
 from survey.models import QuestionReport, Study
-from survey.read_only_admin import ReadOnlyAdmin, shortened
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results.commented_questions import reports_by_question

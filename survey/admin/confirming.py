@@ -14,9 +14,9 @@ from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import Links, admin_page
 from survey.exceptions import HunchError
 from survey.figures.words import money
-from survey.read_only_admin import Links, admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 

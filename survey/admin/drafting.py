@@ -9,13 +9,13 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.models import Stage, Study
 from survey.panels import money, posting_checks, postings, rehearsals
 from survey.panels.addresses import public_root
 from survey.panels.asking import can_ask
-from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings.hourly_pay import hourly_pay

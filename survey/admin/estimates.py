@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.figures import rendering
 from survey.models import Study
-from survey.read_only_admin import admin_page
 from survey.services.answers.conditions import pairs_of
 from survey.services.base import rights
 from survey.services.base.rights import Right

@@ -6,13 +6,13 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseNotA
 
 from survey.contracts import instruments, panels
 from survey.contracts.tables import ExtraFile
-from survey.database import written_patiently
 from survey.figures import csv_lines
 from survey.models import Study
 from survey.panels import owed_list
 from survey.services.base import auditing, rights
 from survey.services.base.rights import Right
 from survey.services.results.export import codebook, contents, files
+from survey.storage.database import written_patiently
 
 from . import downloads
 

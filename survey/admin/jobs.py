@@ -18,12 +18,12 @@ from django.http import (
 )
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page
 from survey.exceptions import HunchError, NotFound
 from survey.models import Job, Study
-from survey.ranged_files import file_response
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page
 from survey.services.base import job_kinds, jobs, rights
 from survey.services.base.job_kinds import JobKind
+from survey.web.ranged_files import file_response
 
 from .report_pages import fields_of, kind_of
 

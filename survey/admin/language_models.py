@@ -13,10 +13,10 @@ from django.utils.safestring import SafeString
 
 from predictors.evaluation.scoring import TextScore, in_words
 from predictors.readings import TextReading
+from survey.admin_base.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, shortened
 from survey.exceptions import HunchError
 from survey.figures.words import number, percent
 from survey.models import AnswerCollection, LanguageModel, ModelAnswer, NgramModel, Reading
-from survey.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, shortened
 from survey.services.banks import collecting
 from survey.services.base import rights
 from survey.services.base.rights import Right

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts.instruments import Learning
 from survey.figures import Figure
 from survey.figures.words import NOTHING, number
 from survey.models import Study
-from survey.read_only_admin import admin_page
 from survey.services.answers.conditions import pairs_of
 from survey.services.stages.leaderboard import (
     COLUMNS_NOTE,

@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin
 from survey.figures.csv_lines import csv_line
 from survey.models import EntryLink, Study
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings import links

@@ -9,8 +9,8 @@ from django.contrib.auth.signals import user_logged_in, user_logged_out, user_lo
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from survey.client_address import client_address
 from survey.services.base import auditing, second_factor
+from survey.web.client_address import client_address
 
 
 @receiver(user_logged_in)

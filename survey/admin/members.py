@@ -8,9 +8,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.exceptions import HunchError, NotFound
 from survey.models import Study, StudyMembership
-from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.studies import members

@@ -11,6 +11,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
+from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link, link_to
 from survey.contracts import instruments
 from survey.models import (
     Assignment,
@@ -33,7 +34,6 @@ from survey.models import (
     UnfinishedScreen,
     Withdrawal,
 )
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link, link_to
 from survey.services.answers.blinding import shown_values
 from survey.services.answers.counting import with_answers
 from survey.services.base.auditing import record

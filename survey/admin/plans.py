@@ -4,9 +4,9 @@ from typing import Any
 
 from django.contrib import admin
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, link_to
 from survey.figures.words import number, percent
 from survey.models import Booklet, CandidateSet, Item, Slot, Stratum
-from survey.read_only_admin import ReadOnlyAdmin, link_to
 from survey.services.base.rights import Right
 
 from .filters import deferred_study, stage_filter, study_filter

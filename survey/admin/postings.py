@@ -12,13 +12,13 @@ from django.db.models import Count, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, admin_page, shortened
 from survey.contracts import panels
 from survey.exceptions import HunchError
 from survey.figures import words
 from survey.models import Payment, PaymentBatch, Posting, Submission, WebhookEvent
 from survey.panels import accounts, posting_checks, postings, reconciliation
 from survey.panels.reconciliation import Action
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, admin_page, shortened
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.sittings.hourly_pay import hourly_pay

@@ -7,11 +7,11 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
 from survey.contracts.instruments import Metric
 from survey.figures.words import number
 from survey.live.stage_sections import leading
 from survey.models import Evaluation, JobStep, PredictorRun, SnapshotAnswer
-from survey.read_only_admin import ReadOnlyAdmin, pretty_json, shortened
 from survey.services.stages.leaderboard import LEVELS, all_answers, known_metrics, learning_of
 
 from .filters import deferred_study, stage_filter, study_filter

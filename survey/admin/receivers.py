@@ -7,10 +7,10 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.exceptions import FieldErrors, HunchError
 from survey.models import Receiver, Study
 from survey.operation import deliveries, outbound, receivers
-from survey.read_only_admin import admin_page
 
 SHOWN = 50  # deliveries on a receiver's page
 

@@ -10,9 +10,9 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page, pretty_json, shortened
 from survey.models import ApiToken, AuditEntry, AuditSeal, Study
 from survey.models.audit import MAX_TOKEN_DAYS, TOKEN_DAYS
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page, pretty_json, shortened
 from survey.services.base import audit_chain, rights
 from survey.services.base.auditing import actor_of
 from survey.services.base.rights import Right

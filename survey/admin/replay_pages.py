@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts import instruments, panels
 from survey.contracts.panels import SubmissionStatus
 from survey.figures import words
@@ -22,7 +23,6 @@ from survey.live.replay import replay
 from survey.models import Sitting, Submission
 from survey.panels import money, owed_list, reconciliation
 from survey.panels.reconciliation import Participation
-from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 

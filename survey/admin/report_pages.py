@@ -15,6 +15,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts.reports import (
     Argument,
     Intake,
@@ -29,7 +30,6 @@ from survey.figures import rendering
 from survey.figures.csv_lines import guarded
 from survey.figures.rendering import Sheet
 from survey.models import Study
-from survey.read_only_admin import admin_page
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results import reports

@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin
 from survey.models import Sitting
-from survey.read_only_admin import ReadOnlyAdmin
 from survey.services.answers.sitting_flags import flags_of, marks_of
 from survey.study_file import FLAGS
 

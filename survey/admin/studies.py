@@ -7,8 +7,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.safestring import SafeString
 
+from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, link, link_to, pretty_json
 from survey.models import Stage, Study
-from survey.read_only_admin import AdminPage, ReadOnlyAdmin, link, link_to, pretty_json
 from survey.services.base import rights
 from survey.services.base.rights import Right
 

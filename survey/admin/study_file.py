@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, admin_page, link_to, pretty_json, shortened
 from survey.exceptions import FileErrors, HunchError
 from survey.models import Amendment, Study, Withdrawal
-from survey.read_only_admin import ReadOnlyAdmin, admin_page, link_to, pretty_json, shortened
 from survey.services.answers import blinding
 from survey.services.base import rights
 from survey.services.base.retention import is_over

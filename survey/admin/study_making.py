@@ -14,11 +14,11 @@ from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from survey import study_file
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, HunchError
 from survey.input_tables import decoding
 from survey.models import Study
-from survey.read_only_admin import admin_page
 from survey.services.base import auditing, rights
 from survey.services.studies import creating, file_texts
 

@@ -14,6 +14,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from survey.admin_base.qr_codes import qr_code
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts import instruments, panels
 from survey.figures.charts import Axis, Line, LineChart
 from survey.live import snapshots
@@ -22,8 +24,6 @@ from survey.live.people import CheckCount, Funnel, ScreenTimes
 from survey.live.snapshots import RemarkFacts, StudyLook
 from survey.live.stage_sections import StageSection
 from survey.models import QuestionReport, Sitting, Study
-from survey.qr_codes import qr_code
-from survey.read_only_admin import admin_page
 from survey.services.answers.blinding import HIDDEN
 from survey.services.base import rights
 from survey.services.base.rights import Right

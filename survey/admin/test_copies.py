@@ -11,10 +11,10 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.translation import get_language_info
 
+from survey.admin_base.read_only_admin import admin_page
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Job, Study
-from survey.read_only_admin import admin_page
 from survey.services.answers.blinding import shown_conditions
 from survey.services.base import rights
 from survey.services.base.rights import Right

@@ -18,8 +18,8 @@ from django.urls import ResolverMatch
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from survey.lockout import unlock
 from survey.services.base import auditing, rights, second_factor
+from survey.web.lockout import unlock
 
 User = get_user_model()
 # The pages of django-otp would show the secrets.

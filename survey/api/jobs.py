@@ -10,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from survey.models import Job
-from survey.ranged_files import file_response
 from survey.services.base import job_kinds, jobs
 from survey.services.base.rights import Right
+from survey.web.ranged_files import file_response
 
 from .researchers import ResearcherView, WhateverIsAccepted
 from .respondents import REFUSED_BODIES, errors

@@ -23,7 +23,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from survey.contracts.reports import ReceivedFile
-from survey.database import written_patiently
 from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
 from survey.services.base import auditing, rights
@@ -36,6 +35,7 @@ from survey.services.stages import lifecycle
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.progress import stages_progress
 from survey.services.studies import lookup
+from survey.storage.database import written_patiently
 
 from .respondents import REFUSED_BODIES, errors
 from .serializers import (

@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from survey.client_address import client_address
 from survey.contracts import panels
 from survey.contracts.instruments import InstrumentMissing
 from survey.contracts.panels import PanelIds
@@ -26,6 +25,7 @@ from survey.services.sittings.identities import Visitor
 from survey.services.sittings.openings import record_opening
 from survey.services.sittings.queries import sitting_for
 from survey.services.sittings.timing import record_unfinished
+from survey.web.client_address import client_address
 
 from . import examples
 from .schema import REFUSALS  # which also registers the ways of logging in with the OpenAPI schema

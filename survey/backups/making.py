@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from survey.exceptions import HunchError
 from survey.models import Erasure
-from survey.paths import installed_version
 from survey.services.base import erasures, files
 from survey.services.stages.needed_files import needed_files
+from survey.storage.paths import installed_version
 
 from . import archive, rows
 from .archive import BackedUpTable, BackupContents

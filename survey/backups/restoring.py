@@ -3,7 +3,6 @@
 At the end what was erased since the backup is erased again. Until then the database refuses to be used.
 """
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from django.utils import timezone
 from survey.exceptions import HunchError
 from survey.models import Erasure, PanelIdentity, Posting, Respondent, Restore, Submission
 from survey.panels import money, purging
+from survey.processes.process_manager import manager_lock
 from survey.services.base import erasures, files
 from survey.services.base.auditing import record
 from survey.services.base.erasures import ListedErasure
@@ -133,13 +133,9 @@ def _nothing_running() -> Iterator[None]:
                 raise HunchError(f"{others} other connections of Hunch use this database: {stop}")
         yield
         return
-    Path(settings.HUNCH_RUN).mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The lock that the process manager holds while it runs.
-    with (Path(settings.HUNCH_RUN) / "manager.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HunchError(f"Hunch runs from {settings.HUNCH_VAR}: {stop}") from None
+    with manager_lock() as is_only:
+        if not is_only:
+            raise HunchError(f"Hunch runs from {settings.HUNCH_VAR}: {stop}")
         yield
 
 

@@ -13,10 +13,10 @@ from django.core.management.base import OutputWrapper
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from survey import database
 from survey.exceptions import HunchError
-from survey.outages import is_outage
 from survey.services.base import keys
+from survey.storage import database
+from survey.storage.outages import is_outage
 
 
 def add_condition(parser: ArgumentParser) -> None:

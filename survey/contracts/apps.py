@@ -22,7 +22,7 @@ REPAIR = "repair the package or install another version of it"
 class InstrumentApp(AppConfig):
     """The Django app of one instrument. Its `label` is the instrument's name; `instrument` is the dotted path of its
     class. An instrument that cannot be imported, or whose migrations cannot be used, is reported and left out;
-    everything else runs on. `survey.apps.AdminConfig` does the same for its admin pages."""
+    everything else runs on. `survey.admin_base.page_loading` does the same for its admin pages."""
 
     instrument: ClassVar[str]
     default_auto_field = "django.db.models.BigAutoField"

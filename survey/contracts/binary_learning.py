@@ -7,7 +7,7 @@ import numpy as np
 
 from predictors import evaluation
 
-from .instruments import AnswerPart, Learning, Metric
+from .learning import AnswerPart, Learning, Metric
 
 if TYPE_CHECKING:
     from survey.models import Assignment

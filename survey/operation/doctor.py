@@ -17,13 +17,14 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from survey import database, health
+from survey import health
 from survey.contracts import panels
 from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
 from survey.figures.words import number
 from survey.models import WatchRecord
 from survey.panels.addresses import public_root
 from survey.services.base import files, keys
+from survey.storage import database
 
 from . import audit_checks, site_health
 
@@ -152,7 +153,7 @@ def _compute(part: str) -> Iterator[Diagnosis]:
     if not address:
         yield _ok(part, "threads of the worker that scores go through all scores")
         return
-    from survey import dask_cluster
+    from survey.processes import dask_cluster
 
     try:
         machines, threads = dask_cluster.looked_at(address)

@@ -7,7 +7,8 @@ import redis
 from celery import current_app
 from django.conf import settings
 
-from survey import health, queues
+from survey import health
+from survey.processes import queues
 
 QUEUES = queues.ALL
 # With less than this part of HUNCH_DISK_ALERT_MB left, the site counts as unhealthy.

@@ -19,13 +19,13 @@ from survey.exceptions import NotFound
 from survey.figures.rendering import aligned
 from survey.figures.words import number, percent
 from survey.models import Bank, Evaluation, JobStep, PredictorRun, Stage, Study
-from survey.paths import STUDIES_DIR
 from survey.services.answers.counting import TRAINED, counted_answers
 from survey.services.base.first_account import DEMO_EMAIL
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.outcome_table import outcome_table
 from survey.services.stages.leaderboard import all_answers, figures_of, learning_of, shown_metrics
 from survey.services.studies import creating
+from survey.storage.paths import STUDIES_DIR
 from survey.study_file.blocks import InstrumentConfig
 
 INSTRUMENT: str = InstrumentConfig.model_fields["kind"].default

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from survey import queues
 from survey.exceptions import HunchError, StateRefused
 from survey.models import JobStep, Stage, Study
+from survey.processes import queues
 from survey.services.plans import planning
 from survey.services.results import reports
 from survey.services.results.estimates import stored_estimates

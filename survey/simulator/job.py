@@ -4,9 +4,9 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from survey import queues
 from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments
 from survey.models import Study
+from survey.processes import queues
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
 from survey.services.studies import test_copies

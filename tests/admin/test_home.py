@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from survey.admin import home
-from survey.log_format import LineFormatter
+from survey.admin_base.navigation import GROUPS
+from survey.logs.log_format import LineFormatter
 from survey.models import AuditEntry, FirstAccountLink
-from survey.navigation import GROUPS
 from survey.services.base import first_account
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.stages import lifecycle

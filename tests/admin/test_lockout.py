@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from survey.exceptions import NotFound
-from survey.lockout import unlock
 from survey.models import ApiToken, AuditEntry
 from survey.services.base.auditing import actor_of
 from survey.tasks import look_after_data
+from survey.web.lockout import unlock
 
 PASSWORD = "a long and odd sentence 7"
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]

@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from predictors.readings.text_reading import make_tokens
+from survey.admin_base.read_only_admin import AdminPage
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.instruments.cloze.models import AskedWord, WrittenWord
 from survey.instruments.next_token.models import TokenGuess, TokenRun
@@ -68,7 +69,6 @@ from survey.models import (
     WebhookEvent,
     Withdrawal,
 )
-from survey.read_only_admin import AdminPage
 from survey.services.banks import readings
 from survey.services.base.auditing import actor_of
 from survey.services.base.rights import Right

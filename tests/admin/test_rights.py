@@ -7,9 +7,10 @@ from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Permission, User
 from django.test import Client, RequestFactory
 
-from survey.apps import _show_by_rights
+from survey.admin_base.page_loading import _show_by_rights
 from survey.instruments.belief_update.models import Pair
 from survey.models import AuditEntry, Bank, LanguageModel, Question, QuestionReport, Study
+from survey.read_only_admin import ByRights  # The name by which packages from outside know it.
 from tests import cast, databases
 
 from .conftest import client_of
@@ -73,6 +74,7 @@ def test_a_plain_page_of_another_package_shows_by_rights_as_well(busy: Study, ou
     assert site._registry[Pair].get_queryset(request).exists()
     _show_by_rights(site, known={})
     page = site._registry[Pair]
+    assert isinstance(page, ByRights)
     assert not page.get_queryset(request).exists()
     choices = page.get_field_queryset(None, Pair._meta.get_field("item"), request)
     assert choices is not None and not choices.exists()

@@ -34,7 +34,7 @@ from django.test import Client
 from django.urls import URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from survey.admin_site import HunchAdminSite
+from survey.admin_base.admin_site import HunchAdminSite
 from survey.models import (
     ApiToken,
     Evaluation,

@@ -14,7 +14,6 @@ from django.core.management import call_command
 
 from survey.models import PaymentBatch, Stage, Study, Submission
 from survey.panels.prolific.fake import FakeProlific
-from survey.paths import STUDIES_DIR
 from survey.printed_screens import walking
 from survey.services.banks.importing import import_questions
 from survey.services.sittings import debriefing
@@ -22,6 +21,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.entry import arrive, begin
 from survey.services.stages import jobs
 from survey.services.studies import file_texts
+from survey.storage.paths import STUDIES_DIR
 from tests import cast
 from tests.panels.conftest import fake as fake
 from tests.panels.conftest import signing_key as signing_key

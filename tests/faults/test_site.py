@@ -38,7 +38,7 @@ BETWEEN = 20  # answers that were given when a second fault comes
 def running(django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         servers.redis_server_binary()
-    except servers.EmbeddedServerError as exc:
+    except servers.ServicesError as exc:
         unavailable(f"faults of a running site ({exc})")
     with django_db_blocker.unblock(), site(tmp_path_factory.mktemp("s")) as services:
         yield services

@@ -24,7 +24,7 @@ from django.test import Client
 from frontend import views
 from survey import health
 from survey.models import Consent, Response, Sitting, Study
-from survey.outages import is_full_disk, is_outage
+from survey.storage.outages import is_full_disk, is_outage
 from tests import cast
 from tests.api.test_respondents import BEGIN, STEP
 from tests.frontend.pages import fields_for, go_to, read

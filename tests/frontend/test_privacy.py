@@ -19,7 +19,7 @@ from django.utils.encoding import force_str
 
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds
-from survey.log_format import LineFormatter, redact
+from survey.logs.log_format import LineFormatter, redact
 from survey.models import EntryLink, PanelIdentity, Sitting, Study
 from survey.services.results.export import files
 from survey.services.sittings.links import make_links

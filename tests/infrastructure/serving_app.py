@@ -15,7 +15,7 @@ from typing import Any
 
 import django
 
-from survey import body_limits, web_worker
+from survey.web import body_limits, web_worker
 
 if "python:survey.gunicorn_config" in sys.argv:
     django.setup()

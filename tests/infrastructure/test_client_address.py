@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from survey.client_address import UNKNOWN, client_address
+from survey.web.client_address import UNKNOWN, client_address
 
 
 def address(settings: Any, remote: str, forwarded: str | None = None, *, behind_proxy: bool) -> str:

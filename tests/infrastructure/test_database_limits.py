@@ -11,9 +11,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 
-from survey import database, system_checks
 from survey import settings as readers
+from survey import system_checks
 from survey.settings import DatabaseLimits
+from survey.storage import database
 
 ROOT = Path(__file__).parents[2]
 LIMITS = DatabaseLimits(statement=30, lock=10, idle_transaction=60)
@@ -57,7 +58,7 @@ def test_sqlite_has_neither() -> None:
 
 AS_WEB = "import survey.wsgi"
 # What survey.wsgi asks of the database, without its pages, which take longer to load than all else.
-WITHOUT_PAGES = "import django\ndjango.setup()\nfrom survey import database\ndatabase.serve_pages()"
+WITHOUT_PAGES = "import django\ndjango.setup()\nfrom survey.storage import database\ndatabase.serve_pages()"
 
 
 def run(code: str, environment: dict[str, str], *, start: str = WITHOUT_PAGES, **settings: str) -> Any:
@@ -88,7 +89,9 @@ class TestOnPostgreSQL:
     pytestmark = on_postgresql
 
     def test_pages_wait_briefly_and_an_export_as_long_as_a_job(self, child_environment: dict[str, str]) -> None:
-        code = "from survey.database import patiently\nbefore = shown()\nwith patiently():\n    inside = shown()\n"
+        code = (
+            "from survey.storage.database import patiently\nbefore = shown()\nwith patiently():\n    inside = shown()\n"
+        )
         pages = ["30s", "10s", "1min"]
         actual = run(f"{SHOW}{code}print(json.dumps([before, inside, shown()]))", child_environment, start=AS_WEB)
         assert actual == [pages, ["1h", "1min", "15min"], pages]
@@ -140,7 +143,7 @@ except Exception as exc:
         code = """
 import select, psycopg
 from django.core.signals import request_started
-from survey import database
+from survey.storage import database
 from django.db import connections
 connection.settings_dict.update(CONN_MAX_AGE=60, CONN_HEALTH_CHECKS=True)  # As outside of tests.
 Wrapper = type(connections["default"])

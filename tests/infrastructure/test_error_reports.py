@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from survey.error_reports import cleaned
+from survey.logs.error_reports import cleaned
 from tests.conftest import unavailable
 
 pytestmark = pytest.mark.slow
@@ -27,7 +27,7 @@ from django.core.wsgi import get_wsgi_application
 from django.test import RequestFactory, override_settings
 from django.urls import include, path
 from django.views.decorators.csrf import csrf_exempt
-from survey import error_reports
+from survey.logs import error_reports
 from survey.exceptions import NotFound
 
 class Kept(Transport):

@@ -9,8 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from survey import background, health, process_manager, queues
-from survey.process_manager import ProcessManager, Service
+from survey import health
+from survey.processes import background, process_manager, queues
+from survey.processes.process_manager import Service, run_services, services_of
 from tests.infrastructure.test_compose import OURS
 from tests.infrastructure.test_process_manager import eventually
 
@@ -18,49 +19,30 @@ ROOT = Path(__file__).parents[2]
 BEATS = "import os, time\nwhile True:\n    open(os.environ['HUNCH_HEARTBEAT'], 'w').close()\n    time.sleep(0.1)"
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_manager, "LOOK_EVERY", 0.1)
+@pytest.mark.slow
+@pytest.mark.parametrize("broker", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_a_child_that_hangs_is_ended_and_started_again_unless_the_broker_is_away(
+    broker: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process_manager, "HANGS_AFTER", 1.0)
     monkeypatch.setattr(health, "HEARTBEAT_MAX_AGE", 2.0)
-
-
-def beating(manager: ProcessManager) -> list[Service]:
-    return [
-        Service("beating", [sys.executable, "-c", BEATS], heartbeat=manager.run / "beating.heartbeat"),
-    ]
-
-
-def stopped(manager: ProcessManager) -> int:
-    """The id of the child, which still exists and does nothing from now on."""
-    manager.wait_healthy(timeout=60)
-    assert eventually(lambda: manager._services[0].was_well)
-    child = manager.process_ids()["beating"]
-    os.kill(child, signal.SIGSTOP)
-    return child
-
-
-@pytest.mark.slow
-def test_a_child_that_hangs_is_ended_and_started_again(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: beating(self))
-    monkeypatch.setattr(health, "broker_answers", lambda: True)
+    monkeypatch.setattr(health, "broker_answers", lambda: broker)
+    heartbeat = tmp_path / "heartbeat"
+    service = Service("beating", [sys.executable, "-c", BEATS], {"HUNCH_HEARTBEAT": str(heartbeat)}, heartbeat)
+    monkeypatch.setattr(process_manager, "services_of", lambda **_options: [service])
     said: list[str] = []
-    with ProcessManager(say=said.append) as manager:
-        child = stopped(manager)
-        assert eventually(lambda: manager.process_ids().get("beating") not in (None, child))
+    with run_services(say=said.append) as manager:
         manager.wait_healthy(timeout=60)
-        assert not psutil.pid_exists(child)
+        hanging = service.process
+        assert hanging is not None
+        os.kill(hanging.pid, signal.SIGSTOP)
+        if not broker:
+            assert not eventually(lambda: service.process is not hanging, seconds=5)
+            return
+        assert eventually(lambda: service.process not in (None, hanging))
+        manager.wait_healthy(timeout=60)
+        assert not psutil.pid_exists(hanging.pid)
     assert any("no sign of life" in line for line in said)
-
-
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: beating(self))
-    monkeypatch.setattr(health, "broker_answers", lambda: False)
-    with ProcessManager() as manager:
-        child = stopped(manager)
-        assert not eventually(lambda: manager.process_ids().get("beating") != child, seconds=5)
 
 
 @pytest.mark.thorough
@@ -70,11 +52,11 @@ def test_while_the_broker_is_away_no_worker_is_ended_for_it(quick: None, monkeyp
 def test_a_worker_in_the_background_is_nice_and_leaves_a_core(nice_already: int, in_its_own_session: bool) -> None:
     """To other sessions too, as those of the other services: without its own, the session is nobody's to slow down."""
     code = (
-        "import os, survey.celery, survey.background\nfrom celery.signals import celeryd_init\n"
-        "print(survey.background.niceness_of_session())\n"
+        "import os, survey.celery, survey.processes.background\nfrom celery.signals import celeryd_init\n"
+        "print(survey.processes.background.niceness_of_session())\n"
         "for _ in range(2):\n    celeryd_init.send(sender='test')\n"
         "print(os.getpriority(os.PRIO_PROCESS, 0), len(os.sched_getaffinity(0)), "
-        "survey.background.niceness_of_session())"
+        "survey.processes.background.niceness_of_session())"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "HUNCH_BACKGROUND": "true"}
     now = os.getpriority(os.PRIO_PROCESS, 0)  # Of the tests.
@@ -107,7 +89,7 @@ def test_a_session_has_a_niceness_where_the_kernel_shows_one(
 
 
 def test_the_workers_that_compute_run_in_the_background_and_no_other() -> None:
-    services = ProcessManager()._describe_services(0)
+    services = services_of(listener=0, base_url="")
     behind = [service.name for service in services if service.environment.get("HUNCH_BACKGROUND") == "true"]
     assert behind == ["worker-ml", "worker-collect"]
     of_compose = {name for name, service in OURS.items() if service["environment"].get("HUNCH_BACKGROUND") == "true"}
@@ -119,10 +101,7 @@ def queues_of(command: list[str]) -> list[str]:
 
 
 def test_every_queue_is_served_by_one_service_and_a_collection_never_waits_behind_a_training() -> None:
-    started = {
-        describe_service.name: queues_of(describe_service.command)
-        for describe_service in ProcessManager()._describe_services(0)
-    }
+    started = {service.name: queues_of(service.command) for service in services_of(listener=0, base_url="")}
     served = {name: taken for name, taken in started.items() if taken}
     assert served == {"worker": ["default"], "worker-ml": ["train", "score"], "worker-collect": ["collect"]}
     assert {queue for taken in served.values() for queue in taken} == set(queues.ALL)

@@ -12,7 +12,8 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 
-from survey import background, health
+from survey import health
+from survey.processes import background
 
 
 @pytest.mark.django_db

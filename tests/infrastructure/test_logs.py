@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from survey import gunicorn_config, settings
-from survey.log_format import JsonFormatter, LineFormatter, redact
+from survey.logs.log_format import JsonFormatter, LineFormatter, redact
 
 PERSON = "5f1a2b3c4d5e6f7a8b9c0d1e"
 
@@ -68,7 +68,7 @@ def test_other_text_stays() -> None:
 
 
 def test_gunicorn_writes_through_our_formatter() -> None:
-    assert gunicorn_config.logconfig_dict["formatters"]["line"]["()"] == "survey.log_format.LineFormatter"
+    assert gunicorn_config.logconfig_dict["formatters"]["line"]["()"] == "survey.logs.log_format.LineFormatter"
 
 
 # As JSON
@@ -94,4 +94,4 @@ def test_json_has_the_same_ids_removed_and_nothing_beside_what_is_named() -> Non
 def test_the_setting_chooses_the_format(chosen: str, formatter: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUNCH_LOG", chosen)
     read = runpy.run_path(settings.__file__)
-    assert read["LOGGING"]["formatters"]["line"]["()"] == f"survey.log_format.{formatter}"
+    assert read["LOGGING"]["formatters"]["line"]["()"] == f"survey.logs.log_format.{formatter}"

@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from survey import process_manager
-from survey.process_manager import ProcessManager, ProcessManagerError, Service
+from survey.processes import process_manager
+from survey.processes.process_manager import Service, ServicesError, run_services
 from tests import databases
 
 ROOT = Path(__file__).parents[2]
@@ -152,10 +152,10 @@ import sys
 import django
 django.setup()
 from django.core.management import call_command
-from survey import process_manager
-from survey.process_manager import ProcessManager, Service
+from survey.processes import process_manager
+from survey.processes.process_manager import ProcessManager, Service
 process_manager.GRACE = 1.0
-ProcessManager._describe_services = lambda self, listener: [
+process_manager.services_of = lambda **_options: [
     Service("parent", ["sh", "-c", "sleep 600 & wait"]),
     Service("stubborn", ["sh", "-c", "trap '' TERM; sleep 600 & wait; wait"]),
 ]
@@ -183,18 +183,18 @@ def test_a_signal_ends_every_process(
 def test_a_service_that_keeps_dying_stops_the_others_and_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     services = [Service("steady", ["sleep", "600"]), Service("broken", ["sh", "-c", "echo no; exit 3"])]
     monkeypatch.setattr(process_manager, "MAX_QUICK_DEATHS", 2)
-    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: services)
-    with ProcessManager() as manager:
-        assert eventually(lambda: "steady" in manager.process_ids())
-        with pytest.raises(ProcessManagerError, match=r"broken died 2 times in a row \(status 3\). Read .*broken.log"):
+    monkeypatch.setattr(process_manager, "services_of", lambda **_options: services)
+    with run_services() as manager:
+        assert eventually(lambda: services[0].is_well())
+        with pytest.raises(ServicesError, match=r"broken died 2 times in a row \(status 3\). Read .*broken.log"):
             manager.wait()
-        assert eventually(lambda: manager.process_ids() == {})
+        assert eventually(lambda: not any(service.is_well() for service in services))
     assert "no" in (manager.logs / "broken.log").read_text()
 
 
 @pytest.mark.thorough
 def test_what_is_not_ready_in_time_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    services = [Service("idle", ["sleep", "600"])]
-    monkeypatch.setattr(ProcessManager, "_describe_services", lambda self, listener: services)
-    with ProcessManager() as manager, pytest.raises(ProcessManagerError, match=r"not ready after 0 s: idle. Read "):
+    services = [Service("idle", ["sleep", "600"], answers=lambda: False)]
+    monkeypatch.setattr(process_manager, "services_of", lambda **_options: services)
+    with run_services() as manager, pytest.raises(ServicesError, match=r"not ready after 0 s: idle. Read "):
         manager.wait_healthy(timeout=0.2)

@@ -177,7 +177,8 @@ def started(folder: Path, *, deadline: float = 60.0) -> Iterator[Proxy]:
         command = [nginx, "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", f"daemon off; {user}"]
         check = subprocess.run([*command, "-t"], capture_output=True, text=True)
         assert check.returncode == 0, check.stderr
-        die_with_parent = [sys.executable, "-I", "-S", str(ROOT / "survey/die_with_parent.py"), str(os.getpid())]
+        script = ROOT / "survey/processes/die_with_parent.py"
+        die_with_parent = [sys.executable, "-I", "-S", str(script), str(os.getpid())]
         process = subprocess.Popen([*die_with_parent, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         running = Proxy(tls, plain, health, folder, web, certificate)
         try:

@@ -12,9 +12,9 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
 
-from survey import request_ids
 from survey.celery import app as hunch
-from survey.log_format import JsonFormatter, LineFormatter
+from survey.logs import request_ids
+from survey.logs.log_format import JsonFormatter, LineFormatter
 
 GIVEN = "0123456789abcdef" * 2
 seen: list[str] = []

@@ -26,7 +26,7 @@ from survey import settings
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.infrastructure.serving_app"
-DIE_WITH_PARENT = ROOT / "survey/die_with_parent.py"
+DIE_WITH_PARENT = ROOT / "survey/processes/die_with_parent.py"
 PATIENCE = 60.0  # seconds for what happens at once on a machine that is not busy
 SLOW = pytest.mark.slow
 

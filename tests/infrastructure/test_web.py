@@ -59,7 +59,7 @@ def test_scripts_and_styles_come_from_us_alone(client: Client) -> None:
 def test_the_policy_is_the_one_that_its_base_class_makes(client: Client, settings: Any) -> None:
     paths = ("/admin/login/", "/healthz", "/api/docs/", "/nothing-is-here")  # The API's page wants another one.
     ours = [client.get(path).headers["Content-Security-Policy"] for path in paths]
-    base = {"survey.middleware.PolicyMiddleware": "csp.middleware.CSPMiddleware"}
+    base = {"survey.web.middleware.PolicyMiddleware": "csp.middleware.CSPMiddleware"}
     settings.MIDDLEWARE = [base.get(name, name) for name in settings.MIDDLEWARE]
     assert "csp.middleware.CSPMiddleware" in settings.MIDDLEWARE
     assert ours == [Client().get(path).headers["Content-Security-Policy"] for path in paths]

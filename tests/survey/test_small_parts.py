@@ -10,15 +10,15 @@ import pytest
 from django.db import InterfaceError, InternalError, OperationalError, ProgrammingError
 from django.test import RequestFactory
 
-from survey import outages
 from survey.contracts import panels
 from survey.contracts.measures import Measure
 from survey.contracts.panels import PanelIds, PostingCost, SubmissionAtPanel, SubmissionStatus
 from survey.contracts.tables import Column
 from survey.exceptions import EntryRefused, FileErrors, Problem, StorageAway
 from survey.fees import FeeRates
-from survey.ranged_files import span_of
 from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
+from survey.storage import outages
+from survey.web.ranged_files import span_of
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from survey.contracts.screens import Screen
 from survey.models import Assignment, Item, ModelAnswer, Question, Response
 from survey.services.banks.answer_checking import RULES_VERSION, check_answer
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.base.compiled import insert
 from survey.services.base.rights import STARTER_BANK
 from survey.study_file import Note
 
@@ -351,13 +350,13 @@ class BeliefUpdate(Instrument):
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         if response.screen == screens.EXPLANATION:
-            insert(Explanation(response=response, text=cleaned["explanation"]))
+            Explanation.objects.create(response=response, text=cleaned["explanation"])
         elif response.screen == screens.OWN_ANSWER:
             target = response.assignment.slot.item.pair.target
             answer = TargetAnswer(response=response, text=cleaned["answer"], confidence=cleaned.get("confidence"))
             answer.correct = check_answer(answer.text, target.answer, question=target.text).correct
             answer.rules_version = RULES_VERSION
-            insert(answer)
+            answer.save(force_insert=True)
         else:
             facts = ("value", "direction", "entered_by", "first_value", "value_changes")
             belief = Belief(response=response, kind=response.screen, **{fact: cleaned[fact] for fact in facts})
@@ -365,7 +364,7 @@ class BeliefUpdate(Instrument):
             belief.variant = setting.variant(response.screen)
             if setting.evidence_order and response.assignment.slot.item.pair.evidence_id is not None:
                 belief.place = screens.place_before(response.screen, setting)
-            insert(belief)
+            belief.save(force_insert=True)
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         beliefs = beliefs_of(assignment)

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
-from survey.read_only_admin import ReadOnlyAdmin, link_to
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, link_to
 
 from .models import AskedWord, WrittenWord
 

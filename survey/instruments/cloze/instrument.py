@@ -23,7 +23,6 @@ from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import expecting, labels, people, practice, priorities, screens
@@ -234,8 +233,8 @@ class Cloze(ListedInstrument):
         text = cleaned["word"]
         rule = int(RULE)
         normalised, match = labels.judged(text, asked.question, asked.target, rule)
-        word = insert(WrittenWord(response=response, text=text, several=labels.is_several(text)))
-        insert(WordScore(word=word, rule=rule, normalised=normalised, exact=match.exact, lenient=match.lenient))
+        word = WrittenWord.objects.create(response=response, text=text, several=labels.is_several(text))
+        WordScore.objects.create(word=word, rule=rule, normalised=normalised, exact=match.exact, lenient=match.lenient)
 
     def answer_in_words(self, response: Response) -> str:
         return response.written_word.text if hasattr(response, "written_word") else ""

@@ -26,7 +26,6 @@ from survey.models import Assignment, Item, Question, Response, TokenizerRecord
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.readings import text_hash
-from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import expecting, people, practice, priorities, screens
@@ -298,16 +297,14 @@ class NextToken(ListedInstrument):
         run = response.assignment.slot.item.token_run
         place = run.asked_places[response.number - 1]
         truth = run.run_tokens[place].id
-        insert(
-            TokenGuess(
-                response=response,
-                place=place,
-                position=run.start + place,
-                text=cleaned["text"],
-                token=cleaned["token"],
-                true_token=truth,
-                right=cleaned["token"] == truth,
-            )
+        TokenGuess.objects.create(
+            response=response,
+            place=place,
+            position=run.start + place,
+            text=cleaned["text"],
+            token=cleaned["token"],
+            true_token=truth,
+            right=cleaned["token"] == truth,
         )
 
     def score(self, response: Response) -> Points | None:

@@ -21,7 +21,6 @@ from survey.contracts.screens import Points, Screen
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import word_counts
-from survey.services.base.compiled import insert
 
 from . import estimands, labels, people, screens
 from .export import OwnAnswersExport
@@ -118,16 +117,14 @@ class OwnAnswers(ListedInstrument):
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         question = response.assignment.slot.item.asked_question.question
         verdict = labels.verdict_on(cleaned["answer"], question)
-        insert(
-            OwnAnswer(
-                response=response,
-                text=cleaned["answer"],
-                correct=verdict.correct,
-                stated=verdict.stated,
-                reason=verdict.reason,
-                rules_version=RULES_VERSION,
-                confidence=cleaned.get("confidence"),
-            )
+        OwnAnswer.objects.create(
+            response=response,
+            text=cleaned["answer"],
+            correct=verdict.correct,
+            stated=verdict.stated,
+            reason=verdict.reason,
+            rules_version=RULES_VERSION,
+            confidence=cleaned.get("confidence"),
         )
 
     def score(self, response: Response) -> Points:

@@ -26,7 +26,6 @@ from survey.contracts.screens import Screen
 from survey.figures.words import integer
 from survey.models import Assignment, Bank, Item, ModelAnswer, Question, Response
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import export, people, screens
@@ -255,15 +254,13 @@ class Preference(ListedInstrument):
         questions = self.options.questions
         cannot = bool(cleaned.get("cannot_judge"))
         places = {} if cannot else {name: int(cleaned[name]) for name in questions}
-        insert(
-            ReplyJudgement(
-                response=response,
-                a_first=screens.a_is_first(response.assignment),
-                cannot_judge=cannot,
-                place=places.get(questions[0]),
-                places=places,
-                reason=(cleaned.get("reason") or "").strip(),
-            )
+        ReplyJudgement.objects.create(
+            response=response,
+            a_first=screens.a_is_first(response.assignment),
+            cannot_judge=cannot,
+            place=places.get(questions[0]),
+            places=places,
+            reason=(cleaned.get("reason") or "").strip(),
         )
 
     def answer_in_words(self, response: Response) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
+from survey.admin_base.read_only_admin import ReadOnlyAdmin, link_to
 from survey.figures.words import number
-from survey.read_only_admin import ReadOnlyAdmin, link_to
 
 from .models import PassageAnswer, ReadPassage, WordTimes
 

@@ -24,7 +24,6 @@ from survey.figures.words import number
 from survey.models import Assignment, Item, NgramModel, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.frequencies import NGRAM
-from survey.services.base.compiled import insert
 
 from . import labels, model_words, people, practice, screens
 from .estimands import ReadingEstimates
@@ -179,19 +178,17 @@ class SelfPacedReading(ListedInstrument):
         if response.screen == screens.QUESTION:
             yes = cleaned["answer"] == "yes"
             right = yes == response.assignment.slot.item.read_passage.is_yes
-            insert(PassageAnswer(response=response, yes=yes, right=right))
+            PassageAnswer.objects.create(response=response, yes=yes, right=right)
             return
         times = cleaned["times"]
         passed, marks = labels.server_marks(response, nonce=cleaned["nonce"], spent_ms=sum(times) + cleaned["lead_ms"])
-        insert(
-            WordTimes(
-                response=response,
-                times=times,
-                lead_ms=cleaned["lead_ms"],
-                server_ms=passed,
-                means=cleaned["means"],
-                marks=[*cleaned["marks"], *marks],
-            )
+        WordTimes.objects.create(
+            response=response,
+            times=times,
+            lead_ms=cleaned["lead_ms"],
+            server_ms=passed,
+            means=cleaned["means"],
+            marks=[*cleaned["marks"], *marks],
         )
 
     def answer_in_words(self, response: Response) -> str:

@@ -22,7 +22,6 @@ from survey.exceptions import HunchError
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.base.compiled import insert
 from survey.study_file import Note
 
 from . import people, practice, preparing, screens
@@ -223,8 +222,8 @@ class TokenComparison(ListedInstrument):
         left, percent = screens.true_is_left(assignment), int(cleaned["percent_left"])
         g_true = float(np.exp(assignment.slot.item.token_pair.context.log_g_true))
         reward = points(percent if left else 100 - percent, g_true=g_true)
-        insert(
-            StatedChance(response=response, percent_left=percent, true_is_left=left, reward=Decimal(f"{reward:.4f}"))
+        StatedChance.objects.create(
+            response=response, percent_left=percent, true_is_left=left, reward=Decimal(f"{reward:.4f}")
         )
 
     def score(self, response: Response) -> Points | None:

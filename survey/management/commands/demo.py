@@ -14,7 +14,7 @@ from survey.contracts.instruments import DemonstrationVerdict
 from survey.exceptions import HunchError
 from survey.figures.words import number
 from survey.models import ApiToken, JobStep, Stage
-from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.processes.process_manager import ServicesError, run_services
 from survey.services.base import first_account
 from survey.services.stages import lifecycle
 from survey.simulator import Crowd
@@ -73,7 +73,7 @@ class Command(BaseCommand):
         try:
             demonstration_of(instrument)
             self._prepare(instrument=instrument, seed=seed, respondents=respondents)
-            with ProcessManager(port=port, say=self.stderr.write) as self.services:
+            with run_services(port=port, say=self.stderr.write) as self.services:
                 self.stdout.write("Starting web, workers and beat ...")
                 self.services.wait_healthy(READY_WITHIN)
                 self._run_study(null=null)
@@ -92,7 +92,7 @@ class Command(BaseCommand):
             raise SystemExit(130) from None
         except HunchError as exc:
             raise CommandError(exc.message) from exc
-        except ProcessManagerError as exc:
+        except ServicesError as exc:
             raise CommandError(str(exc)) from exc
         if exit:
             self.stdout.write(json.dumps(summary(seconds=seconds, lines=lines, verdict=verdict)))
@@ -138,12 +138,7 @@ class Command(BaseCommand):
         if outcomes["completed"] < respondents:
             raise HunchError(f"{stage}: not everybody could finish: {dict(outcomes)}")
         closing = lifecycle.close_stage(stage)
-        wait_for_pipeline(closing, say=self.stderr.write, check=self._check_services, own_workers=True)
-
-    def _check_services(self) -> None:
-        """Raise ProcessManagerError once the process manager has given up and ended everything."""
-        if not self.services.process_ids():
-            self.services.wait_healthy(timeout=0)
+        wait_for_pipeline(closing, say=self.stderr.write, check=self.services.check, own_workers=True)
 
     def _serve(self) -> None:
         """Print the addresses. The study is over, so a second one stays open for people who want to try it."""

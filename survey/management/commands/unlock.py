@@ -5,10 +5,10 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
-from survey import lockout
 from survey.console.command import HunchCommand
 from survey.exceptions import NotFound
 from survey.services.base import second_factor
+from survey.web import lockout
 
 
 class Command(HunchCommand):

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 
 from survey import system_checks
-from survey.process_manager import ProcessManager, ProcessManagerError
+from survey.processes.process_manager import ServicesError, run_services
 from survey.services.base import first_account, keys
 
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             raise CommandError(exc.message) from exc
         self.stdout.write(f"Database ready: {settings.DATABASES['default']['NAME']}")
         try:
-            with ProcessManager(port=port, verbose=verbose, say=self.stdout.write) as services:
+            with run_services(port=port, verbose=verbose, say=self.stdout.write) as services:
                 services.wait_healthy()
                 self.stdout.write(f"Survey pages  {services.base_url}/s/STUDY/")
                 self.stdout.write(f"Admin         {services.base_url}/admin/")
@@ -42,5 +42,5 @@ class Command(BaseCommand):
                 services.wait()
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
-        except ProcessManagerError as exc:
+        except ServicesError as exc:
             raise CommandError(str(exc)) from exc

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 
 from bandit.errors import WorkersDiffer, WorkersLost
-from survey import background
 from survey.exceptions import ComputeAway, ComputeRefused
+from survey.processes import background
 
 
 def check() -> None:
@@ -18,7 +18,7 @@ def check() -> None:
         ComputeAway, ComputeRefused: it does not.
     """
     if settings.HUNCH_COMPUTE:
-        from survey import dask_cluster
+        from survey.processes import dask_cluster
 
         dask_cluster.looked_at(settings.HUNCH_COMPUTE)
 
@@ -35,7 +35,7 @@ def workers() -> Iterator[dict[str, Any]]:
         ComputeRefused: its workers have other code.
     """
     if settings.HUNCH_COMPUTE:
-        from survey import dask_cluster
+        from survey.processes import dask_cluster
 
         try:
             with dask_cluster.executor(settings.HUNCH_COMPUTE) as (executor, threads):

@@ -13,10 +13,10 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
-from survey import queues
 from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments, check_arguments
 from survey.exceptions import NotFound
 from survey.models import Study
+from survey.processes import queues
 
 from .rights import Right
 

@@ -21,10 +21,10 @@ from django.utils import timezone
 
 from predictors.errors import Stopped
 from survey.contracts.reports import ReportArguments
-from survey.database import forget_broken_connection
 from survey.exceptions import HunchError, NotFound, StateRefused, StorageAway, StorageRefused
 from survey.models import Job, Study
-from survey.outages import is_outage
+from survey.storage.database import forget_broken_connection
+from survey.storage.outages import is_outage
 
 from . import auditing, files, leases, rights
 from .hashing import digest

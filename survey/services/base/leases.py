@@ -17,9 +17,9 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from predictors.errors import Stopped
-from survey.database import forget_broken_connection
 from survey.models import Leased
-from survey.outages import is_outage
+from survey.storage.database import forget_broken_connection
+from survey.storage.outages import is_outage
 
 logger = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from survey.models import (
     Slot,
     Stage,
 )
-from survey.services.base.compiled import insert, insert_where, update
+from survey.services.base.compiled import insert_where
 from survey.services.base.hashing import digest
 from survey.services.base.locks import locked_stage
 
@@ -178,7 +178,7 @@ def _take(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) 
             record_step(sitting, step, data, now)
     sitting.step += 1
     sitting.last_seen_at = now
-    update(sitting, "step", "last_seen_at", "block", "state", "ended_at", "booklet")
+    sitting.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
     return following
 
 
@@ -304,28 +304,26 @@ def _accept_item(sitting: Sitting, step: Step, data: Mapping[str, Any], now: dat
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     cleaned = screen.accepted(data)
     instrument = instruments.of_study(sitting.stage.study)
-    response = insert(
-        Response(
-            assignment=assignment,
-            number=len(standing.responses) + 1,
-            screen=screen.name,
-            screen_sha256=digest(screen.content()),
-            answered_at=now,
-            server_ms=milliseconds_since(sitting.last_seen_at, now),
-            client=client_facts(data),
-        )
+    response = Response.objects.create(
+        assignment=assignment,
+        number=len(standing.responses) + 1,
+        screen=screen.name,
+        screen_sha256=digest(screen.content()),
+        answered_at=now,
+        server_ms=milliseconds_since(sitting.last_seen_at, now),
+        client=client_facts(data),
     )
     standing.responses.append(response)
     if screen.form is not None:
         instrument.save(response=response, cleaned=cleaned)
     if points := instrument.score(response):
-        insert(Score(response=response, value=points.value, rule=points.rule, version=points.version))
+        Score.objects.create(response=response, value=points.value, rule=points.rule, version=points.version)
     following = instrument.next_screen(assignment)
     if following is None:
         assignment.completed_at = now
         if assignment.state == Assignment.State.LIVE:
             assignment.state = Assignment.State.COUNTED
-        update(assignment, "state", "completed_at")
+        assignment.save(update_fields=["state", "completed_at"])
         if standing.is_last:
             _leave_finished_items(sitting, replace(standing, assignment=None), now)
     return following

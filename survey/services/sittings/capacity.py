@@ -7,17 +7,12 @@ from django.db.models.functions import Coalesce
 
 from survey.contracts import panels
 from survey.models import Assignment, Booklet, Sitting, Slot, Stage, Study
-from survey.services.base.compiled import CompiledQuery, Expression, run
-
-ADMITTING = CompiledQuery(
-    lambda study: Stage.objects.filter(study=study, state=Stage.State.OPEN).defer("manifest").order_by("-index")[:1],
-    study=int,
-)
+from survey.services.base.compiled import Expression, run
 
 
 def admitting_stage(study: Study) -> Stage | None:
     """The stage that a new respondent would join: the newest open stage, even if it is full."""
-    stage = ADMITTING.first(study=study.pk)
+    stage = study.stages.filter(state=Stage.State.OPEN).defer("manifest").order_by("-index").first()
     if stage is not None:
         stage.study = study
     return stage

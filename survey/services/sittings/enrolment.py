@@ -30,7 +30,7 @@ from survey.models import (
 from survey.models.study import FILE_FIELDS
 from survey.services.answers.conditions import GivenSlot, draw_for_items, draw_for_sitting
 from survey.services.base.auditing import record
-from survey.services.base.compiled import CompiledQuery, Expression, insert, insert_where, run, update
+from survey.services.base.compiled import Expression, insert_where, run
 from survey.services.base.hashing import digest
 from survey.services.base.locks import count_arrival
 from survey.services.base.rate_limits import Budget, spend
@@ -91,23 +91,13 @@ def _named(slug: str) -> QuerySet[Study]:
     return Study.objects.defer(*FILE_FIELDS).annotate(was_opened=Exists(opened)).filter(slug=slug).order_by()  # type: ignore[no-redef]
 
 
-def _begun(study: int, person: str) -> QuerySet[Sitting]:
-    identity = "respondent__panel_identity"
-    of_person = Sitting.objects.filter(**{f"{identity}__study": study, f"{identity}__person_hash": person})
-    return of_person.select_related(identity).order_by("-wave")[:1]
-
-
-STUDY_BY_SLUG = CompiledQuery(_named, slug=str)
-BEGUN_BY = CompiledQuery(_begun, study=int, person=str)
-
-
 def study_of(slug: str) -> Study:
     """The study, and with it whether it was ever open.
 
     Raises:
         NotFound: there is no such study.
     """
-    study = None if "\x00" in slug else STUDY_BY_SLUG.first(slug=slug)  # PostgreSQL cannot search for NUL
+    study = None if "\x00" in slug else _named(slug).first()  # PostgreSQL cannot search for NUL
     if study is None:
         raise unknown_study()
     return study
@@ -148,7 +138,9 @@ def find_sitting(study: Study, ids: PanelIds) -> Sitting | None:
 
 
 def _newest(study: Study, ids: PanelIds) -> Sitting | None:
-    return BEGUN_BY.first(study=study.pk, person=person_hash(study, ids))
+    identity = "respondent__panel_identity"
+    of_person = {f"{identity}__study": study, f"{identity}__person_hash": person_hash(study, ids)}
+    return Sitting.objects.filter(**of_person).select_related(identity).order_by("-wave").first()
 
 
 def _to_go_on_with(study: Study, sitting: Sitting | None, ids: PanelIds) -> Sitting | None:
@@ -315,7 +307,7 @@ def begin_sitting(
     if panel_decides:
         if before is None:
             panel.admit(study, ids, now=now)
-        insert(respondent)
+        respondent.save(force_insert=True)
     store_identity(respondent=respondent, ids=ids, browser=browser)
     return _began(respondent, stage, study, wave=1, language=language, levels=levels, now=now)
 
@@ -364,27 +356,23 @@ def _began(
     Raises:
         EntryRefused: no booklet is left.
     """
-    sitting = insert(
-        Sitting(
-            respondent=respondent,
-            wave=wave,
-            stage=stage,
-            study_sha256=study.source_sha256,
-            language=language,
-            block=1,
-            step=1,
-            started_at=now,
-            last_seen_at=now,
-        )
+    sitting = Sitting.objects.create(
+        respondent=respondent,
+        wave=wave,
+        stage=stage,
+        study_sha256=study.source_sha256,
+        language=language,
+        block=1,
+        step=1,
+        started_at=now,
+        last_seen_at=now,
     )
-    insert(
-        Consent(
-            sitting=sitting,
-            version=study.config.blocks[0].version,
-            language=language,
-            text_sha256=consent_sha256(study, language),
-            given_at=now,
-        )
+    Consent.objects.create(
+        sitting=sitting,
+        version=study.config.blocks[0].version,
+        language=language,
+        text_sha256=consent_sha256(study, language),
+        given_at=now,
     )
     if levels and study.is_test:
         ChosenLevels.objects.create(sitting=sitting, levels=dict(levels))
@@ -392,7 +380,7 @@ def _began(
     if sitting.current_block.kind == "items":
         if not claim_booklet(sitting, now=now):
             raise _full()
-        update(sitting, "booklet")
+        sitting.save(update_fields=["booklet"])
     sitting.is_new = True
     return sitting
 

@@ -11,7 +11,6 @@ from cryptography.fernet import InvalidToken
 
 from survey.contracts.panels import PanelIds
 from survey.models import PanelIdentity, Respondent, Sitting, Study, WaveIdentity
-from survey.services.base.compiled import insert
 from survey.services.base.hashing import identity_cipher, keyed_digest
 
 
@@ -88,16 +87,14 @@ def find_respondent(studies: Iterable[Study], ids: PanelIds) -> Respondent | Non
 
 
 def store_identity(*, respondent: Respondent, ids: PanelIds, browser: str) -> PanelIdentity:
-    return insert(
-        PanelIdentity(
-            respondent=respondent,
-            study=respondent.study,
-            panel=ids.panel,
-            person_hash=person_hash(respondent.study, ids),
-            submission_hash=submission_hash(respondent.study, ids),
-            browser_hash=_browser_hash(respondent.study, browser),
-            ids_encrypted=seal(ids).encode(),
-        )
+    return PanelIdentity.objects.create(
+        respondent=respondent,
+        study=respondent.study,
+        panel=ids.panel,
+        person_hash=person_hash(respondent.study, ids),
+        submission_hash=submission_hash(respondent.study, ids),
+        browser_hash=_browser_hash(respondent.study, browser),
+        ids_encrypted=seal(ids).encode(),
     )
 
 
@@ -112,14 +109,12 @@ def free_identity(respondent: Respondent) -> None:
 def store_wave_identity(*, respondent: Respondent, wave: int, ids: PanelIds, browser: str) -> WaveIdentity:
     """The ids with which somebody comes back. The person hash is that of wave 1 and stays there."""
     study = respondent.study
-    return insert(
-        WaveIdentity(
-            identity=respondent.panel_identity,
-            wave=wave,
-            submission_hash=submission_hash(study, ids),
-            browser_hash=_browser_hash(study, browser),
-            ids_encrypted=seal(ids).encode(),
-        )
+    return WaveIdentity.objects.create(
+        identity=respondent.panel_identity,
+        wave=wave,
+        submission_hash=submission_hash(study, ids),
+        browser_hash=_browser_hash(study, browser),
+        ids_encrypted=seal(ids).encode(),
     )
 
 

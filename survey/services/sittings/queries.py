@@ -1,8 +1,8 @@
 """What a page reads of a sitting, in as few statements as can be. Imports models, contracts and base.
 
-The statements are compiled once: only keys differ in them. Under a sitting's lock, what other transactions may change
-(assignments, responses) is read by a later statement than the lock. A statement that has waited for a lock gets the
-locked row as it is now, but the rows that it joins as they were before.
+Those of the sitting and of its open item are compiled once: only keys differ in them. Under a sitting's lock, what
+other transactions may change (assignments, responses) is read by a later statement than the lock. A statement that has
+waited for a lock gets the locked row as it is now, but the rows that it joins as they were before.
 """
 
 import uuid
@@ -104,7 +104,10 @@ def standing_of(sitting: Sitting) -> Standing:
         assignment.slot.stage = sitting.stage
     assignment.known_levels = (assignment.item_levels or {}) if with_levels else {}
     checks = frozenset(assignment.checks or ()) if with_checks else frozenset()
-    responses = _responses(kind).rows(assignment=assignment.pk) if assignment.is_begun else []
+    responses: list[Response] = []
+    if assignment.is_begun:
+        answered = Response.objects.filter(assignment=assignment.pk).order_by("number")
+        responses = list(kind.rows.with_answers(answered))
     for response in responses:
         response.assignment = assignment
     assignment.hand_responses(responses)
@@ -162,11 +165,3 @@ def _open_item(kind: type[Instrument], with_levels: bool, with_checks: bool) -> 
         return kind.rows.with_items(rows.order_by("position"))[:1]
 
     return CompiledQuery(build, sitting=int)
-
-
-@cache
-def _responses(kind: type[Instrument]) -> CompiledQuery[Response]:
-    return CompiledQuery(
-        lambda assignment: kind.rows.with_answers(Response.objects.filter(assignment=assignment).order_by("number")),
-        assignment=int,
-    )

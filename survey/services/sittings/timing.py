@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from survey.models import ScreenTiming, Sitting, UnfinishedScreen
 from survey.models.screen_timing import MAX_UNFINISHED
-from survey.services.base.compiled import insert
 
 from .flow import Step, current_step
 
@@ -52,16 +51,14 @@ def record_step(sitting: Sitting, step: Step, data: Mapping[str, Any], now: date
     """Store the times of an answered step. An item's times are stored with its response. Needs the sitting's lock."""
     if step.kind == "item":
         return
-    insert(
-        ScreenTiming(
-            sitting=sitting,
-            step=step.number,
-            kind=step.kind,
-            name=_name(step),
-            taken_at=now,
-            server_ms=milliseconds_since(sitting.last_seen_at, now),
-            client=client_facts(data),
-        )
+    ScreenTiming.objects.create(
+        sitting=sitting,
+        step=step.number,
+        kind=step.kind,
+        name=_name(step),
+        taken_at=now,
+        server_ms=milliseconds_since(sitting.last_seen_at, now),
+        client=client_facts(data),
     )
 
 

@@ -16,14 +16,14 @@ from django.utils import timezone
 
 from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError, Stopped
-from survey import queues
 from survey.contracts.instruments import InstrumentMissing
-from survey.database import forget_broken_connection, refresh_statistics
 from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
 from survey.models import Assignment, JobStep, Response, Sitting, Slot, SnapshotAnswer, Stage
-from survey.outages import is_outage
+from survey.processes import queues
 from survey.services.base import compute, files, leases
 from survey.services.plans.planning import QuestionsChanged, scores_are_outdated
+from survey.storage.database import forget_broken_connection, refresh_statistics
+from survey.storage.outages import is_outage
 
 from . import lifecycle
 from .claims import Claim

@@ -24,11 +24,11 @@ from predictors import registry
 from predictors import training as predictor_training
 from predictors.errors import Stopped
 from survey.contracts import instruments
-from survey.database import forget_broken_connection
 from survey.models import JobStep, PredictorRun, Question, ScoringPart
 from survey.services.base import leases
 from survey.services.base.hashing import digest
 from survey.services.plans.candidates import drawable_questions, question_set_digest
+from survey.storage.database import forget_broken_connection
 
 from .claims import Claim
 from .training import folders_of

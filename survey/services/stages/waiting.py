@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from survey import queues
 from survey.figures.words import counted, duration
 from survey.models import Job, JobStep
+from survey.processes import queues
 from survey.services.base.leases import WAITS
 
 from .jobs import queue_of

@@ -14,7 +14,7 @@ from typing import Any
 from survey import study_file
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Study
-from survey.paths import STUDIES_DIR
+from survey.storage.paths import STUDIES_DIR
 from survey.study_file import SEED_LIMIT
 
 from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file

@@ -9,8 +9,8 @@ import pytest
 
 from survey.exceptions import StorageAway, StorageRefused
 from survey.operation import doctor
-from survey.outages import is_outage
 from survey.services.base import files
+from survey.storage.outages import is_outage
 from tests.buckets import TestBucket, use
 
 NOBODY = "http://127.0.0.1:9"  # The port where whatever comes is thrown away: here nobody listens.
@@ -199,6 +199,6 @@ def test_a_bucket_that_keeps_what_was_deleted_is_broken(
     bucket: TestBucket,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("survey.s3_storage.Bucket.delete", lambda self, name: None)
+    monkeypatch.setattr("survey.storage.s3_storage.Bucket.delete", lambda self, name: None)
     (line,) = doctor.LOOKS["files"]("files")
     assert line.grade is doctor.Grade.BROKEN and "what was deleted is still there" in line.what

@@ -32,7 +32,7 @@ from .test_exhaustive import two
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 dask = pytest.importorskip("distributed") if os.environ.get("CI") != "true" else __import__("distributed")
-from survey import dask_cluster as cluster_of_dask  # noqa: E402
+from survey.processes import dask_cluster as cluster_of_dask  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ from django.utils import timezone
 from threadpoolctl import threadpool_info
 
 from bandit import FactoredScores, factored
-from survey import background
 from survey.exceptions import StateRefused
 from survey.instruments.belief_update.models import Pair
 from survey.instruments.question_pairs import packed, unpacked
 from survey.models import CandidateSet, JobStep, LanguageModel, ModelAnswer, Question, Stage
+from survey.processes import background
 from survey.services.base import compute, files, leases
 from survey.services.plans import planning
 from survey.services.stages import jobs

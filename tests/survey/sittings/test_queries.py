@@ -1,18 +1,14 @@
 """What a page reads of a sitting: the rows as they are, in statements that were compiled once."""
 
 import uuid
-from decimal import Decimal
 
 import pytest
-from django.db import DatabaseError, connection, transaction
-from django.db.models import Model
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from survey.exceptions import SittingUnknown
-from survey.instruments.belief_update.models import Belief
-from survey.models import Assignment, AttentionAnswer, Response, Score, Sitting
-from survey.services.base.compiled import CompiledQuery, insert, update
+from survey.models import Assignment, AttentionAnswer, Response, Sitting
+from survey.services.base.compiled import CompiledQuery
 from survey.services.sittings.queries import locked_sitting, sitting_for, standing_of
 from tests import cast
 
@@ -48,48 +44,6 @@ def test_a_compiled_query_whose_value_is_not_in_the_statement_is_refused() -> No
     careless = CompiledQuery(lambda number: Sitting.objects.filter(step=3), number=int)
     with pytest.raises(ValueError, match="not every one of number"):
         careless.rows(number=3)
-
-
-def test_rows_are_inserted_and_updated_as_save_does(visitor: cast.Visitor) -> None:
-    assignment = Assignment.objects.filter(sitting=visitor.sitting).earliest("position")
-    facts = {"shown_ms": 12, "text": 'ä "quoted" \\ %s'}
-    rows = []
-    for number, store in enumerate((Model.save, insert), start=1):
-        response = Response(
-            assignment=assignment,
-            number=number,
-            screen="prior",
-            screen_sha256="0" * 64,
-            answered_at=timezone.now().replace(microsecond=7),
-            server_ms=0,
-            client=facts,
-        )
-        store(response)
-        belief = Belief(response=response, kind="prior", value=60, direction="", value_changes=3)
-        store(belief)
-        score = Score(response=response, value=Decimal("0.25"), rule="brier", version="1")
-        store(score)
-        assert response.pk and not response._state.adding
-        rows.append((response, belief, score))
-    for saved, inserted in zip(*rows, strict=True):
-        by_save, ours = (type(row).objects.get(pk=row.pk) for row in (saved, inserted))
-        for field in by_save._meta.concrete_fields:
-            if field.name in ("id", "response", "number", "answered_at"):
-                assert getattr(ours, field.attname) == getattr(inserted, field.attname)
-            else:
-                assert getattr(ours, field.attname) == getattr(by_save, field.attname), field.name
-    inserted_response = rows[1][0]
-    inserted_response.client, inserted_response.screen, inserted_response.server_ms = {"a": [1]}, "posterior", 9
-    update(inserted_response, "client", "server_ms")
-    stored = Response.objects.get(pk=inserted_response.pk)
-    assert (stored.client, stored.server_ms, stored.screen) == ({"a": [1]}, 9, "prior")
-    assert Response.objects.get(pk=rows[0][0].pk).client == facts
-
-
-def test_a_row_that_is_gone_is_not_updated_in_silence(visitor: cast.Visitor) -> None:
-    gone = Score(pk=2**40, value=Decimal(1))
-    with pytest.raises(DatabaseError, match="not there to be updated"):
-        update(gone, "value")
 
 
 @pytest.mark.django_db(transaction=True)

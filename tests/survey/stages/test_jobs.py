@@ -15,7 +15,7 @@ from django.utils import timezone
 from predictors import training as predictor_training
 from predictors.endpoints import EndpointError
 from predictors.errors import PredictorError
-from survey import database, tasks
+from survey import tasks
 from survey.celery import app
 from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Question, Stage
 from survey.models.predictor import TRIES
@@ -23,6 +23,7 @@ from survey.services.base import files, leases
 from survey.services.plans import planning
 from survey.services.stages import jobs, lifecycle, training
 from survey.services.stages.verifying import verify_stage
+from survey.storage import database
 from tests import cast
 from tests.survey.filled import run_study
 

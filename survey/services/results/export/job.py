@@ -29,12 +29,12 @@ from survey.models import (
     Study,
     UnfinishedScreen,
 )
-from survey.paths import installed_version
 from survey.services.answers.conditions import pairs_of, read_condition
 from survey.services.base import audit_chain, rights
 from survey.services.base.job_kinds import JobKind, Progress, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import replace_file
+from survey.storage.paths import installed_version
 
 from . import files
 from .codebook import codebook_page

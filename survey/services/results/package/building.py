@@ -17,7 +17,6 @@ from survey.contracts.reports import Argument, ReportArguments
 from survey.contracts.tables import Column, ExtraFile
 from survey.exceptions import HunchError
 from survey.models import Sitting, Study
-from survey.paths import installed_version
 from survey.services.base import rights
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
@@ -25,6 +24,7 @@ from survey.services.base.writing import replace_file
 from survey.services.results.export import files
 from survey.services.results.export.contents import extra_files
 from survey.services.results.export.formats import CSV, PARQUET
+from survey.storage.paths import installed_version
 
 from . import hugging_face, ro_crate
 from .coarsening import Coarse

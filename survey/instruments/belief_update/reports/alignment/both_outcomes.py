@@ -11,12 +11,12 @@ import numpy as np
 from django.db import transaction
 
 from bandit.candidates import uniform_pool
-from survey import queues
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
 from survey.models import CandidateSet, Study
+from survey.processes import queues
 from survey.services.base import files
 from survey.services.base.auditing import record
 from survey.services.base.job_kinds import JobKind, Progress, Work

@@ -4,7 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 # The checkout, or the folder that holds installed packages. Only a checkout (and our image, a copy) has manage.py.
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = Path(__file__).resolve().parents[2]
 IS_INSTALLED = not (BASE_DIR / "manage.py").is_file()
 # The study files that come with Hunch: a folder of the checkout, and of the package `survey` in a wheel.
 STUDIES_DIR = BASE_DIR / "survey" / "studies" if IS_INSTALLED else BASE_DIR / "studies"

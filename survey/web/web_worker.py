@@ -25,7 +25,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import Error
 
-from survey.body_limits import body_limit
+from survey.web.body_limits import body_limit
 
 HEAD_LIMIT = 32 * 1024  # bytes of the request line and all headers
 # Seconds for header and body together. It grows with what has arrived, so that a large file over a slow line comes
@@ -190,7 +190,7 @@ class Server(TcpWSGIServer):
 
 
 class WaitressWorker(Worker):
-    """`worker_class = "survey.web_worker.WaitressWorker"`."""
+    """`worker_class = "survey.web.web_worker.WaitressWorker"`."""
 
     alive: bool  # gunicorn's: False once this process is to end
 
@@ -224,7 +224,7 @@ class WaitressWorker(Worker):
             cleanup_interval=1,
             backlog=self.cfg.backlog,
             asyncore_use_poll=True,
-            clear_untrusted_proxy_headers=False,  # survey/client_address.py says which are read
+            clear_untrusted_proxy_headers=False,  # survey/web/client_address.py says which are read
             max_request_header_size=HEAD_LIMIT,
             recv_bytes=2 * HEAD_LIMIT,
             inbuf_overflow=IN_MEMORY,

@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 
-from survey import request_ids
-from survey.body_limits import body_limit
 from survey.contracts.instruments import InstrumentMissing
+from survey.logs import request_ids
 from survey.services.base import second_factor
+from survey.web.body_limits import body_limit
 
 NEVER = "max-age=0, no-cache, no-store, must-revalidate, private"
 

@@ -10,8 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from survey import request_ids
-from survey.log_format import redact
+from survey.logs import request_ids
+from survey.logs.log_format import redact
 
 KEPT = ("event_id", "timestamp", "platform", "level", "logger", "release", "environment", "transaction", "sdk")
 KEPT_OF_FRAMES = ("filename", "function", "module", "lineno", "pre_context", "context_line", "post_context", "in_app")

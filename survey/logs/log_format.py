@@ -9,7 +9,7 @@ import logging
 import re
 import time
 
-from survey import request_ids
+from survey.logs import request_ids
 
 QUERY_STRING = re.compile(r"\?[^\s\"'<>|]+")
 # The parameters of a form or an address, as Django prints them. All are removed: a panel may use any name.

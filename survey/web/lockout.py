@@ -21,9 +21,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from survey.client_address import UNKNOWN, client_address
 from survey.services.base import auditing
 from survey.services.base.hashing import keyed_digest
+from survey.web.client_address import UNKNOWN, client_address
 
 
 class Lockout(AxesDatabaseHandler):

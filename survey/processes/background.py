@@ -1,6 +1,6 @@
 """How a process that works for hours leaves the machine to the pages. Imports the standard library.
 
-Called before numpy or torch are loaded: they count the cores that they may use, and start as many threads.
+Called before numpy or torch are loaded: they read then how many threads they may start.
 """
 
 import os
@@ -11,6 +11,7 @@ NICENESS = 15
 # Linux shares processor time between sessions before it looks at the niceness of processes (sched_autogroup). So nice
 # alone counts only inside a session, and the process manager gives each service one of its own.
 AUTOGROUP = Path("/proc/self/autogroup")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Set in this process's environment, which what it starts inherits.
 HAS_STEPPED_BACK = "_HUNCH_HAS_STEPPED_BACK"
 
@@ -41,6 +42,11 @@ def step_back() -> None:
     if os.environ.get(HAS_STEPPED_BACK):
         return
     os.environ[HAS_STEPPED_BACK] = "true"
+    for name in THREAD_VARIABLES:
+        os.environ.setdefault(name, str(max(1, cores() - 1)))
+    # A waiting thread leaves its core to the web server. If it spun, a shared machine would be half as fast.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # It may be as nice already, as the unit of systemd starts it. Nobody but root may become less nice again.
     os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     if os.getsid(0) == os.getpid():  # Otherwise the session is somebody else's, such as a shell's.

@@ -21,13 +21,13 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 
-from survey.apps import load_admin_pages
-from survey.client_address import client_address
+from survey.admin_base.navigation import GROUPS, DeskGroup, DeskTable
+from survey.admin_base.page_loading import load_admin_pages
+from survey.admin_base.qr_codes import qr_code
 from survey.exceptions import NotFound
 from survey.models import Study
-from survey.navigation import GROUPS, DeskGroup, DeskTable
-from survey.qr_codes import qr_code
 from survey.services.base import auditing, first_account, rights, second_factor
+from survey.web.client_address import client_address
 
 CODE = {"autocomplete": "one-time-code", "spellcheck": "false"}
 

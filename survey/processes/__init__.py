@@ -1,0 +1,1 @@
+"""The processes beside the web's: what `hunch up` runs, their queues, and how much of a machine they take."""

@@ -1,0 +1,1 @@
+"""Between the network and a page: the worker that reads requests, middleware, addresses, and who is locked out."""
