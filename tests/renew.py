@@ -30,6 +30,7 @@ COMMANDS = {
     "notices": ["tools/third_party_notices.py"],
     "study_file": ["tools/study_file_page.py"],
     "instruments": ["tools/instruments_page.py"],  # docs/instruments.md
+    "panels": ["-m", "tools.panels_page"],  # docs/panel-contract.md
 }
 
 
