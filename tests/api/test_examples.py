@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.throttling import AnonRateThrottle
 
-from survey.api.examples import ANSWERS, ERRORS, STEPS
+from survey.api.examples import recorded
 from survey.api.schema import REFUSALS
 from survey.contracts import instruments
 from survey.models import Booklet, Job, Study
@@ -25,6 +25,8 @@ from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person
 from tests.frontend.test_outages import away
 
+STEPS, ANSWERS = recorded()["bodies"]["Step"], recorded()["bodies"]["Answer"]
+ERRORS = {int(status): by_name for status, by_name in recorded()["errors"].items()}
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 
