@@ -34,7 +34,8 @@ LONGEST_LIST = 1000  # pages: stops a list whose next page leads in circles
 LONGEST_REASON = 500  # characters of the panel's own words in a message
 # Who answers 307 or 308 has not carried out the request. After 302 or 303 it may be done, with a page to see next.
 NOT_DONE_HERE = (307, 308)
-# Who answers so may have carried it out: it took too long, or it came twice on the way and the second was refused.
+# Who answers so may have carried it out: it took too long, or it came twice on the way and the second was refused. Of a
+# call that may be repeated it is a refusal like any other.
 MAY_BE_DONE = (408, 409)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Sleep = Callable[[float], None]
@@ -210,7 +211,7 @@ class PanelApi:
                     raise self.error(PanelUnreachable, what, reason, answered=status, outcome_is_known=False)
                 self._wait(number)
             else:
-                raise self._refused(response, what, explain=explain)
+                raise self._refused(response, what, explain=explain, repeat=repeat)
         raise AssertionError("the last try returns or raises")
 
     def read(self, response: httpx.Response, what: str) -> Answer:
@@ -243,7 +244,7 @@ class PanelApi:
         """The panel's own words on an error: by default every text of its answer."""
         return "; ".join(sentences(body))
 
-    def _refused(self, response: httpx.Response, what: str, *, explain: bool) -> PanelError:
+    def _refused(self, response: httpx.Response, what: str, *, explain: bool, repeat: bool) -> PanelError:
         status = response.status_code
         if status < 400:
             reason = f"it points elsewhere; check {self._check_url}"
@@ -257,7 +258,7 @@ class PanelApi:
         if status in (401, 403):
             reason += f"; check {self._check_token}"
         kind = PanelMissing if status == 404 else PanelRefused
-        return self.error(kind, what, reason, answered=status, outcome_is_known=status not in MAY_BE_DONE)
+        return self.error(kind, what, reason, answered=status, outcome_is_known=repeat or status not in MAY_BE_DONE)
 
     def _body(self, response: httpx.Response, what: str) -> Any:
         try:

@@ -118,6 +118,13 @@ def test_it_sends_a_payment_once_whatever_comes_back(trouble: Answer, known: boo
     assert len(line.sent) == 1 and caught.value.outcome_is_known is known
 
 
+@pytest.mark.parametrize("status", [408, 409])
+def test_what_may_be_asked_again_is_refused_like_anything_else(status: int) -> None:
+    with pytest.raises(PanelRefused) as caught:
+        APPROVE(Line(failing(status), ok()).client)
+    assert caught.value.outcome_is_known
+
+
 def test_it_waits_as_long_as_the_panel_asks() -> None:
     line = Line(failing(429, **{"Retry-After": "7"}), ok({"id": "x"}))
     assert PUBLISH(line.client) == {"id": "x"}
