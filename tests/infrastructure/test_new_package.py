@@ -123,7 +123,7 @@ def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     assert list((tmp_path / NAME).iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["prolific", "toypanel", "json"])
+@pytest.mark.parametrize("name", ["prolific", "generic", "json"])
 def test_a_panel_does_not_take_the_name_of_another_one(name: str, tmp_path: Path) -> None:
     with pytest.raises(HunchError, match=f"something that is installed is called {name}"):
         new_package.write(PANEL, name, tmp_path)
