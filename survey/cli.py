@@ -101,8 +101,9 @@ GROUPS: dict[str, dict[str, str]] = {
         "verify_audit": "Say whether the audit was changed.",
         "keys": "Say whether the keys are those that the database was used with.",
     },
-    "Instruments of your own": {
+    "Instruments and panels of your own": {
         "new_instrument": "Write the package of a new instrument, to be filled in.",
+        "new_panel": "Write the package of a new panel, to be filled in.",
     },
     "Connections": {
         "create_token": "Make a token for the REST API.",

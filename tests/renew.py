@@ -20,6 +20,11 @@ ROOT = Path(__file__).parents[1]
 TESTS = {
     "golden": ["tests/golden/test_golden.py"],  # Exports and figures of the golden studies, with their codebooks.
     "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
+    "examples": [  # survey/api/examples.json
+        "tests/api/test_examples.py::test_what_people_who_take_part_send_and_get_is_as_recorded",
+        "tests/api/test_examples.py::test_what_researchers_send_and_get_is_as_recorded",
+        "tests/api/test_examples.py::test_every_error_is_as_its_example_says",
+    ],
     "rights": ["tests/authorization/test_table.py"],
     "codebook": ["tests/survey/results/test_exporting.py::test_the_codebook_in_the_docs_is_what_an_export_writes"],
     "sentences": ["tests/survey/instruments/test_sentences.py"],  # tests/sentences.txt
@@ -30,6 +35,7 @@ COMMANDS = {
     "notices": ["tools/third_party_notices.py"],
     "study_file": ["tools/study_file_page.py"],
     "instruments": ["tools/instruments_page.py"],  # docs/instruments.md
+    "panels": ["-m", "tools.panels_page"],  # docs/panel-contract.md
 }
 
 
@@ -46,7 +52,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="hunch-renew-") as folder:
         environment = {**os.environ, "DATABASE_URL": "", "HUNCH_TEST_FOLDER": folder}
         statuses = [subprocess.call([sys.executable, *command], cwd=ROOT, env=environment) for command in commands]
-    subprocess.call(["git", "status", "--short", "tests", "docs", "THIRD_PARTY_NOTICES.md"], cwd=ROOT)
+    subprocess.call(["git", "status", "--short", "tests", "docs", "survey/api", "THIRD_PARTY_NOTICES.md"], cwd=ROOT)
     return max(statuses)
 
 

@@ -8,7 +8,7 @@ Signatures and texts are read from the source of `survey/contracts/`; nothing is
 import ast
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,13 +38,18 @@ CLASSES = {
 
 
 def page() -> str:
-    """The page as it should be.
+    """The page as it should be."""
+    return page_of(CLASSES, introduction=INTRODUCTION, note=NOTE)
+
+
+def page_of(modules: Mapping[str, Sequence[str]], *, introduction: str, note: str) -> str:
+    """A page of these classes, by modules of the contract.
 
     Raises:
-        KeyError: the contract lacks a class that is named here.
+        KeyError: the contract lacks one of them.
     """
-    parts = [INTRODUCTION.split("\n", 1)[0], "", NOTE, INTRODUCTION.split("\n", 1)[1].rstrip()]
-    for module, names in CLASSES.items():
+    parts = [introduction.split("\n", 1)[0], "", note, introduction.split("\n", 1)[1].rstrip()]
+    for module, names in modules.items():
         source = (ROOT / "survey" / "contracts" / f"{module}.py").read_text(encoding="utf-8")
         classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
         for name in names:

@@ -10,8 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from . import shapes
 from .respondents import errors
-from .study_serializers import IndexSerializer
+from .serializers import response_of, serializer_of
 
 
 class Index(APIView):
@@ -21,23 +22,23 @@ class Index(APIView):
     @extend_schema(
         operation_id="index",
         summary="List the addresses of the API",
-        responses={200: IndexSerializer, **errors(429)},
+        responses={200: serializer_of(shapes.Index), **errors(429)},
         tags=["anybody"],
     )
     def get(self, request: Request) -> Response:
         """Every address, who uses it, and what each method does."""
-        index = {
+        index: shapes.Index = {
             "name": "Hunch",
             "version": "1",
             "schema": request.build_absolute_uri(reverse("schema")),
             "documentation": request.build_absolute_uri(reverse("docs")),
             "addresses": addresses(),
         }
-        return Response(IndexSerializer(index).data)
+        return response_of(shapes.Index, index)
 
 
 @cache
-def addresses() -> list[dict[str, Any]]:
+def addresses() -> list[shapes.Address]:
     """The operations of the OpenAPI document by address. They change only with the code."""
     document = SchemaGenerator().get_schema(request=None, public=True)
     return [

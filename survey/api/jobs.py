@@ -1,7 +1,5 @@
 """Jobs over the API: ask for one, see how far it is, cancel it, and download what it made. Each user's own."""
 
-from typing import Any
-
 from django.http import HttpResponseBase
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
@@ -14,9 +12,10 @@ from survey.services.base import job_kinds, jobs
 from survey.services.base.rights import Right
 from survey.web.ranged_files import file_response
 
+from . import shapes
 from .researchers import ResearcherView, WhateverIsAccepted
 from .respondents import REFUSED_BODIES, errors
-from .serializers import JobAskSerializer, JobKindSerializer, JobSerializer
+from .serializers import JobAskSerializer, list_of, response_of, serializer_of
 
 MAX_JOBS = 100
 RANGE = OpenApiParameter(
@@ -28,19 +27,19 @@ class JobList(ResearcherView):
     @extend_schema(
         operation_id="jobs",
         summary="Your jobs in a study",
-        responses={200: JobSerializer(many=True), **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Job)(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """The newest hundred of your jobs in this study."""
         rows = jobs.jobs_of(request.user).filter(study=self.study(slug, Right.SEE)).order_by("-pk")[:MAX_JOBS]
-        return Response(JobSerializer([as_json(request, job) for job in rows], many=True).data)
+        return list_of(shapes.Job, [as_json(request, job) for job in rows])
 
     @extend_schema(
         operation_id="job_ask",
         summary="Ask for a job",
         request=JobAskSerializer,
-        responses={202: JobSerializer, **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 422, 429)},
+        responses={202: serializer_of(shapes.Job), **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 422, 429)},
         tags=["researchers"],
     )
     def post(self, request: Request, slug: str) -> Response:
@@ -51,20 +50,20 @@ class JobList(ResearcherView):
         body.is_valid(raise_exception=True)
         asked = body.validated_data
         job, _is_new = jobs.ask(study, asked["kind"], asked["arguments"], by=request.user, via="api")
-        return Response(JobSerializer(as_json(request, job)).data, status=202)
+        return response_of(shapes.Job, as_json(request, job), status=202)
 
 
 class JobKinds(ResearcherView):
     @extend_schema(
         operation_id="job_kinds",
         summary="What can be asked for",
-        responses={200: JobKindSerializer(many=True), **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.JobKind)(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """The kinds of jobs that mean anything in this study, with the arguments that each has there."""
         study = self.study(slug, Right.SEE)
-        lines = [
+        lines: list[shapes.JobKind] = [
             {
                 "kind": kind.name,
                 "title": kind.title,
@@ -84,30 +83,30 @@ class JobKinds(ResearcherView):
             for kind in job_kinds.all_kinds()
             if kind.suits(study)
         ]
-        return Response(JobKindSerializer(lines, many=True).data)
+        return list_of(shapes.JobKind, lines)
 
 
 class JobOne(ResearcherView):
     @extend_schema(
         operation_id="job",
         summary="How far a job is",
-        responses={200: JobSerializer, **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Job), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, number: int) -> Response:
         """One of your jobs. When it is done, `files` says where each result file is."""
-        return Response(JobSerializer(as_json(request, jobs.find_job(number, request.user))).data)
+        return response_of(shapes.Job, as_json(request, jobs.find_job(number, request.user)))
 
     @extend_schema(
         operation_id="job_cancel",
         summary="Cancel a job",
-        responses={200: JobSerializer, **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Job), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def delete(self, request: Request, number: int) -> Response:
         """End a job that is not over; one that is over stays as it is. It needs a token with the scope run."""
         jobs.cancel(jobs.find_job(number, request.user), by=request.user, via="api")
-        return Response(JobSerializer(as_json(request, jobs.find_job(number, request.user))).data)
+        return response_of(shapes.Job, as_json(request, jobs.find_job(number, request.user)))
 
 
 class JobFile(ResearcherView):
@@ -142,7 +141,7 @@ class JobFile(ResearcherView):
         return response
 
 
-def as_json(request: Request, job: Job) -> dict[str, Any]:
+def as_json(request: Request, job: Job) -> shapes.Job:
     left = job.time_left()
     is_theirs = job.asked_by_id == request.user.pk
     return {
@@ -157,7 +156,12 @@ def as_json(request: Request, job: Job) -> dict[str, Any]:
         "error": job.error,
         "result": job.result if is_theirs else {},
         "files": [
-            {**file, "url": request.build_absolute_uri(reverse("api:job-file", args=[job.pk, file["name"]]))}
+            {
+                "name": file["name"],
+                "bytes": file["bytes"],
+                "sha256": file["sha256"],
+                "url": request.build_absolute_uri(reverse("api:job-file", args=[job.pk, file["name"]])),
+            }
             for file in (job.files if is_theirs else [])
         ],
         "created_at": job.created_at,

@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_serializer
-from rest_framework import serializers
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,55 +12,12 @@ from rest_framework.response import Response
 from survey.models import QuestionText, Reading
 from survey.services.base import rights
 
+from . import shapes
 from .researchers import ResearcherView
 from .respondents import errors
+from .serializers import serializer_of
 
 MAX_READINGS = 200  # Readings of one answer: each language model and version that read the text.
-
-
-class TokenSerializer(serializers.Serializer[Any]):
-    start = serializers.IntegerField(help_text="Its first character, from 0.")
-    end = serializers.IntegerField(help_text="The character after its last.")
-    logprob = serializers.FloatField(
-        allow_null=True, help_text="Natural logarithm of its probability; null where it was not read, or is impossible."
-    )
-    impossible = serializers.BooleanField(help_text="Whether it had probability 0.")
-
-
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "a text of two tokens",
-            value={
-                "language_model": "GPT-2",
-                "text_sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
-                "characters": 9,
-                "source": "local:/models/gpt2",
-                "tokenizer_sha256": "0b2f3c5d7e9a1c4f6e8d0a2b4c6e8f0a1b3d5f7092a4c6e8d0f2b4a6c8e0d2f4",
-                "reads_end": False,
-                "code_version": "1",
-                "created_at": "2026-11-23T19:00:00Z",
-                "tokens": [
-                    {"start": 0, "end": 3, "logprob": -4.1, "impossible": False},
-                    {"start": 3, "end": 9, "logprob": -7.3, "impossible": False},
-                ],
-            },
-            response_only=True,
-        )
-    ]
-)
-class ReadingSerializer(serializers.Serializer[Any]):
-    """One text as one language model reads it."""
-
-    language_model = serializers.CharField()
-    text_sha256 = serializers.CharField(help_text="Of the text in UTF-8, without markup.")
-    characters = serializers.IntegerField()
-    source = serializers.CharField(help_text="What read it.")  # type: ignore[assignment]
-    tokenizer_sha256 = serializers.CharField(help_text="Tokens of other tokenizers do not compare.")
-    reads_end = serializers.BooleanField(help_text="Whether the last token is the end of the text.")
-    code_version = serializers.CharField()
-    created_at = serializers.DateTimeField()
-    tokens = TokenSerializer(many=True)
 
 
 class ReadingList(ResearcherView):
@@ -76,7 +32,7 @@ class ReadingList(ResearcherView):
             OpenApiParameter("bank", str, description="With `text_id`: only this bank, NAME or NAME@VERSION."),
             OpenApiParameter("language_model", str, description="Only this language model."),
         ],
-        responses={200: ReadingSerializer(many=True), **errors(400, 401, 403, 429)},
+        responses={200: serializer_of(shapes.Reading)(many=True), **errors(400, 401, 403, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request) -> Response:
@@ -108,7 +64,7 @@ class ReadingList(ResearcherView):
 def _as_json(row: Reading) -> dict[str, Any]:
     tokens = row.token_array
     return {
-        **ReadingSerializer(
+        **serializer_of(shapes.Reading)(
             {
                 "language_model": row.language_model.name,
                 "text_sha256": row.text_sha256,

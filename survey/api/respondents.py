@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -27,20 +27,11 @@ from survey.services.sittings.queries import sitting_for
 from survey.services.sittings.timing import record_unfinished
 from survey.web.client_address import client_address
 
-from . import examples
+from . import shapes
+from .examples import examples_of_error
 from .schema import REFUSALS  # which also registers the ways of logging in with the OpenAPI schema
-from .serializers import (
-    AnswerSerializer,
-    BeginSerializer,
-    BegunSerializer,
-    ErrorSerializer,
-    LeftSerializer,
-    ReportedSerializer,
-    ReportSerializer,
-    StepSerializer,
-    StudyInfoSerializer,
-    step_data,
-)
+from .serializers import AnswerSerializer, BeginSerializer, LeftSerializer, ReportSerializer, serializer_of
+from .steps import step_data
 
 PREVIEW_HEADER = "X-Hunch-Preview"  # For front ends of others, to try themselves out in a test copy.
 TOKEN_HEADER = "X-Sitting-Token"  # noqa: S105 - a header's name
@@ -49,15 +40,9 @@ REFUSED_BODIES = (413, 415)  # Wherever a body is sent: it may be too large, or 
 
 def errors(*statuses: int) -> dict[Any, Any]:
     """What each refusal looks like. The database may be away whatever is asked, so 503 is one of them everywhere."""
+    body = serializer_of(shapes.Error)
     return {
-        status: OpenApiResponse(
-            ErrorSerializer,
-            description=REFUSALS[status],
-            examples=[
-                OpenApiExample(name, value=body, response_only=True, status_codes=[str(status)])
-                for name, body in examples.ERRORS[status].items()
-            ],
-        )
+        status: OpenApiResponse(body, description=REFUSALS[status], examples=examples_of_error(status))
         for status in (*statuses, 503)
     }
 
@@ -84,7 +69,7 @@ class StudyInfo(RespondentView):
         operation_id="study_info",
         summary="Read what people may know before they begin",
         parameters=[OpenApiParameter("language", str, description="One of `languages`; the first one without it.")],
-        responses={200: StudyInfoSerializer, **errors(404, 422, 429)},
+        responses={200: serializer_of(shapes.StudyInfo), **errors(404, 422, 429)},
         tags=["respondents"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -98,24 +83,23 @@ class StudyInfo(RespondentView):
             enrolment.stage_to_join(study)
         except EntryRefused as exc:
             refusal = exc.code
-        return Response(
-            {
-                "slug": study.slug,
-                "title": config.title,
-                "language": language,
-                "languages": list(study.config.languages),
-                "bank_language": study.config.texts.bank_language,
-                "welcome": config.texts.welcome,
-                "minutes": config.texts.minutes,
-                "contact": config.texts.contact,
-                "panel": study.config.panel.kind,
-                "parameters": [*panel.parameter_names(study.config).values(), *panel.proof_names(study.config)],
-                "token": panel.token_name(study.config),
-                "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
-                "open": not refusal,
-                "refusal": refusal,
-            }
-        )
+        info: shapes.StudyInfo = {
+            "slug": study.slug,
+            "title": config.title,
+            "language": language,
+            "languages": list(study.config.languages),
+            "bank_language": study.config.texts.bank_language,
+            "welcome": config.texts.welcome,
+            "minutes": config.texts.minutes,
+            "contact": config.texts.contact,
+            "panel": study.config.panel.kind,
+            "parameters": [*panel.parameter_names(study.config).values(), *panel.proof_names(study.config)],
+            "token": panel.token_name(study.config),
+            "consent": {"title": consent.title, "text": consent.text, "version": consent.version},
+            "open": not refusal,
+            "refusal": refusal,
+        }
+        return Response(info)
 
 
 class SittingBegin(RespondentView):
@@ -124,8 +108,10 @@ class SittingBegin(RespondentView):
         summary="Begin a sitting, or go on with it",
         request=BeginSerializer,
         responses={
-            201: BegunSerializer,
-            200: OpenApiResponse(BegunSerializer, description="The person had begun before; the same sitting."),
+            201: serializer_of(shapes.Begun),
+            200: OpenApiResponse(
+                serializer_of(shapes.Begun), description="The person had begun before; the same sitting."
+            ),
             **errors(400, 403, 404, *REFUSED_BODIES, 422, 429),
         },
         tags=["respondents"],
@@ -165,10 +151,9 @@ class SittingBegin(RespondentView):
                 refused.details = _ending(study, CompletionCode.Outcome.STUDY_FULL, visitor.ids)
             raise
         person = visitor.ids.person if is_open else None
-        return Response(
-            {"token": sitting.token, "person": person, "step": _step(sitting, current_step(sitting))},
-            status=201 if sitting.is_new else 200,
-        )
+        step = _step(sitting, current_step(sitting))
+        begun: shapes.Begun = {"token": sitting.token, "person": person, "step": step}
+        return Response(begun, status=201 if sitting.is_new else 200)
 
 
 class CurrentStep(RespondentView):
@@ -180,7 +165,7 @@ class CurrentStep(RespondentView):
     @extend_schema(
         operation_id="sitting_step",
         summary="Read the step that a sitting stands at",
-        responses={200: StepSerializer, **errors(403)},
+        responses={200: serializer_of(shapes.Step), **errors(403)},
         tags=["respondents"],
     )
     def get(self, request: Request) -> Response:
@@ -193,7 +178,7 @@ class CurrentStep(RespondentView):
         operation_id="sitting_answer",
         summary="Answer a step and get the next one",
         request=AnswerSerializer,
-        responses={200: StepSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
+        responses={200: serializer_of(shapes.Step), **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -249,7 +234,7 @@ class QuestionReports(RespondentView):
         operation_id="sitting_report",
         summary="Say that something is wrong with a question",
         request=ReportSerializer,
-        responses={200: ReportedSerializer, **errors(400, 403, 409, *REFUSED_BODIES, 422)},
+        responses={200: serializer_of(shapes.Reported), **errors(400, 403, 409, *REFUSED_BODIES, 422)},
         tags=["respondents"],
     )
     def post(self, request: Request) -> Response:
@@ -356,6 +341,6 @@ def _ending(study: Study, outcome: str, ids: PanelIds) -> dict[str, str]:
     return {"completion_code": code, "completion_url": return_address.address_after(study, outcome, code=code, ids=ids)}
 
 
-def _step(sitting: Sitting, step: Step) -> dict[str, Any]:
+def _step(sitting: Sitting, step: Step) -> shapes.Step:
     address = return_address.address_after_sitting(sitting, step.outcome, code=step.code) if step.code else ""
     return step_data(step, completion_url=address)

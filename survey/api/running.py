@@ -24,20 +24,10 @@ from survey.services.plans import planning
 from survey.services.stages import lifecycle
 from survey.services.studies import creating, lookup
 
+from . import shapes
 from .researchers import MOVES, ResearcherView, StudyList, stage_rows
 from .respondents import REFUSED_BODIES, errors
-from .serializers import StageSerializer
-from .study_serializers import (
-    InvitedSerializer,
-    NewStudySerializer,
-    OverviewSerializer,
-    PostingSerializer,
-    RunSerializer,
-    StageActedSerializer,
-    StageActionSerializer,
-    StudyFileSerializer,
-    WorkStepSerializer,
-)
+from .serializers import NewStudySerializer, StageActionSerializer, list_of, response_of, serializer_of
 
 SUBJECTS = ("file", "stages", "steps", "jobs", "runs", "postings", "answers", "estimates", "reports", "leaderboard")
 
@@ -50,8 +40,10 @@ class Studies(StudyList):
         summary="Create a study from a study file",
         request=NewStudySerializer,
         responses={
-            201: OverviewSerializer,
-            200: OpenApiResponse(OverviewSerializer, description="`check_only`: the file could be used. Not stored."),
+            201: serializer_of(shapes.Overview),
+            200: OpenApiResponse(
+                serializer_of(shapes.Overview), description="`check_only`: the file could be used. Not stored."
+            ),
             **errors(400, 401, 403, *REFUSED_BODIES, 422, 429),
         },
         tags=["researchers"],
@@ -74,7 +66,7 @@ class Studies(StudyList):
                 rights.read_again(request.user)
         except FileErrors as exc:
             raise _by_key(exc) from exc
-        return Response(_overview(request, study), status=201 if study.pk else 200)
+        return response_of(shapes.Overview, _overview(request, study), status=201 if study.pk else 200)
 
 
 def _by_key(refused: FileErrors) -> FieldErrors:
@@ -86,14 +78,14 @@ def _by_key(refused: FileErrors) -> FieldErrors:
     return FieldErrors(lines)
 
 
-def _overview(request: Request, study: Study) -> Any:
+def _overview(request: Request, study: Study) -> shapes.Overview:
     config, is_stored = study.config, study.pk is not None
     here = request.build_absolute_uri
     if is_stored:
         states = list(study.stages.order_by("index").values_list("index", "state"))
     else:
         states = [(index, Stage.State.DRAFT.value) for index in range(1, len(config.stages) + 1)]
-    overview = {
+    return {
         "slug": study.slug,
         "title": study.title,
         "instrument": study.instrument,
@@ -112,36 +104,32 @@ def _overview(request: Request, study: Study) -> Any:
         "addresses": {name: here(reverse(f"api:{name}", args=[study.slug])) for name in SUBJECTS if is_stored},
         "remarks": [] if study.locked_at else [str(note) for note in creating.remarks_on(study)],
     }
-    return OverviewSerializer(overview).data
 
 
 class Overview(ResearcherView):
     @extend_schema(
         operation_id="overview",
         summary="Read what a study is and which stages it has",
-        responses={200: OverviewSerializer, **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Overview), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """The study for those who run it. `studies/SLUG/` is what respondents may know of it."""
-        return Response(_overview(request, self.study(slug)))
+        return response_of(shapes.Overview, _overview(request, self.study(slug)))
 
 
 class StudyFile(ResearcherView):
     @extend_schema(
         operation_id="study_file",
         summary="Read the study file",
-        responses={200: StudyFileSerializer, **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.StudyFile), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """The study file in force, and its hash. While the study is blind, a sentence stands in place of the file."""
         study = lookup.find_study(self.study(slug).slug)  # With the file's text, which respondents' pages leave out.
-        return Response(
-            StudyFileSerializer(
-                {"sha256": study.source_sha256, "file": blinding.shown_file(study, study.source_text)}
-            ).data
-        )
+        file = blinding.shown_file(study, study.source_text)
+        return response_of(shapes.StudyFile, {"sha256": study.source_sha256, "file": file})
 
 
 # Stages
@@ -206,12 +194,12 @@ class OneStage(ResearcherView):
         operation_id="stage",
         summary="Read one stage",
         parameters=[INDEX],
-        responses={200: StageSerializer, **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Stage), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str, index: int) -> Response:
         """A stage with its state and counts."""
-        return Response(StageSerializer(stage_rows([_stage(self.study(slug), index)])[0]).data)
+        return response_of(shapes.Stage, stage_rows([_stage(self.study(slug), index)])[0])
 
 
 class ActOnStage(ResearcherView):
@@ -220,7 +208,7 @@ class ActOnStage(ResearcherView):
         summary="Open, pause, resume, close, plan or retry a stage",
         parameters=[INDEX, ACTION],
         request=StageActionSerializer,
-        responses={200: StageActedSerializer, **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 422, 429)},
+        responses={200: serializer_of(shapes.StageActed), **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 422, 429)},
         tags=["researchers"],
     )
     def post(self, request: Request, slug: str, index: int, action: str) -> Response:
@@ -235,7 +223,7 @@ class ActOnStage(ResearcherView):
             raise FieldErrors({"short_booklets": [f"{action} draws no plan: leave it out."]})
         retried = ACTIONS[action](_stage(study, index), by=request.user, via="api", **body.validated_data)
         row = stage_rows([lookup.find_stage(study, index)])[0]
-        return Response(StageActedSerializer({**row, "retried": retried}).data)
+        return response_of(shapes.StageActed, {**row, "retried": retried})
 
 
 # What goes on
@@ -245,13 +233,13 @@ class StepList(ResearcherView):
     @extend_schema(
         operation_id="steps",
         summary="List the work between stages",
-        responses={200: WorkStepSerializer(many=True), **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.WorkStep)(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
         """What workers do after a stage: freeze, train, evaluate, score, plan. The oldest first."""
         steps = JobStep.objects.filter(stage__study=self.study(slug)).select_related("stage", "predictor_run")
-        lines = [
+        lines: list[shapes.WorkStep] = [
             {
                 "number": step.pk,
                 "stage": step.stage.index,
@@ -270,14 +258,14 @@ class StepList(ResearcherView):
             }
             for step in steps.defer("result").order_by("pk")
         ]
-        return Response(WorkStepSerializer(lines, many=True).data)
+        return list_of(shapes.WorkStep, lines)
 
 
 class RunList(ResearcherView):
     @extend_schema(
         operation_id="runs",
         summary="List the trained predictors",
-        responses={200: RunSerializer(many=True), **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Run)(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -287,7 +275,7 @@ class RunList(ResearcherView):
         evaluations = Evaluation.objects.filter(predictor_run__in=runs).order_by("stage__index")
         for run, stage in evaluations.values_list("predictor_run", "stage__index"):
             judged[run].append(stage)
-        lines = [
+        lines: list[shapes.Run] = [
             {
                 "number": run.pk,
                 "predictor": run.name,
@@ -303,7 +291,7 @@ class RunList(ResearcherView):
             }
             for run in runs
         ]
-        return Response(RunSerializer(lines, many=True).data)
+        return list_of(shapes.Run, lines)
 
 
 class InviteToWave(ResearcherView):
@@ -312,7 +300,7 @@ class InviteToWave(ResearcherView):
         summary="Invite people to a later wave",
         parameters=[OpenApiParameter("wave", int, OpenApiParameter.PATH, description="The wave, 2 or more.")],
         request=None,
-        responses={200: InvitedSerializer, **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 429)},
+        responses={200: serializer_of(shapes.Invited), **errors(400, 401, 403, 404, 409, *REFUSED_BODIES, 429)},
         tags=["researchers"],
     )
     def post(self, request: Request, slug: str, wave: int) -> Response:
@@ -322,14 +310,14 @@ class InviteToWave(ResearcherView):
         study = self.study(slug, inviting.right_needed(self.study(slug, Right.SEE)))
         root = request.build_absolute_uri("/").rstrip("/")
         invited = inviting.invite(study, min(wave, LARGEST_INDEX), root=root, by=request.user, via="api")
-        return Response(InvitedSerializer(invited).data)
+        return response_of(shapes.Invited, invited)
 
 
 class PostingList(ResearcherView):
     @extend_schema(
         operation_id="postings",
         summary="List the postings at panels",
-        responses={200: PostingSerializer(many=True), **errors(400, 401, 403, 404, 429)},
+        responses={200: serializer_of(shapes.Posting)(many=True), **errors(400, 401, 403, 404, 429)},
         tags=["researchers"],
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -340,7 +328,7 @@ class PostingList(ResearcherView):
         rows = Submission.objects.filter(posting__in=postings).order_by().values_list("posting", "status")
         for posting, status, count in rows.annotate(n=Count("pk")):
             counts[posting][status] = count
-        lines = [
+        lines: list[shapes.Posting] = [
             {
                 "number": posting.pk,
                 "stage": posting.stage.index,
@@ -364,4 +352,4 @@ class PostingList(ResearcherView):
             }
             for posting in postings
         ]
-        return Response(PostingSerializer(lines, many=True).data)
+        return list_of(shapes.Posting, lines)

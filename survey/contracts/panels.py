@@ -570,12 +570,16 @@ class PanelOptions(BaseModel):
 class Panel:
     """Where respondents come from. One object serves all studies, so it stores no state."""
 
-    # The version of this contract that it is written for.
+    # The version of this contract that it is written for: 1. A panel with another version is not used.
     contract: ClassVar[int]
+    # Its name in study files: lower-case letters, digits and `_`.
     name: str
+    # Its name in sentences.
     title: str
+    # Its own options in [panel.options], a subclass of PanelOptions; checked when a study is created.
     options_model: ClassVar[type[PanelOptions]] = PanelOptions
-    # The keys of [panel] that it accepts, apart from kind, completion_url, currency, codes and options.
+    # The keys of [panel] that it accepts, apart from kind, completion_url, currency, codes and options. PAY_KEYS are
+    # those of every panel whose people are paid. A study file with any other key is refused.
     keys: ClassVar[frozenset[str]] = frozenset()
     # Its API. Without one, people are paid from a list.
     client: ClassVar[type[PanelClient] | None] = None
@@ -583,25 +587,26 @@ class Panel:
     is_open: ClassVar[bool] = False
     # Whether people are invited to later waves by links of their own, which are made here.
     invites_by_links: ClassVar[bool] = False
-    # The name under which people know it, to be shown on their pages; empty if it has none.
+    # The name under which people know it, to be shown on their pages ("Go back to Prolific"); empty if it has none.
     name_for_people: ClassVar[str] = ""
     # Whether people come from its pages, and return there with a code or give their place back.
     has_submissions: ClassVar[bool] = True
-    # Whether it divides a posting into parts, whose people come with the part's id. `look_up` names the whole.
+    # Whether it divides a posting into parts, as quotas do, whose people come with the part's id. `look_up` then
+    # returns LookedUp(verdict, part_of=...), and the part is remembered.
     has_parts: ClassVar[bool] = False
-    # The lowest hourly pay that it allows, in cents by currency; empty if it has no minimum.
+    # The lowest hourly pay that it allows, in cents by currency; a lower reward is refused. Empty if it has no minimum.
     minimum_an_hour: ClassVar[Mapping[str, int]] = {}
     # What it recommends for an hour where it cannot be asked, in cents by currency.
     recommended_an_hour: ClassVar[Mapping[str, int]] = {}
-    # The highest fee and VAT that it takes: what is reckoned with where it cannot be asked.
+    # The highest fee and VAT that it takes, in hundredths of a percent: what is reckoned with where it cannot be asked.
     highest_fees: ClassVar[FeeRates] = FeeRates()
     # The least that it allows as a fixed pay for people who are screened out, in cents by currency.
     minimum_screen_out: ClassVar[Mapping[str, int]] = {}
-    # Whether an id is known to its person alone, so that who names it is that person.
+    # Whether an id is known to its person alone, so that who names it is that person and gets their sitting back.
     ids_are_secret: ClassVar[bool] = False
     # Whether its completion addresses may hold the ids that its people came with, and a signature.
     gives_ids_back: ClassVar[bool] = False
-    # What its ids look like.
+    # A regular expression for its ids.
     id_pattern: ClassVar[re.Pattern[str]] = ANY_ID
     # What its submissions contain instead of an empty text if the person entered no completion code.
     no_codes: ClassVar[frozenset[str]] = frozenset()

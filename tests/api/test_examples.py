@@ -1,8 +1,10 @@
-"""The examples of the OpenAPI document are what the API really takes and gives: one that no longer fits fails here."""
+"""The examples of the OpenAPI document are what the API really takes and gives: one that no longer fits fails here.
 
-import json
+python -m tests.renew examples
+"""
+
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,15 +14,14 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.throttling import AnonRateThrottle
 
-from survey.api.examples import ANSWERS, ERRORS, STEPS
+from survey.api.examples import FILE, recorded
 from survey.api.schema import REFUSALS
 from survey.contracts import instruments
 from survey.models import Booklet, Job, Study
 from survey.services.stages.lifecycle import pause_stage
 from tests import cast
-from tests.api.documented import call, document
-from tests.api.everything import RIGHT, STUDY, Reader
-from tests.api.front_end import FrontEnd
+from tests.api import recording
+from tests.api.documented import document
 from tests.api.test_researchers import token_of
 from tests.api.test_respondents import BEGIN, STEP, Person
 from tests.frontend.test_outages import away
@@ -28,88 +29,34 @@ from tests.frontend.test_outages import away
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 
 
-def shape(value: Any) -> Any:
-    """Names and types. The members of a list are alike in kind or named by what they are."""
-    if isinstance(value, Mapping):
-        return {name: shape(inner) for name, inner in sorted(value.items())}
-    if isinstance(value, list):
-        return sorted({json.dumps(shape(inner)) for inner in value})
-    return type(value).__name__
+@pytest.fixture
+def compare(request: pytest.FixtureRequest) -> Callable[[str, recording.Bodies], None]:
+    """Compares what was recorded just now with the file; with --renew, stores it first."""
+
+    def same(part: str, bodies: recording.Bodies) -> None:
+        if request.config.getoption("--renew"):
+            recorded.cache_clear()
+            stored = {**recorded(), part: {**recorded()[part], **bodies}}
+            FILE.write_text(recording.as_text(stored), encoding="utf-8")
+            recorded.cache_clear()
+        for name, by_name in bodies.items():
+            assert recorded()[part][name] == by_name, f"{name}: run python -m tests.renew examples"
+
+    return same
 
 
-def shape_of_step(step: Mapping[str, Any]) -> str:
-    """What a step is, with its fields and what they take. Each sitting has its own order of the options."""
-    asked = [*step["fields"], *(step["screen"] or {"fields": ()})["fields"]]
-    facts = ("name", "type", "required", "minimum", "maximum", "max_length")
-    fields = [([question[fact] for fact in facts], sorted(question["options"])) for question in asked]
-    checks = [(check["name"], len(check["options"])) for check in step["checks"]]
-    name = (step["screen"] or {}).get("name")
-    ending = (step["outcome"], bool(step["code"]), step["attempt"], bool(step["hints"]))
-    return json.dumps([step["kind"], name, fields, checks, ending, shape(step)])
-
-
-def walked_steps() -> list[dict[str, Any]]:
-    """Every kind of step and of end that there is."""
-    steps = []
-    for wrong, prefers in ((1, {}), (2, {}), (0, {"adult": "no"})):
-        visit = FrontEnd("cast", Reader(wrong=wrong), prefers={"direction": "higher", "value": 62, **prefers})
-        visit.take_part()
-        steps += visit.seen
-    late = FrontEnd("cast", Reader())
-    late.take_part(until="checks")
-    Booklet.objects.update(claimed_at=timezone.now())
-    late.go_on()
-    return steps + late.seen
-
-
-def test_every_step_has_an_example_and_every_example_is_of_a_step() -> None:
-    cast.open_study(**STUDY)
-    walked = {shape_of_step(step): step for step in walked_steps()}
-    examples = {shape_of_step(step): name for name, step in STEPS.items()}
-    assert [name for key, name in examples.items() if key not in walked] == []
-    assert [step for key, step in walked.items() if key not in examples] == []
-    assert len(examples) == len(STEPS)
-
-
-def words_of(step: Mapping[str, Any]) -> str:
-    """The sentences around a question, but for how it went there."""
-    return json.dumps({name: words for name, words in step["screen"]["words"].items() if name != "outcome"})
+def test_what_people_who_take_part_send_and_get_is_as_recorded(compare: Any) -> None:
+    bodies = recording.of_respondents()
+    compare("bodies", bodies)
+    steps, answers = bodies["Step"], bodies["Answer"]
+    assert set(answers) == {name for name, step in steps.items() if step["kind"] != "end"}
+    assert all(answer["step"] == steps[name]["number"] for name, answer in answers.items())
+    assert {step["outcome"] for step in steps.values()} == {"", *recording.CODES}
 
 
 @pytest.mark.thorough
-def test_the_words_of_an_example_are_those_of_its_step() -> None:
-    cast.open_study(**STUDY)
-    said = {words_of(step) for step in walked_steps() if step["screen"]}
-    assert {words_of(step) for step in STEPS.values() if step["screen"]} == said
-
-
-@pytest.mark.thorough
-def test_a_sitting_can_be_walked_by_the_examples_alone() -> None:
-    cast.open_study(**STUDY)
-    begun = call("sitting_begin", path={"slug": "cast"}, body={"consent": True}).json()
-    step, sent = begun["step"], set()
-    kinds = {shape_of_step(example): name for name, example in STEPS.items()}
-    while step["kind"] != "end":
-        name = kinds[shape_of_step(step)]
-        right = {
-            check["name"]: next(option["value"] for option in check["options"] if (option["text"] in RIGHT) == last)
-            for check in step["checks"]
-            for last in [step["attempt"] != 1]
-        }
-        assert set(right) <= set(ANSWERS[name])
-        body = {**ANSWERS[name], "step": step["number"], **right}
-        answered = call("sitting_answer", body=body, headers={"X-Sitting-Token": begun["token"]})
-        assert answered.status_code == 200, (name, answered.json())
-        sent.add(name)
-        step = answered.json()
-    assert step["outcome"] == "completed"
-    assert sent == set(ANSWERS) == {name for name, example in STEPS.items() if example["kind"] != "end"}
-
-
-def test_an_answers_number_is_its_steps() -> None:
-    assert {name: answer["step"] for name, answer in ANSWERS.items()} == {
-        name: STEPS[name]["number"] for name in ANSWERS
-    }
+def test_what_researchers_send_and_get_is_as_recorded(compare: Any, settings: Any) -> None:
+    compare("bodies", recording.of_researchers(settings))
 
 
 def of_a_panel_that_rests() -> Any:
@@ -182,29 +129,28 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return responses
 
 
-def test_every_error_is_as_its_example_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    responses = refusals(monkeypatch)
-    for status, by_name in ERRORS.items():
-        for name, body in by_name.items():
-            response = responses.pop("no JSON, 415" if status == 415 else name)
-            said = response.json()
-            assert re.fullmatch("[0-9a-f]{32}", said["error"].pop("request_id", "")), name
-            assert (response.status_code, said) == (status, body), name
-    assert responses == {}
-    assert set(REFUSALS) == set(ERRORS)
+def test_every_error_is_as_its_example_says(monkeypatch: pytest.MonkeyPatch, compare: Any) -> None:
+    errors: recording.Bodies = {}
+    for name, response in refusals(monkeypatch).items():
+        error = response.json()
+        assert re.fullmatch("[0-9a-f]{32}", error["error"].pop("request_id", "")), name
+        errors.setdefault(str(response.status_code), {})[name.removesuffix(", 415")] = error
+    compare("errors", errors)
+    assert set(errors) == {str(status) for status in REFUSALS}
 
 
 def test_the_document_shows_them_all() -> None:
+    bodies, errors = recorded()["bodies"], recorded()["errors"]
     paths = document()["paths"]
     answer = paths["/api/v1/sitting/"]["post"]
     sent = answer["requestBody"]["content"]["application/json"]["examples"]
-    assert [example["value"] for example in sent.values()] == list(ANSWERS.values())
+    assert [example["value"] for example in sent.values()] == list(bodies["Answer"].values())
     examples = answer["responses"]["200"]["content"]["application/json"]["examples"]
-    assert [example["value"] for example in examples.values()] == list(STEPS.values())
+    assert [example["value"] for example in examples.values()] == list(bodies["Step"].values())
     for operations in paths.values():
         for operation in operations.values():
             for status, response in operation["responses"].items():
                 if int(status) >= 400 and "application/json" in response["content"]:  # A range has no example.
-                    errors = response["content"]["application/json"]["examples"].values()
-                    assert [example["value"] for example in errors] == list(ERRORS[int(status)].values())
+                    error_examples = response["content"]["application/json"]["examples"].values()
+                    assert [example["value"] for example in error_examples] == list(errors[status].values())
                     assert response["description"] == REFUSALS[int(status)]

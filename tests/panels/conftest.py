@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from django.core.cache import cache
 
+from survey.contracts import panel_api
 from survey.models import AuditEntry
-from survey.panels.prolific import client
 from survey.panels.prolific.fake import FakeProlific, FakeServer
 
 from .prolific_contract import STUDY_MOVES, SUBMISSION_MOVES, Keeper
@@ -25,7 +25,7 @@ def signing_key() -> RSAPrivateKey:
 def fake(settings: Any, monkeypatch: pytest.MonkeyPatch, signing_key: RSAPrivateKey) -> Iterator[FakeProlific]:
     """A running fake, with its token and secret in our settings. There is no wait between two tries."""
     cache.clear()
-    monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(panel_api, "FIRST_WAIT", 0.0)
     # Sums are easier to read without fees. Tests of the fees bring them.
     panel = FakeProlific(seed=11, fee=Decimal(0), vat=Decimal(0))
     panel._key = signing_key

@@ -9,14 +9,23 @@ import pytest
 from toy_panel.client import ToyClient
 from toy_panel.panel import ToyPanel
 
-from survey.contracts import panels
+from survey.console import new_package
+from survey.contracts import panel_api, panels
 from survey.contracts.panels import Panel, PanelClient
 from survey.study_file import PanelConfig
+from tools import panels_page
 
 ROOT = Path(__file__).parents[2]
 TOY = ROOT / "tests" / "packages" / "toy_panel"
 SECTION = (ROOT / "docs" / "panels.md").read_text().partition("\n## Adding a panel\n")[2]
 assert "\n## " not in SECTION, "the section is the last one"
+ALLOWED = {
+    "survey.contracts.panels",
+    "survey.contracts.panel_api",
+    "survey.exceptions",
+    "survey.study_file",
+    "survey.models",
+}
 # What Hunch works out by itself from the rest.
 WORKED_OUT = {"options", "pays_from_a_list", "problem", "can"}
 
@@ -33,8 +42,18 @@ def public(kind: type) -> set[str]:
     return {name for name in {*vars(kind), *kind.__annotations__} if not name.startswith("_")}
 
 
-def test_every_part_of_a_panel_is_in_the_section_and_nothing_else() -> None:
-    assert set(table_under("The panel")) == public(Panel) - WORKED_OUT
+def test_the_page_of_the_contract_is_what_the_classes_say() -> None:
+    assert panels_page.TARGET.read_text() == panels_page.page(), "run python -m tests.renew panels"
+
+
+def test_every_class_that_is_passed_between_a_panel_and_the_rest_has_its_place_on_that_page() -> None:
+    ours = {name for name, kind in vars(panels).items() if getattr(kind, "__module__", "") == panels.__name__}
+    classes = {name for name in ours if isinstance(getattr(panels, name), type) and not name.startswith("_")}
+    assert classes - {"PanelUnknown"} == set(panels_page.CLASSES["panels"])
+
+
+def test_the_members_that_the_section_names_are_there() -> None:
+    assert set(table_under("The panel")) <= public(Panel) - WORKED_OUT
 
 
 def test_every_call_of_a_client_is_in_the_section_and_nothing_else() -> None:
@@ -53,7 +72,7 @@ def test_every_file_and_class_that_the_section_names_is_there() -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
     classes = set(re.findall(r"`([A-Z][a-z]+(?:[A-Z][a-z]+)*)`", SECTION))
     assert {"Panel", "PanelClient", "SubmissionStatus"} <= classes
-    assert {name for name in classes if not hasattr(panels, name) and name != "EntryRefused"} == set()
+    assert {name for name in classes if not hasattr(panels, name) and not hasattr(panel_api, name)} == set()
     assert set(re.findall(r"`([A-Z]+_[A-Z_]+)`", SECTION)) == {"BUILT_IN", "PAY_KEYS", "OWN_PARAMETERS"}
 
 
@@ -65,7 +84,7 @@ def test_the_entry_point_in_the_section_is_the_toys() -> None:
 
 
 def test_the_toy_states_what_the_section_lists_and_overrides_most_calls() -> None:
-    stated = set(vars(ToyPanel)) & set(table_under("The panel"))
+    stated = set(vars(ToyPanel)) & public(Panel)
     assert {"contract", "name", "title", "keys", "options_model", "client", "verdict", "admit"} <= stated
     lacks = {name for name in table_under("The client") if name in vars(PanelClient) and not ToyClient.can(name)}
     assert lacks == {
@@ -84,17 +103,25 @@ def test_the_toy_states_what_the_section_lists_and_overrides_most_calls() -> Non
 
 
 def test_the_toy_imports_of_hunch_what_the_section_allows() -> None:
-    allowed = ("survey.contracts.panels", "survey.exceptions", "survey.study_file", "survey.models")
+    assert of_hunch(TOY / "src") <= ALLOWED and "survey.contracts.panels" in of_hunch(TOY / "src")
+
+
+def test_a_new_panel_imports_of_hunch_what_the_section_allows(tmp_path: Path) -> None:
+    folder = new_package.write(new_package.PANEL, "crowdly", tmp_path)
+    (folder / "crowdly" / "tests.py").unlink()  # They play Hunch's part.
+    assert of_hunch(folder) <= ALLOWED and "survey.contracts.panel_api" in of_hunch(folder)
+
+
+def of_hunch(folder: Path) -> set[str]:
+    """The modules of ours that the files in a folder import."""
     imported = set()
-    for path in (TOY / "src").rglob("*.py"):
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 imported.add(node.module)
             elif isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
-    of_hunch = {name for name in imported if name.split(".")[0] in ("survey", "frontend", "bandit", "predictors")}
-    assert "survey.contracts.panels" in of_hunch
-    assert of_hunch <= set(allowed)
+    return {name for name in imported if name.split(".")[0] in ("survey", "frontend", "bandit", "predictors")}
 
 
 @pytest.mark.parametrize("name", ["generic", "links", "open", "prolific", "toypanel"])

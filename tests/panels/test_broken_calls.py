@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from survey.contracts import panel_api
 from survey.contracts.panels import PanelBusy, PanelError, PanelRefused, PanelUnreachable
 from survey.models import Posting
 from survey.panels import money, postings
-from survey.panels.prolific import client as client_module
 from survey.panels.prolific.client import ProlificClient
 from survey.panels.prolific.fake import WORKSPACE, Breakage, FakeProlific
 from survey.panels.submissions import read_posting
@@ -149,7 +149,7 @@ USES = (
 
 @pytest.fixture
 def world(fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(client_module, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(panel_api, "FIRST_WAIT", 0.0)
     fake.test_people.append("5f00000000000000000000ee")
     return World(fake)
 

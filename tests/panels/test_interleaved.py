@@ -13,12 +13,12 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts import panel_api
 from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingAtPanel
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Stage, Submission
 from survey.panels import money, postings, reconciliation
 from survey.panels.postings import Move
-from survey.panels.prolific import client as prolific_client
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.reconciliation import Action
@@ -102,11 +102,11 @@ def lost() -> PanelUnreachable:
 
 
 def test_the_longest_call_covers_all_tries_and_waits() -> None:
-    timeout = prolific_client.TIMEOUT
+    timeout = panel_api.TIMEOUT
     call_seconds = sum(part or 0.0 for part in (timeout.connect, timeout.read, timeout.write, timeout.pool))
-    jitter = sum(0.5 * 2**number for number in range(prolific_client.TRIES - 1))
-    waits = prolific_client.LONGEST_WAIT * (prolific_client.TRIES - 1) + jitter
-    assert timedelta(seconds=prolific_client.TRIES * call_seconds + waits) <= ProlificAccount.longest_call
+    jitter = sum(0.5 * 2**number for number in range(panel_api.TRIES - 1))
+    waits = panel_api.LONGEST_WAIT * (panel_api.TRIES - 1) + jitter
+    assert timedelta(seconds=panel_api.TRIES * call_seconds + waits) <= ProlificAccount.longest_call
 
 
 # A reading, while somebody changes what is read

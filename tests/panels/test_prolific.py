@@ -103,6 +103,12 @@ def test_it_does_not_ask_again_what_may_have_been_done(trouble: Answer) -> None:
         (failing(429), True),
         (failing(400), True),
         (failing(404), True),
+        (failing(408), False),
+        (failing(409), False),
+        (httpx.Response(302, headers={"Location": "/done/"}), False),
+        (httpx.Response(303, headers={"Location": "/done/"}), False),
+        (httpx.Response(308, headers={"Location": "/api/v2/pay/"}), True),
+        (httpx.Response(304), False),
     ],
 )
 def test_it_sends_a_payment_once_whatever_comes_back(trouble: Answer, known: bool) -> None:
@@ -112,17 +118,39 @@ def test_it_sends_a_payment_once_whatever_comes_back(trouble: Answer, known: boo
     assert len(line.sent) == 1 and caught.value.outcome_is_known is known
 
 
+@pytest.mark.parametrize("status", [408, 409])
+def test_what_may_be_asked_again_is_refused_like_anything_else(status: int) -> None:
+    with pytest.raises(PanelRefused) as caught:
+        APPROVE(Line(failing(status), ok()).client)
+    assert caught.value.outcome_is_known
+
+
 def test_it_waits_as_long_as_the_panel_asks() -> None:
     line = Line(failing(429, **{"Retry-After": "7"}), ok({"id": "x"}))
     assert PUBLISH(line.client) == {"id": "x"}
     assert 7 <= line.waits[0] < 8
 
 
-def test_it_does_not_wait_for_hours() -> None:
-    line = Line(failing(429, **{"Retry-After": "3600"}), ok())
-    with pytest.raises(PanelBusy):
+@pytest.mark.parametrize("until", ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"])
+def test_it_does_not_wait_for_hours(until: str) -> None:
+    line = Line(failing(429, **{"Retry-After": until}), ok())
+    with pytest.raises(PanelBusy) as caught:
         READ(line.client)
-    assert line.waits == [] and len(line.sent) == 1
+    assert line.waits == [] and len(line.sent) == 1 and caught.value.retry_after >= 3600
+
+
+@pytest.mark.parametrize("until", ["Fri, 31 Dec 1999 23:59:59 GMT", "nan", "soon", "-5"])
+def test_a_time_that_is_over_or_none_is_not_waited_for(until: str) -> None:
+    line = Line(failing(429, **{"Retry-After": until}), ok({"id": "x"}))
+    assert READ(line.client) == {"id": "x"} and line.waits[0] < 1
+
+
+def test_a_name_that_an_answer_lacks_is_said_and_leaves_open_what_was_done() -> None:
+    with pytest.raises(PanelUnreachable, match="Prolific: to publish the study: its answer has no 'status'") as caught:
+        PUBLISH(Line(ok({"id": "x"})).client)["status"]
+    assert not caught.value.outcome_is_known
+    with pytest.raises(PanelUnreachable, match="holds no list"):
+        list(Line(ok({"results": ["x"]})).client.studies())
 
 
 def test_it_gives_up_in_the_end() -> None:

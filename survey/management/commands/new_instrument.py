@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from survey.console import new_instrument
+from survey.console import new_package
 from survey.console.command import HunchCommand
 
 
@@ -17,6 +17,6 @@ class Command(HunchCommand):
         parser.add_argument("--out", default=".", metavar="DIR", help="where the folder is written (default: here)")
 
     def handle(self, *args: Any, name: str, out: str, **options: Any) -> None:
-        folder = new_instrument.write(name, Path(out))
+        folder = new_package.write(new_package.INSTRUMENT, name, Path(out))
         self.stdout.write(f"wrote {folder}")
         self.stdout.write(f"next: pip install -e {folder}, then hunch test {name}, whose one failure says what to do")

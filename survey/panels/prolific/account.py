@@ -11,6 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from survey.contracts.panel_api import whole_number
 from survey.contracts.panels import (
     Bonus,
     Demographics,
@@ -131,9 +132,9 @@ class ProlificAccount(PanelClient):
         return PostingAtPanel(
             external_id=str(row.get("id") or external_id),
             state=str(row.get("status") or ""),
-            places=_whole(row.get("total_available_places")),
-            reward=_whole(row.get("reward")),
-            minutes=_whole(row.get("estimated_completion_time")),
+            places=whole_number(row.get("total_available_places")),
+            reward=whole_number(row.get("reward")),
+            minutes=whole_number(row.get("estimated_completion_time")),
             currency=str(row.get("presentment_currency_code") or row.get("currency_code") or ""),
             mark=str(row.get("metadata") or ""),
             screen_outs=_screen_outs(entries),
@@ -398,7 +399,7 @@ def _screen_outs(codes: Sequence[Any]) -> int | None:
     if not screen_out_actions:
         return None
     return sum(
-        (_whole(action.get("fixed_screen_out_reward")) or 0) * (_whole(action.get("slots")) or 0)
+        (whole_number(action.get("fixed_screen_out_reward")) or 0) * (whole_number(action.get("slots")) or 0)
         for action in screen_out_actions
     )
 
@@ -416,7 +417,7 @@ def _submission(row: Mapping[str, Any], external_id: str) -> SubmissionAtPanel:
         asked_back_at=_time(row.get("return_requested")),
         started_at=_time(row.get("started_at")),
         completed_at=_time(row.get("completed_at")),
-        seconds=_whole(row.get("time_taken")),
+        seconds=whole_number(row.get("time_taken")),
     )
 
 
@@ -426,7 +427,3 @@ def _time(text: Any) -> datetime | None:
     except ValueError:
         return None
     return moment if moment is None or timezone.is_aware(moment) else timezone.make_aware(moment)
-
-
-def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**31 else None
