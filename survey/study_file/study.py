@@ -37,9 +37,10 @@ class TextsConfig(Strict):
     """
 
     language: Language = "en"
-    """The language that the file's texts are in; the pages' own words follow it, whatever the browser asks for."""
+    """The language that the file's texts are in; the pages' own words follow it."""
     languages: list[Language] = Field(default=[], max_length=2)
-    """Instead of `language`, for a study in several: the first one is shown until the respondent chooses another."""
+    """Instead of `language`, for a study in several: the one that the browser asks for is shown until the respondent
+    chooses another, or the first one where it asks for none of them."""
     bank_language: str = Field(default="", pattern=r"^([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$", max_length=20)
     """The language of the bank's questions, such as `"en"`, if it is not that of the pages: screen readers then
     pronounce them correctly."""

@@ -34,7 +34,8 @@
     const area = document.createElement("div");
     const said = document.createElement("p");
     const list = document.createElement("ul");
-    area.className = "tokens";
+    // Where the page itself has a list, no place is kept for this one.
+    area.className = field.form.querySelector('[name="choice"]') ? "tokens beside" : "tokens";
     said.className = "hint";
     said.setAttribute("role", "status");
     list.id = `${field.id}_list`;

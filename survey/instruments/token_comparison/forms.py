@@ -28,9 +28,9 @@ def form_for(ratios: Sequence[int]) -> type[forms.Form]:
     """The form that offers these percentages. A is shown first and on the left, so its end of the scale is on the left,
     too: what is stored is the chance of A, and it falls along the row."""
     words = {
-        ratios[-1]: _("I am very sure: A"),
+        ratios[-1]: _("surely A"),
         UNSURE: _("I don’t know"),
-        ratios[0]: _("I am very sure: B"),
+        ratios[0]: _("surely B"),
     }
     choose = _("Choose one of the points. If you do not know, choose the middle one.")
     chance = forms.ChoiceField(

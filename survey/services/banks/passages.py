@@ -53,7 +53,7 @@ HASHES_PER_QUERY = 500
 # Passages that are cut, and that an n-gram model reads, while a study is created, in a few seconds. More of them, and
 # models on disk, need the command.
 MAX_CUT_AT_ONCE, MAX_READ_AT_ONCE = 300, 100
-LISTED = 30  # tokens that a list of those with a beginning has at most
+LISTED = 12  # tokens that a list of those with a beginning has at most
 PROBLEMS_SHOWN = 20
 
 Progress = Callable[[str, int, int], object]

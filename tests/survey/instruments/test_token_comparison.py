@@ -296,11 +296,9 @@ def test_surely_a_is_still_the_chance_of_the_token_that_is_shown_first(client: C
     values = [field["value"] for field in page.inputs if field.get("name") == "percent_left"]
     marks = [page.labels[f"id_percent_left_{number}"] for number in range(1, 12)]
     assert values == ["99", "90", "80", "70", "60", "50", "40", "30", "20", "10", "1"]
-    assert (
-        marks[0] == "99: I am very sure: A" and marks[5] == "50: I don’t know" and marks[-1] == "99: I am very sure: B"
-    )
+    assert marks[0] == "99: surely A" and marks[5] == "50: I don’t know" and marks[-1] == "99: surely B"
     assert (marks[1], marks[-2]) == ("90: A 90", "90: B 90")
-    surely = marks.index("99: I am very sure: A" if is_a else "99: I am very sure: B")
+    surely = marks.index("99: surely A" if is_a else "99: surely B")
     client.post("/s/compare/sitting", {**page.hidden, "percent_left": values[surely]})
     stated = StatedChance.objects.get()
     assert stated.percent_left == (99 if is_a else 1)
