@@ -69,7 +69,7 @@ def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: da
         FieldErrors: it was not accepted; nothing is stored.
     """
     _store(sitting, screen.name, screen.accepted(data), now)
-    if shown(sitting).screen is None:
+    if len(sitting.current_block.all_examples) > 1 and shown(sitting).screen is None:
         go_to_next_example(sitting, now)
 
 
