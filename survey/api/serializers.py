@@ -202,8 +202,8 @@ class ProgressSerializer(serializers.Serializer[Any]):
     """How far the sitting has come. Attention checks count among the questions, so that they do not stand out."""
 
     percent = serializers.IntegerField(help_text="Of the way from the consent to the end.")
-    question = serializers.IntegerField(help_text="Of an item or an attention check, from 1; 0 elsewhere.")
-    questions = serializers.IntegerField(help_text="Items and attention checks of the sitting; 0 elsewhere.")
+    question = serializers.IntegerField(help_text="Of the item, from 1; at a check of the item behind it. 0 elsewhere.")
+    questions = serializers.IntegerField(help_text="Items of the sitting; attention checks do not count. 0 elsewhere.")
 
 
 class CheckOptionSerializer(serializers.Serializer[Any]):
