@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
+from django.utils.translation.trans_real import parse_accept_lang_header
 
 from survey.contracts.panels import PanelIds
 from survey.exceptions import SittingUnknown
@@ -97,10 +98,18 @@ def remember_language(response: HttpResponseBase, study: Study, language: str) -
 
 
 def language(request: HttpRequest, study: Study) -> str:
-    """The language chosen in this browser, or the study's first one if none of its languages was chosen."""
-    chosen = request.COOKIES.get(LANGUAGE, "")
+    """The language chosen in this browser; without a choice the first of the study's languages that the browser asks
+    for, or the study's first one."""
     languages = study.config.languages
-    return chosen if chosen in languages else languages[0]
+    chosen = request.COOKIES.get(LANGUAGE, "")
+    if chosen in languages or len(languages) == 1:
+        return chosen if chosen in languages else languages[0]
+    asked_for = (code.partition("-")[0] for code, weight in parse_accept_lang_header(_accepted(request)) if weight)
+    return next((code for code in asked_for if code in languages), languages[0])
+
+
+def _accepted(request: HttpRequest) -> str:
+    return request.headers.get("Accept-Language", "").lower()
 
 
 def preview(request: HttpRequest, study: Study) -> previews.Preview | None:

@@ -15,9 +15,14 @@ from survey.study_file import FieldConfig
 
 @dataclass(frozen=True)
 class Option:
+    """`mark` and `spoken`: what stands under a scale's point, and what is read aloud with it. Empty: the value, and the
+    text."""
+
     value: str
     text: str
     chosen: bool
+    mark: str = ""
+    spoken: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,11 @@ class ShownField:
         return self.bound.as_widget(attrs=attributes)
 
     @property
+    def has_focus(self) -> bool:
+        """Whether the page opens at it."""
+        return bool(self.bound and self.bound.field.widget.attrs.get("autofocus"))
+
+    @property
     def unit(self) -> str:
         return str(self.bound.field.widget.attrs.get("data-unit", "")) if self.bound else ""
 
@@ -101,10 +111,19 @@ def _of_instrument(bound: BoundField, errors: Sequence[str]) -> ShownField:
     entered = str(bound.value() or "")
     options = [Option(str(value), str(text), chosen=str(value) == entered) for value, text in choices]
     if getattr(bound.field.widget, "is_scale", False):
-        # Points in a row; a point whose words are its number has none of its own.
-        points = [replace(option, text="" if option.text == option.value else option.text) for option in options]
-        return replace(field, kind="scale", options=points)
+        return replace(field, kind="scale", options=[_point(option, bound.field.widget) for option in options])
     return replace(field, kind="radio", options=options)
+
+
+def _point(option: Option, widget: Any) -> Option:
+    """A point of a scale in a row. One whose text is only its number has no words below the row."""
+    mark, plain_text = getattr(widget, "mark", str)(option.value), getattr(widget, "plain_text", str)(option.value)
+    return replace(
+        option,
+        text="" if option.text == plain_text else option.text,
+        mark=mark,
+        spoken="" if option.text == mark else option.text,
+    )
 
 
 def shown_fields(step: Step, *, data: Mapping[str, Any] | None, errors: Mapping[str, list[str]]) -> list[ShownField]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from survey.contracts.screens import Screen
 
+from .markdown import as_html
 from .templatetags.hunch_text import contact, is_sentence, prose, question
 
 # How many sentences and addresses of the last pages a process keeps. Most pages need the same ones.
@@ -31,6 +32,7 @@ def environment(**options: Any) -> Environment:
     )
     made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters |= {"prose": prose, "question": question, "is_sentence": is_sentence, "contact": contact}
+    made.filters["markdown"] = as_html
     made.globals |= {"_": translated, "language": get_language, "shown": shown, "url": address}
     made.globals["static"] = lru_cache(KEPT)(static)
     return made

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import translation
+from django.utils.crypto import salted_hmac
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -70,8 +71,8 @@ def respondent_page(view: View) -> View:
             # The same page, whether there is no such study or none that strangers may know of.
             message = _("There is no study at this address. Please check the link you were given.")
             return _error_page(request, status=404, title=_("Page not found"), message=message)
-        # The pages' own words are in the language of the study's texts and not in the browser's: they are part of what
-        # is measured. If the study has several languages, the respondent has chosen one.
+        # The pages' own words are in the language of the study's texts: they are part of what is measured. If the study
+        # has several languages, it is the one that the respondent has chosen, or the browser's, or the first one.
         with translation.override(cookies.language(request, study)):
             try:
                 response = view(request, study)
@@ -447,12 +448,18 @@ def _shown_step(
             "fields": fields,
             "errors": [field for field in all_fields if field.errors],
             "timing": TIMING,
+            "kept": _key_of_page(sitting, step),
             # An instrument's own script was written for a document of its own: such a page is loaded as one.
             "in_one": all(script.startswith(OUR_SCRIPTS) for script in (step.screen.scripts if step.screen else ())),
         }
     response = render(request, f"frontend/step_{step.kind}.html", context, status=status)
     response.headers["Content-Language"] = sitting.language
     return response
+
+
+def _key_of_page(sitting: Sitting, step: Step) -> str:
+    """Under which a browser keeps what was entered on this page of this sitting. It says nothing of either."""
+    return salted_hmac("hunch.kept", f"{sitting.public_id.hex} {step.number}").hexdigest()[:24]
 
 
 def _title(step: Step) -> str:

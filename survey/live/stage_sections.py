@@ -275,6 +275,7 @@ def running_sections(stages: Sequence[Stage], now: datetime) -> dict[int, StageS
     by_pk = {stage.pk: stage for stage in stages}
     steps = _grouped(JobStep.objects.filter(stage__in=stages).select_related("predictor_run").order_by("pk"), by_pk)
     waiting = why_not_begun([step for of_stage in steps.values() for step in of_stage], now)
+    inside = _inside(stages)
     sittings = _counts(Sitting.objects.filter(stage__in=stages), "stage", "state")
     booklets: dict[int, Mapping[str, Any]] = {
         row["stage"]: row
@@ -305,7 +306,7 @@ def running_sections(stages: Sequence[Stage], now: datetime) -> dict[int, StageS
             runs=(),
             judged=None,
             steps=tuple(StepFacts.of(step, now, waiting.get(step.pk)) for step in steps[stage.pk]),
-            inside=_inside(stage) if stage.state == Stage.State.CLOSING else None,
+            inside=inside.get(stage.pk),
         )
         for stage in stages
     }
@@ -362,9 +363,16 @@ def sections(
     ]
 
 
-def _inside(stage: Stage) -> Inside | None:
-    inside = sittings_inside(stage).aggregate(people=Count("pk"), last=Max("last_seen_at"))
-    return Inside(inside["people"], inside["last"] + longest_silence(stage.study)) if inside["people"] else None
+def _inside(stages: Sequence[Stage]) -> dict[int, Inside]:
+    """By the key of each closing stage that waits for somebody."""
+    closing = {stage.pk: stage for stage in stages if stage.state == Stage.State.CLOSING}
+    if not closing:
+        return {}
+    rows = sittings_inside(*closing.values()).order_by().values_list("stage")
+    return {
+        pk: Inside(people, last + longest_silence(closing[pk].study))
+        for pk, people, last in rows.annotate(people=Count("pk"), last=Max("last_seen_at"))
+    }
 
 
 def _grouped(rows: Iterable[Any], stages: Mapping[int, Stage]) -> dict[int, list[Any]]:

@@ -214,6 +214,10 @@ class Sitting(QuickRows):
     def current_block(self) -> BlockConfig:
         return self.shown_config.blocks[self.block]
 
+    def text_of(self, block: BlockConfig) -> str:
+        """A block's text as this sitting reads it, under its levels."""
+        return self.shown_config.block_text(block, self.levels() if self.config.conditions else {})
+
     # Its levels, where they were read together with one of its items: they are drawn once and stay.
     known_levels: Mapping[str, str] | None = None
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from .base import AS_GIVEN, BY_LANGUAGE, FieldPath, Strict
 
 FORMS = ("a", "the", "same", "another")
-PLACEHOLDER = re.compile(r"\{([Aa])nswerer\.([a-z_]*)\}")
+PLACEHOLDER = re.compile(r"(?<!\{)\{([Aa])nswerer\.([a-z_]*)\}")
 
 
 def _one_line(text: str) -> str:

@@ -80,7 +80,8 @@ class BlockConfig(Strict):
     title: TitleText = ""
     """The page's heading, up to 200 characters."""
     text: LongText = ""
-    """What the page says, up to 20,000 characters; needed by consent, instructions and debriefing."""
+    """What the page says, up to 20,000 characters; needed by consent, instructions and debriefing. `{items}`,
+    `{minutes}`, `{reward}` and `{retention_until}` are the file's own values; a brace is written `{{`."""
     version: str = Field(default="1", max_length=40)
     """The version of the consent text; stored with each consent."""
     checks: list[CheckConfig] = []

@@ -19,6 +19,7 @@ from .constructing import models_in
 from .messages import message_of, toml_words, unknown_key
 from .sampling import CANDIDATES, DESIGNS, design_defaults
 from .study import StudyConfig
+from .values import REWARD, UNTIL, VALUES, names_in, texts_with_values
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,7 @@ def parse(text: str) -> StudyConfig:
         *_control_characters(raw, (), lines),
         *_keys_of_another_kind(raw, lines),
         *_keys_of_ready_forms(raw, lines),
+        *_unknown_values(raw, lines),
     ]
     try:
         config = StudyConfig.model_validate(raw)
@@ -290,6 +292,24 @@ def _keys_of_ready_forms(raw: Mapping[str, Any], lines: Mapping[FieldPath, int])
                     message = "a ready form has its own: remove this key, or write the form without ready"
                     place = ("blocks", index, key)
                     yield Problem("", _line_of(place, lines), dotted(place), message)
+
+
+def _unknown_values(raw: Mapping[str, Any], lines: Mapping[FieldPath, int]) -> Iterator[Problem]:
+    """Names in braces that people would read as they stand. In a stored study they do no harm."""
+    panel, data = raw.get("panel"), raw.get("data")
+    missing = {
+        name: f"{table}.{name}"
+        for name, table, keys in ((REWARD, "panel", panel), (UNTIL, "data", data))
+        if not isinstance(keys, Mapping) or name not in keys
+    }
+    for place, text in texts_with_values(raw):
+        for name in dict.fromkeys(names_in(text)):
+            if name not in VALUES:
+                known = ", ".join(f"{{{value}}}" for value in VALUES)
+                message = f"there is no {{{name}}}; there are {known}. For a brace itself write {{{{ and }}}}"
+                yield _at(place, message, lines)
+            elif name in missing:
+                yield _at(place, f"{{{name}}} needs {missing[name]}: add that key, or remove {{{name}}}", lines)
 
 
 def problem_at(text: str, place: FieldPath, message: str, *, file: str = "") -> Problem:

@@ -24,9 +24,9 @@ from .sampling import (
     StageConfig,
     refuse_misplaced_pilots,
 )
+from .values import ITEMS, MINUTES, REWARD, UNTIL, money_for_people, with_values
 from .waves import MAX_WAVES, WaveConfig, refuse_misplaced_waves
 
-TERM = "{retention_until}"
 WELCOME = "You are invited to take part in a short study about language models."
 
 
@@ -37,14 +37,15 @@ class TextsConfig(Strict):
     """
 
     language: Language = "en"
-    """The language that the file's texts are in; the pages' own words follow it, whatever the browser asks for."""
+    """The language that the file's texts are in; the pages' own words follow it."""
     languages: list[Language] = Field(default=[], max_length=2)
-    """Instead of `language`, for a study in several: the first one is shown until the respondent chooses another."""
+    """Instead of `language`, for a study in several: the one that the browser asks for is shown until the respondent
+    chooses another, or the first one where it asks for none of them."""
     bank_language: str = Field(default="", pattern=r"^([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$", max_length=20)
     """The language of the bank's questions, such as `"en"`, if it is not that of the pages: screen readers then
     pronounce them correctly."""
     welcome: Text = Field(default=WELCOME, validate_default=True)
-    """The first page."""
+    """The first page. It may name values of the file, as the blocks' texts may: `{items}`, `{minutes}`, `{reward}`."""
     minutes: int = Field(default=12, ge=1, le=600)
     """How long a sitting takes, as the first page says; 1 to 600."""
     contact: Contact = ""
@@ -382,12 +383,26 @@ class StudyConfig(Strict):
     def consent(self) -> BlockConfig:
         """The block that people agree to, as they read it."""
         block = self.blocks[0]
-        return block.model_copy(update={"text": self._with_term(block.text)})
+        return block.model_copy(update={"text": self.with_values(block.text)})
 
-    def _with_term(self, text: str) -> str:
-        """The text with the date until which data is kept, if it names it."""
-        until = self.data.retention_until
-        return text.replace(TERM, until.isoformat()) if until and TERM in text else text
+    @property
+    def welcome(self) -> str:
+        """The words of the first page, as people read them."""
+        return self.with_values(self.texts.welcome)
+
+    @property
+    def values_in_texts(self) -> dict[str, str]:
+        """What texts may name in braces, and what stands there instead. Without those that the file does not have."""
+        values = {ITEMS: str(self.sitting.items), MINUTES: str(self.texts.minutes)}
+        if self.panel.reward is not None:
+            values[REWARD] = money_for_people(self.panel.reward, self.panel.currency, self.texts.language)
+        if self.data.retention_until is not None:
+            values[UNTIL] = self.data.retention_until.isoformat()
+        return values
+
+    def with_values(self, text: str) -> str:
+        """A text as people read it. For a config in one language."""
+        return with_values(text, self.values_in_texts) if "{" in text or "}" in text else text
 
     def block_text(self, block: BlockConfig, levels: Mapping[str, str]) -> str:
         """The block's text under a sitting's levels; the last condition that changes it wins."""
@@ -395,4 +410,4 @@ class StudyConfig(Strict):
         for condition in self.conditions:
             changed = condition.texts.get(levels.get(condition.factor, ""), {})
             text = changed.get(block.name or block.kind, text)
-        return self._with_term(text)
+        return self.with_values(text)

@@ -67,7 +67,7 @@ def test_it_says_what_is_refused_and_offers_no_button(open_study: Study, as_supe
 
 def test_the_study_page_shows_lock_term_and_amendments(open_study: Study, as_superuser: Client) -> None:
     body = as_superuser.get(page(open_study)).content.decode()
-    assert open_study.source_sha256 in body and "Dec. 31, 2099" in body and "not yet: opening" not in body
+    assert open_study.source_sha256 in body and "31 December 2099" in body and "not yet: opening" not in body
     open_study.stored_config["data"]["retention_until"] = "2020-01-01"
     open_study.save(update_fields=["stored_config"])
     assert (

@@ -81,6 +81,34 @@ def test_the_main_parts_are_changed_in_a_form_that_writes_the_text(client: Clien
     assert [stage.sittings for stage in Study.objects.get().config.stages] == [20, 40]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "places"), [(15, 6, [2, 4]), (15, 1, [1, 1]), (15, 10, [5, 10]), (15, 30, [5, 10])]
+)
+def test_attention_checks_move_with_the_items(old: int, new: int, places: list[int]) -> None:
+    checks = [
+        {"name": name, "after_item": place, "kind": "nonsense", "text": "?", "options": ["a", "b"]}
+        for name, place in (("early", 5), ("late", 10))
+    ]
+    text = cast.study_text(sitting={"items": old, "attention_checks": checks})
+    changed = file_texts.changed(text, {"items": new})
+    assert file_texts.places_of_checks(changed) == places
+    assert file_texts.changed(text, {"title": "Another"}).count("after_item = 10") == 1
+
+
+def test_the_form_makes_no_file_that_the_checker_refuses(client: Client) -> None:
+    text = text_of(client.post(ADD, {"template": "belief"}))
+    form = client.post(ADD, {"text": text, "parts": "1"})
+    sent = {field.html_name: field.value() for field in form.context["form"] if field.value() is not None}
+    page = client.post(ADD, {**sent, "text": text, "apply": "1", "items": "6"})
+    assert "its attention checks come after items" in words(page) and "No problem was found" in words(page)
+    assert max(file_texts.places_of_checks(text_of(page))) <= 6
+    # More items than the bank has questions: said at their field, and no text is made.
+    page = client.post(ADD, {**sent, "text": text, "apply": "1", "items": "200"})
+    assert page.context["form"].errors and "Write it into the text" in words(page)
+    page = client.post(ADD, {**sent, "text": text, "apply": "1", "welcome": "Answer {itmes} questions."})
+    assert "there is no {itmes}; there are {items}" in words(page) and "welcome" in page.context["form"].errors
+
+
 def test_a_file_is_sent_and_its_problems_stand_at_their_lines(client: Client) -> None:
     cast.small_bank(20)
     file = cast.study_text(bank="small", retention=1).encode()

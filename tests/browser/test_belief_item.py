@@ -244,3 +244,33 @@ def test_a_page_with_everything_weighs_under_50_kb(page: Any, live_server: Any) 
     page.wait_for_load_state("networkidle")
     assert any(url.endswith("number.js") for url in sizes)
     assert sum(sizes.values()) <= 50_000, sizes
+
+
+def test_a_reload_keeps_what_was_entered_until_it_is_sent(page: Any, live_server: Any) -> None:
+    """For this page of this sitting alone: no other sitting in the same tab sees it, and nothing stays behind."""
+    study = open_study()
+    kept = "() => Object.keys(sessionStorage).filter(name => name.startsWith('hunch:')).length"
+    begin(page, live_server)
+    page.locator(VALUE).fill("37")
+    page.locator(VALUE).blur()
+    page.reload()
+    arrive(page, "prior")
+    assert page.locator(VALUE).input_value() == "37" == page.locator(TRACK).input_value()
+    # Somebody else at the same computer, at the same page.
+    sit_down(page, live_server.url, cast.begin(study))
+    arrive(page, "prior")
+    assert page.locator(VALUE).input_value() == "" and page.evaluate(kept) == 0
+    page.locator(VALUE).fill("41")
+    page.locator(VALUE).blur()
+    page.reload()
+    arrive(page, "prior")
+    go_on(page)
+    arrive(page, "posterior")
+    assert facts(last()) == (41, "typed", 41, 1) and page.evaluate(kept) == 0
+    # A number of the page before is no answer to this one; a choice is kept, too.
+    page.locator("input[name=direction][value=higher]").check()
+    page.locator(VALUE).fill("60")
+    page.reload()
+    arrive(page, "posterior")
+    assert page.locator("input[name=direction][value=higher]").is_checked()
+    assert page.locator(VALUE).input_value() == "60"

@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from predictors.readings import Text
 from survey.instruments.next_token.models import TokenGuess
-from survey.instruments.next_token.wording import shown_token
+from survey.instruments.next_token.wording import word_for_people
 from survey.services.banks import passages
 from tests import cast
 from tests.browser.visitor import IN_TWO_LANGUAGES, Visitor, looks_in
@@ -48,10 +48,16 @@ def test_the_pages_fit_and_are_read_aloud(study: Any, browser: Any, live_server:
     visitor.look("guess", language=language)
     visitor.send_unanswered()
     visitor.look("guess, unanswered", language=language)
-    field.fill("zzz")
+    field.fill("研究")
     field.press("Enter")
-    visitor.page.wait_for_selector(".error-summary:has-text('zzz')")
+    visitor.page.wait_for_selector(".error-summary:has-text('研究')")
     visitor.look("guess, no token", language=language)
+    # A word that is longer than any token leads to its beginnings, and nothing is red.
+    field.fill("thexyz")
+    field.press("Enter")
+    visitor.page.wait_for_selector("input[name=choice]:focus")
+    assert visitor.page.locator(".error-summary, .error, .wrong, [aria-invalid]").count() == 0
+    visitor.look("guess, list", language=language)
     for after in ("guess_2", "guess_3", "ending"):
         field.fill("t")
         field.press("Enter")
@@ -86,10 +92,14 @@ def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server
     below = "() => document.querySelector('#step-form .choices').getBoundingClientRect().top + window.scrollY"
     place = page.evaluate(below)
     field.focus()
-    for typed, token in ((" t", " t"), ("·t", " t"), ("e", "e"), ("\u00a0t", " t")):
+    tick = page.locator("input[name=new_word]")
+    for typed, ticked, token in (("e", False, "e"), ("t", True, " t"), (" t", False, " t"), ("\u00a0t", True, " t")):
+        tick.set_checked(ticked)
         field.fill(typed)
         page.wait_for_selector("[role=option]")
-        assert page.evaluate(suggestions) == [shown_token(completion) for completion in words.beginning_with(token)]
+        assert page.evaluate(suggestions) == [word_for_people(completion) for completion in words.beginning_with(token)]
+    tick.check()
+    field.focus()
     assert field.get_attribute("aria-expanded") == "true" and page.evaluate(active) is None
     assert page.evaluate(below) == place
     visitor.look("list of tokens", language=language)
@@ -103,21 +113,25 @@ def test_tokens_are_listed_while_one_types(study: Any, browser: Any, live_server
     visitor.look("token of the list", language=language)
     page.keyboard.press("Escape")
     assert field.get_attribute("aria-expanded") == "false" and field.input_value() == "\u00a0t"
-    field.fill("zzz")
+    field.fill("thexyz")
+    beginnings = page.evaluate(suggestions)
+    assert beginnings == [word_for_people(token) for token in words.beginnings_of(" thexyz")] and beginnings[0] == "the"
+    visitor.look("beginnings of a long word", language=language)
+    field.fill("研究")
     assert page.evaluate(suggestions) == [] and field.get_attribute("aria-expanded") == "false"
     visitor.look("no such token", language=language)
     # Enter takes a token, and sends the page only once more.
-    field.fill(" t")
+    field.fill("t")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert field.input_value() == listed[1] and TokenGuess.objects.count() == 0
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-screen=guess_2]")
-    assert shown_token(TokenGuess.objects.get().text) == listed[1]
+    assert TokenGuess.objects.get().text == f" {listed[1]}"
     # The field of the next page has the focus, and a token can be clicked.
     assert page.locator("input[name=guess]:focus").count() == 1
-    page.keyboard.type(" t")
+    page.keyboard.type("t")
     page.locator("[role=option]").nth(2).click()
     assert field.input_value() == listed[2] and page.locator("input[name=guess]:focus").count() == 1
     page.keyboard.press("Enter")
@@ -138,9 +152,10 @@ def test_without_the_file_of_tokens_the_button_still_lists_them(study: Any, brow
     visitor = Visitor(browser, live_server.url)
     visitor.page.route("**/tokens/*", lambda route: route.abort())
     page = enter(visitor, study)
-    page.locator("input[name=guess]").fill(" t")
-    page.get_by_role("button", name="Show what begins so").click()
-    page.wait_for_selector("input[name=choice]")
+    page.locator("input[name=guess]").fill("t")
+    page.get_by_role("button", name="Show suggestions").click()
+    page.wait_for_selector("input[name=choice]:focus")
+    assert page.locator(".error-summary, .error, .wrong").count() == 0
     assert page.locator("[role=option]").count() == 0
     visitor.close()
 

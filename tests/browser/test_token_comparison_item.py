@@ -71,8 +71,8 @@ def test_a_comparison_by_the_keyboard_alone(study: Any, browser: Any, live_serve
     page.locator("input[name=percent_left]").first.focus()
     page.keyboard.press("Space")
     page.keyboard.press("ArrowRight")
-    assert page.locator("input[name=percent_left]:checked").get_attribute("value") == "10"
+    assert page.locator("input[name=percent_left]:checked").get_attribute("value") == "90"
     page.keyboard.press("Enter")
     page.wait_for_selector("[data-screen=revealed]")
-    assert StatedChance.objects.get().percent_left == 10
+    assert StatedChance.objects.get().percent_left == 90
     visitor.close()

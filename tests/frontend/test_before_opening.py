@@ -9,6 +9,7 @@ from django.test import Client
 
 from survey.services.plans.planning import plan_stage
 from survey.services.stages.lifecycle import pause_stage
+from survey.services.studies import test_copies
 from tests import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -73,6 +74,17 @@ def test_members_who_are_logged_in_see_that_it_is_closed(client: Client, hidden:
     cast.join_all(researcher, "viewer")
     response = client.get("/s/cast/")
     assert response.status_code == 403 and b'data-refused="closed"' in response.content
+
+
+def test_a_test_copy_says_on_its_pages_that_it_is_one(client: Client) -> None:
+    study = cast.open_study()
+    copy = test_copies.make_copy(study)
+    researcher = User.objects.create_user("researcher", is_staff=True)
+    cast.join_all(researcher, "viewer")
+    client.force_login(researcher)
+    notice = "<strong>[Test]</strong> This is a test: nothing that you enter here counts."
+    assert notice in client.get(f"/s/{copy.slug}/").content.decode()
+    assert notice not in client.get("/s/cast/").content.decode()
 
 
 def test_a_study_that_was_open_says_that_it_is_closed(client: Client) -> None:

@@ -71,11 +71,11 @@ def test_an_attention_check_looks_like_a_question_and_is_counted_like_one(client
     page = go_to(client, "item", screen="posterior")
     page = send(client, page)
     assert page.main["data-kind"] == "attention"
-    assert "Question 2 of 4" in page.text and page.tags.count("h1") == 1
+    assert "Question 2 of 3" in page.text and page.tags.count("h1") == 1
     assert 'Choose "I read this" <b>here</b>.' in page.text and "<i>Neither</i>" in page.text
     response = post(client, page, read=page.value_of("I did not"))
     assert (response.status_code, response.headers["Location"]) == (303, SITTING)
-    assert "Question 3 of 4" in get(client, SITTING).text
+    assert "Question 2 of 3" in get(client, SITTING).text
     assert not AttentionAnswer.objects.get().passed
 
 

@@ -44,8 +44,34 @@ def to_the_form(client: Client, right: str) -> Page:
     return page
 
 
+@pytest.mark.parametrize(
+    ("asked_for", "language"),
+    [
+        ("", "en"),
+        ("fr-FR, fr;q=0.9", "en"),
+        ("de", "de"),
+        ("de-AT,de;q=0.9,en;q=0.8", "de"),
+        ("fr,en;q=0.5,de;q=0.7", "de"),
+        ("de;q=0,en", "en"),
+        ("x" * 5000, "en"),
+        ("*", "en"),
+    ],
+)
+def test_the_browsers_language_is_taken_until_somebody_chooses(
+    client: Client, study: Study, asked_for: str, language: str
+) -> None:
+    headers = {"Accept-Language": asked_for}
+    for address in ("/s/cast/", "/s/cast/consent"):
+        assert client.get(address, headers=headers)["Content-Language"] == language
+    other = "en" if language == "de" else "de"
+    client.get("/s/cast/", {"language": other})
+    assert client.get("/s/cast/", headers=headers)["Content-Language"] == other
+    client.post("/s/cast/consent", {"consent": "yes"}, headers=headers)
+    assert Sitting.objects.get().language == Consent.objects.get().language == other
+
+
 def test_the_first_page_is_in_the_files_first_language_and_offers_the_others(client: Client, study: Study) -> None:
-    body = client.get("/s/cast/", headers={"Accept-Language": "de"}).content.decode()
+    body = client.get("/s/cast/").content.decode()
     assert "Welcome, all." in body and "A study in two" in body and '<html lang="en">' in body
     assert '<a href="?language=en" lang="en" hreflang="en" aria-current="true">English</a>' in body
     assert '<a href="?language=de" lang="de" hreflang="de">Deutsch</a>' in body

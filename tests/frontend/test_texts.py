@@ -2,6 +2,7 @@
 
 import pytest
 
+from frontend.markdown import as_html
 from frontend.templatetags.hunch_text import contact, is_sentence, prose, question
 
 
@@ -52,3 +53,28 @@ def test_a_mail_address_of_a_contact_is_a_link_and_all_else_is_text() -> None:
 def test_a_question_keeps_its_three_marks_and_nothing_else() -> None:
     text = "<b>Is $a<b$?</b><br><BR><b >&lt;<MISSING CONDITION>"
     assert question(text) == "<b>Is $a&lt;b$?</b><br>&lt;BR&gt;&lt;b &gt;&amp;lt;&lt;MISSING CONDITION&gt;"
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("a **magic cloakroom!**", "<p>a <strong>magic cloakroom!</strong></p>"),
+        ("# One\n\n###### Six", "<h3>One</h3>\n<h3>Six</h3>"),
+        ("- a\n- b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>"),
+        ("two\nlines", "<p>two<br>\nlines</p>"),
+        ("|a|\n|-|\n|1|", "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>"),
+        # Nobody is led away from the page, and nothing is fetched for it.
+        ("[here](https://a.example/)", "<p>here</p>"),
+        ("<https://a.example/>", "<p>https://a.example/</p>"),
+        ("![a <b> cat](https://a.example/c.png)", "<p>a &lt;b&gt; cat</p>"),
+        # HTML stays text.
+        ("<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>"),
+        ('<b onclick="x">y</b>', '<p>&lt;b onclick="x"&gt;y&lt;/b&gt;</p>'),
+        ("[x](javascript:alert(1))", "<p>[x](javascript:alert(1))</p>"),
+        ("```js\n<i>\n```", "<pre><code>&lt;i&gt;\n</code></pre>"),
+        ("&lt;img src=x&gt;", "<p>&lt;img src=x&gt;</p>"),
+        ("", ""),
+    ],
+)
+def test_markdown_of_a_model_is_shown_and_does_no_harm(text: str, html: str) -> None:
+    assert as_html(text).replace(">\n<", "><").strip() == html.replace(">\n<", "><")

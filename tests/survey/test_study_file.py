@@ -1,5 +1,6 @@
 """The study file: its refusals with their lines, and its page of keys."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey import study_file
 from survey.exceptions import Problem
-from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyFileError
+from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyConfig, StudyFileError
 from survey.study_file.blocks import ConditionConfig
 from survey.study_file.closing import CompletionSignatureConfig
 from survey.study_file.panel import PanelConfig
@@ -535,3 +536,23 @@ def test_a_stage_teaches_and_asks_as_its_design_says() -> None:
     assert (several.slots_per_item, stages[2].slots_per_item, stages[2].responses_per_item) == (3, 1, 4)
     default = StageConfig.model_validate({**STAGE, "design": {"kind": "test_set"}})
     assert default.responses_per_item == default.design.responses_per_pair == 9
+
+
+def test_texts_name_values_of_the_file_as_people_read_them() -> None:
+    data = tomllib.loads(GOOD)
+    data["texts"] = {
+        "languages": ["en", "de"],
+        "welcome": {"en": "{items}, {minutes}, {{x}}", "de": "{reward}"},
+        "minutes": 7,
+    }
+    data["panel"] = {"kind": "generic", "reward": 1250, "currency": "USD", "parameters": {"person": "p"}}
+    data["data"] = {"retention_until": "2030-01-31"}
+    data["sitting"] = {**data.get("sitting", {}), "items": 9}
+    data["blocks"][0]["text"] = {"en": "Until {retention_until}: {reward} {unknown}", "de": "{items}"}
+    config = StudyConfig.model_validate(data)
+    english, german = config.in_language("en"), config.in_language("de")
+    assert (english.welcome, german.welcome) == ("9, 7, {x}", "12,50 USD")
+    assert english.consent.text == english.block_text(english.blocks[0], {}) == "Until 2030-01-31: 12.50 USD {unknown}"
+    assert german.consent.text == "9"
+    # The file itself keeps the names.
+    assert "{reward}" in config.blocks[0].text

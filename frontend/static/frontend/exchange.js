@@ -89,7 +89,8 @@
     // A screen reader goes to a new document by itself; here the focus leads it there.
     const first = document.querySelector("[autofocus]") || document.querySelector("h1");
     if (first) {
-      if (!first.hasAttribute("tabindex")) first.setAttribute("tabindex", "-1");
+      // A field can take the focus as it is, and stays among those that Tab leads to.
+      if (!first.matches("input, textarea, button, [tabindex]")) first.setAttribute("tabindex", "-1");
       first.focus({ preventScroll: true });
     }
     document.dispatchEvent(new CustomEvent("hunch:page", { detail: { began } }));

@@ -1,10 +1,9 @@
-// Lists the tokens that begin with what is being typed, under a field that names the file of all tokens (data-tokens). The
-// file is the same at every guess and is asked for once, so that neither the list nor the time that it takes depends on
-// what comes next. Arrow keys go through the list, Enter takes a token, Escape closes the list (the pattern "combobox" of
-// WAI-ARIA). Without this script a button of the page shows the same list.
+// Lists what somebody may mean who types, under a field that names the file of all tokens (data-tokens), most frequent
+// first. The file is the same at every guess and is asked for once, so that neither the list nor the time that it takes
+// depends on what comes next. Arrow keys go through the list, Enter takes an entry, Escape closes the list (the pattern
+// "combobox" of WAI-ARIA). Without this script a button of the page shows the same list.
 "use strict";
 (() => {
-  const DOT = "·";
   const files = new Map(); // Lists of tokens by their addresses, or promises of them.
 
   const tokensAt = (address) => {
@@ -19,24 +18,24 @@
     return files.get(address);
   };
 
-  // As survey/instruments/next_token/wording.py has them: blanks at the beginning of a token are shown as raised dots.
-  const typed = (text) => {
-    const rest = text.replace(/[\u00a0\u2009\u202f]/g, " ");
-    const dots = /^·*/.exec(rest)[0].length;
-    return " ".repeat(dots) + rest.slice(dots);
+  // As survey/instruments/next_token/wording.py has them: the page sets the space before a new word.
+  const meant = (text, newWord, closing, tokens) => {
+    const typed = text.replace(/[\u00a0\u2009\u202f]/g, " ").replace(/^·+/, (dots) => " ".repeat(dots.length));
+    if (!newWord || typed === "" || typed.startsWith(" ") || closing.includes(typed[0])) return typed;
+    const begins = (beginning) => tokens.some((token) => token.startsWith(beginning) && token.trim() !== "");
+    return !begins(` ${typed}`) && begins(typed) ? typed : ` ${typed}`;
   };
-  const shown = (token) => {
-    const blanks = /^ */.exec(token)[0].length;
-    return DOT.repeat(blanks) + token.slice(blanks);
-  };
+  const shown = (token) => token.replace(/^ +/, "");
 
   const connect = (field) => {
     const words = field.dataset;
     const most = Number(words.most);
+    const tick = words.tick ? field.form.querySelector(`[name="${words.tick}"]`) : null;
     const area = document.createElement("div");
     const said = document.createElement("p");
     const list = document.createElement("ul");
-    area.className = "tokens";
+    // Where the page itself has a list, no place is kept for this one.
+    area.className = field.form.querySelector('[name="choice"]') ? "tokens beside" : "tokens";
     said.className = "hint";
     said.setAttribute("role", "status");
     list.id = `${field.id}_list`;
@@ -44,11 +43,12 @@
     list.setAttribute("aria-label", words.list);
     list.hidden = true;
     area.append(said, list);
-    field.after(area);
+    (tick === null ? field : tick.closest(".field")).after(area);
     for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-expanded", "false"], ["aria-controls", list.id]]) {
       field.setAttribute(name, value);
     }
     let active = -1; // The place in the list of the token that Enter takes.
+    let listed = []; // The tokens of the list.
 
     const options = () => [...list.children];
     const mark = (place) => {
@@ -76,19 +76,25 @@
     const fill = () => {
       const tokens = files.get(words.tokens);
       mark(-1);
-      const beginning = typed(field.value);
-      if (!Array.isArray(tokens) || beginning === "") {
+      if (!Array.isArray(tokens) || field.value === "") {
         list.replaceChildren();
         said.textContent = "";
         close();
         return;
       }
-      const listed = [];
-      let found = 0;
+      const beginning = meant(field.value, tick !== null && tick.checked, words.closing, tokens);
+      listed = [];
       for (const token of tokens) {
-        if (!token.startsWith(beginning)) continue;
-        found += 1;
-        if (listed.length < most) listed.push(token);
+        if (listed.length === most) break;
+        if (token.startsWith(beginning) && token.trim() !== "") listed.push(token);
+      }
+      const fits = listed.length > 0;
+      if (!fits) {
+        const known = new Set(tokens);
+        for (let end = beginning.length - 1; end > 0; end -= 1) {
+          const part = beginning.slice(0, end);
+          if (part.trim() !== "" && known.has(part)) listed.push(part);
+        }
       }
       list.replaceChildren(
         ...listed.map((token, place) => {
@@ -101,19 +107,21 @@
         }),
       );
       list.scrollTop = 0;
-      const sentence = found === 0 ? words.none : found > most ? words.many : words.found;
-      said.textContent = sentence.replace("%(found)s", found).replace("%(listed)s", listed.length);
-      setOpen(found > 0);
+      said.textContent = fits ? words.found : listed.length > 0 ? words.parts : words.none;
+      setOpen(listed.length > 0);
     };
 
     const take = (place) => {
-      field.value = options()[place].textContent;
+      const token = listed[place];
+      field.value = tick !== null && /^ [^ ]/.test(token) ? token.slice(1) : token;
+      if (tick !== null) tick.checked = token.startsWith(" ");
       field.setSelectionRange(field.value.length, field.value.length);
       said.textContent = "";
       close();
     };
 
     field.addEventListener("input", fill);
+    if (tick !== null) tick.addEventListener("change", fill);
     field.addEventListener("blur", close);
     field.addEventListener("keydown", (event) => {
       if (event.isComposing || event.ctrlKey || event.metaKey) return;

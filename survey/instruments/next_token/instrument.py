@@ -33,6 +33,7 @@ from .estimands import NextTokenEstimates
 from .export import NextTokenExport
 from .models import TokenGuess, TokenRun
 from .options import NextTokenOptions
+from .wording import shown_token
 
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
 # What no page of a person shows.
@@ -317,7 +318,7 @@ class NextToken(ListedInstrument):
         if not hasattr(response, "token_guess"):
             return ""
         guess = response.token_guess
-        return f"{screens.shown_token(guess.text)} ({'right' if guess.right else 'not right'})"
+        return f"{shown_token(guess.text)} ({'right' if guess.right else 'not right'})"
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         return [[guess.position, guess.text, guess.token, guess.right] for guess in screens.guesses_of(assignment)]

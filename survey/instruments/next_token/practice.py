@@ -10,7 +10,6 @@ from survey.contracts.screens import Screen
 from survey.exceptions import StateRefused
 from survey.services.banks.passages import registered, vocabulary_of
 
-from .forms import form_of
 from .screens import GuessMade, ShownToken, screen_of
 from .wording import shown_token, typed_token
 
@@ -54,8 +53,9 @@ class NextTokenPractice(Practice):
             return None
         answers = [entry["text"] for entry in given if "text" in entry]
         made = [GuessMade(text, piece.text, text == piece.text) for text, piece in zip(answers, pieces, strict=False)]
-        form = form_of(registered(self._tokenizer or ""), goes_on=bool(made))
-        return screen_of(example["text"], pieces, made, form=form, reveal=self._reveal)
+        return screen_of(
+            example["text"], pieces, made, tokenizer=registered(self._tokenizer or ""), reveal=self._reveal
+        )
 
     def summary(self, given: Sequence[Mapping[str, Any]]) -> Sequence[str]:
         return [_("You made %(number)s guesses.") % {"number": sum("text" in entry for entry in given)}]

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from survey.contracts.screens import Screen
 
 from .forms import form_of
-from .wording import shown_token
+from .wording import word_for_people
 
 if TYPE_CHECKING:
-    from survey.models import Assignment
+    from survey.models import Assignment, TokenizerRecord
 
     from .models import TokenRun
 
@@ -54,13 +54,13 @@ def next_screen(assignment: "Assignment", *, reveal: bool) -> Screen | None:
         run.question.plain[: tokens[0].start],
         pieces,
         made,
-        form=form_of(run.tokenizer, goes_on=bool(made)),
+        tokenizer=run.tokenizer,
         reveal=reveal,
     )
 
 
 def screen_of(
-    before: str, pieces: Sequence[ShownToken], made: Sequence[GuessMade], *, form: Any, reveal: bool
+    before: str, pieces: Sequence[ShownToken], made: Sequence[GuessMade], *, tokenizer: "TokenizerRecord", reveal: bool
 ) -> Screen | None:
     """The screen after these guesses of the pieces that are asked for, in order; None without any such piece."""
     places = [place for place, piece in enumerate(pieces) if piece.asked]
@@ -76,12 +76,7 @@ def screen_of(
     if done and reveal:
         last = made[-1]
         right = sum(guess.right for guess in made)
-        words["verdict"] = (
-            _("Right: %(token)s") % {"token": shown_token(last.truth)}
-            if last.right
-            else _("Not this time. You wrote %(guess)s, and the text goes on with %(token)s.")
-            % {"guess": shown_token(last.text), "token": shown_token(last.truth)}
-        )
+        words["verdict"] = _verdict(last)
         words["right"] = _("%(right)s of %(all)s right") % {"right": right, "all": done}
     if not text and not new:
         words["begin"] = _("The text begins with")
@@ -96,6 +91,7 @@ def screen_of(
             name=ENDING, title=_("How the text went on"), template="next_token/guess.html", form=None, parts=parts,
             words=words,
         )  # fmt: skip
+    form = form_of(tokenizer, text=text + new, goes_on=bool(made))
     return Screen(
         name=f"guess_{done + 1}",
         title=_("What comes next in the text?"),
@@ -105,3 +101,15 @@ def screen_of(
         words=words,
         scripts=(SCRIPT,) if form.listed_at else (),
     )
+
+
+def _verdict(guess: GuessMade) -> str:
+    """How a guess went. The same letters may be a word of their own, or the rest of one."""
+    said, truth = word_for_people(guess.text), word_for_people(guess.truth)
+    if guess.right:
+        return _("Right: “%(word)s”.") % {"word": truth}
+    if said == truth and guess.truth.startswith(" "):
+        return _("Almost: “%(word)s” is right, but as a new word.") % {"word": truth}
+    if said == truth:
+        return _("Almost: “%(word)s” is right, but it goes on with the word before it.") % {"word": truth}
+    return _("Not this time. You wrote “%(guess)s”. The text goes on with “%(word)s”.") % {"guess": said, "word": truth}

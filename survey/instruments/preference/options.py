@@ -32,6 +32,9 @@ class PreferenceOptions(Options):
     """Analysis only. `"4-5"`: the two middle places are ties that count half."""
     max_reply_characters: int = Field(default=8000, ge=20, le=50_000)
     """The longest reply that is shown, 20 to 50,000."""
+    replies_as: Literal["text", "markdown"] = "text"
+    """How pages show replies: `"text"`, as they are; or `"markdown"`, with bold words, lists and tables, but without
+    links and pictures. Exports have them as they are."""
     long_replies: Literal["refuse", "cut"] = "refuse"
     """Longer replies are refused when the study is created, or `"cut"` with a mark that people see."""
     responses_per_item: int | None = Field(default=None, ge=1, le=1000)

@@ -47,6 +47,8 @@ def screen_of(*, prompt: str, replies: list[str], options: PreferenceOptions, re
     for number, reply in enumerate(replies, start=1):
         cut_reply = cut(reply, options.max_reply_characters)
         parts[f"reply_{number}"] = {"kind": "reply", "value": cut_reply}
+        if options.replies_as == "markdown":
+            parts[f"reply_{number}"]["format"] = "markdown"
         if cut_reply != reply:
             words[f"cut_{number}"] = _("This reply was longer. It is cut here.")
     return Screen(

@@ -240,7 +240,7 @@ class TokenComparison(ListedInstrument):
         if not hasattr(response, "stated_chance"):
             return ""
         stated = response.stated_chance
-        return f"{stated.percent_left} % left, {stated.percent_true} % for the true token"
+        return f"{stated.percent_left} % for A, {stated.percent_true} % for the true token"
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         stated = stated_of(assignment)

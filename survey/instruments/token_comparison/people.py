@@ -24,13 +24,12 @@ MOVED, PERSON_SD, ANSWER_SD = 0.8, 0.1, 0.2
 
 @lru_cache(maxsize=4)
 def _contexts(study_id: int) -> dict[str, dict[str, float]]:
-    """ln h without its constant, by context and token as they are shown."""
+    """ln h without its constant, by context (blanks as one space) and token."""
     from survey.contracts import instruments
     from survey.models import Study
     from survey.services.banks.eligibility import eligible_questions
 
     from .preparing import contexts_of
-    from .screens import shown_token
 
     study = Study.objects.get(pk=study_id)
     options: ComparisonOptions = instruments.of_study(study).options
@@ -45,7 +44,7 @@ def _contexts(study_id: int) -> dict[str, dict[str, float]]:
                 (prepared.true_text, prepared.log_g_true),
                 *((other.text, other.log_g) for other in prepared.others),
             ):
-                own[shown_token(text)] = log_held(context, text, log_g)
+                own[text] = log_held(context, text, log_g)
     return held
 
 
@@ -68,7 +67,7 @@ class ComparingPerson(SimulatedPerson):
         if "left" not in parts:
             return {}
         known = self.contexts.get(" ".join(parts["context"].split()), {})
-        left, right = (known.get("".join(parts[side].split())) for side in ("left", "right"))
+        left, right = (known.get(parts[side]) for side in ("left", "right"))
         if self.null or left is None or right is None:
             return {"percent_left": str(UNSURE)}
         odds = left - right + self.ability + self.random.gauss(0, ANSWER_SD)

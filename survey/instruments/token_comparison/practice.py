@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext as _
-
 from survey.contracts.instruments import Practice
 from survey.contracts.screens import Screen
+from survey.services.banks.passages import RAISED_DOT
 from survey.services.base.seeds import derive
 
 from .analysis.rewards import points
-from .screens import comparison_screen, revealed_screen
+from .screens import choice_in_words, comparison_screen, revealed_screen
 
 if TYPE_CHECKING:
     from survey.models import Sitting
@@ -37,25 +36,29 @@ class ComparisonPractice(Practice):
         self, *, sitting: "Sitting", example: Mapping[str, str], given: Sequence[Mapping[str, Any]]
     ) -> Screen | None:
         left = bool(derive(sitting.stage.seed, "practice side", sitting.public_id.hex, example["context"]) % 2)
-        context = example["context"]
+        context, true = example["context"], token_of(example["true"])
         if not given:
-            tokens = (example["true"], example["other"])
+            tokens = (true, token_of(example["other"]))
             return comparison_screen(context=context, tokens=tokens if left else tokens[::-1], ratios=self._ratios)
         if len(given) > 1:
             return None
         stated = int(given[0]["percent_left"])
-        percent = stated if left else 100 - stated
         return revealed_screen(
             context=context,
-            true=example["true"],
-            percent_true=percent,
-            reward=points(percent, g_true=chance_of(example) or 0.0),
+            true=true,
+            true_is_left=left,
+            percent_left=stated,
+            reward=points(stated if left else 100 - stated, g_true=chance_of(example) or 0.0),
             total=None,
-            practice=True,
         )
 
     def summary(self, answers: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-        return [_("You gave %(percent)s %% to the left one.") % {"percent": answers[0]["percent_left"]}]
+        return [choice_in_words(int(answers[0]["percent_left"]))]
+
+
+def token_of(written: str) -> str:
+    """A token as an example has it, with raised dots for its spaces: a file keeps no space at the end of a text."""
+    return written.replace(RAISED_DOT, " ")
 
 
 def chance_of(example: Mapping[str, str]) -> float | None:

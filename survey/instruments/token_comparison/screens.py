@@ -3,6 +3,7 @@
 Nothing of the first one differs between the true and the other token, and no probability stands on it.
 """
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from django.utils.translation import gettext as _
 from survey.contracts.screens import Screen
 from survey.services.base.seeds import derive
 
+from .analysis.rewards import UNSURE
 from .forms import form_for
 from .labels import stated_of
 from .models import StatedChance
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
 
 COMPARE, REVEALED = "compare", "revealed"
 TEMPLATE = "token_comparison/comparison.html"
-SPACE = "·"
+WORDS_BEFORE = 4
+"""So many words of the context stand in front of each token, so that people see whether a new word begins."""
 
 
-def shown_token(token: str) -> str:
-    """A token for people: spaces as raised dots."""
-    return token.replace(" ", SPACE)
+def end_of(context: str) -> str:
+    """The last words of a context, with the blanks behind them."""
+    begins = [match.start() for match in re.finditer(r"\S+", context)]
+    return context[begins[-WORDS_BEFORE] :] if len(begins) > WORDS_BEFORE else context
 
 
 def true_is_left(assignment: "Assignment") -> bool:
@@ -51,7 +55,8 @@ def next_screen(assignment: "Assignment", options: ComparisonOptions) -> Screen 
     return revealed_screen(
         context=pair.shown,
         true=pair.context.true_text,
-        percent_true=stated.percent_true,
+        true_is_left=stated.true_is_left,
+        percent_left=stated.percent_left,
         reward=float(stated.reward),
         total=options.endowment + points_so_far(assignment),
     )
@@ -64,7 +69,7 @@ def points_so_far(assignment: "Assignment") -> float:
 
 
 def comparison_screen(*, context: str, tokens: tuple[str, str], ratios: Sequence[int]) -> Screen:
-    """The screen of any context with two tokens, the left one first."""
+    """The screen of any context with two tokens. The first one is the part `left`, which people know as A."""
     return Screen(
         name=COMPARE,
         title=_("Which one comes next?"),
@@ -72,30 +77,42 @@ def comparison_screen(*, context: str, tokens: tuple[str, str], ratios: Sequence
         form=form_for(ratios),
         parts={
             "context": {"kind": "context", "value": context},
-            "left": {"kind": "token", "value": shown_token(tokens[0])},
-            "right": {"kind": "token", "value": shown_token(tokens[1])},
+            "end": {"kind": "context", "value": end_of(context)},
+            "left": {"kind": "token", "value": tokens[0]},
+            "right": {"kind": "token", "value": tokens[1]},
         },
         words={
-            "left": _("left"),
-            "right": _("right"),
-            "hint": _("One of the two is how the text really goes on. The dot · stands for a space."),
+            "left": _("A"),
+            "right": _("B"),
+            "blank": _("(only a space)"),
+            "hint": _("One of the two, A or B, is how the text really goes on."),
         },
     )
 
 
 def revealed_screen(
-    *, context: str, true: str, percent_true: int, reward: float, total: float | None, practice: bool = False
+    *, context: str, true: str, true_is_left: bool, percent_left: int, reward: float, total: float | None
 ) -> Screen:
-    """Which was true, and what that gave. `total`: the points so far; None: they do not count."""
+    """Which was true, and what that gave. `total`: the points so far; None: a practice item, whose points do not
+    count."""
+    points = round(reward)
     words = {
-        "true": _("True is: %(token)s") % {"token": shown_token(true)},
-        "given": _("You gave it %(percent)s %%.") % {"percent": percent_true},
-        "reward": _("Your reward: %(points)s points.") % {"points": signed(reward)},
+        "true": _("A was right.") if true_is_left else _("B was right."),
+        "given": choice_in_words(percent_left),
+        "blank": _("(only a space)"),
     }
     if total is not None:
-        words["total"] = _("So far you have %(points)s points.") % {"points": grouped(total)}
-    if practice:
-        words["total"] = _("This was for practice, so these points do not count.")
+        words["reward"] = points_in_words(points)
+        words["total"] = _("You now have %(points)s points.") % {"points": grouped(total)}
+    elif points < 0:
+        words["reward"] = _("In the study this would cost %(points)s points.") % {"points": grouped(-points)}
+        words["total"] = _(
+            "This was practice: you have lost nothing. If you are not sure, choose a point near the middle. Then a "
+            "wrong answer costs little."
+        )
+    else:
+        words["reward"] = _("In the study this would give %(points)s points.") % {"points": grouped(points)}
+        words["total"] = _("This was practice, so it does not count.")
     return Screen(
         name=REVEALED,
         title=_("How the text goes on"),
@@ -103,16 +120,27 @@ def revealed_screen(
         form=None,
         parts={
             "context": {"kind": "context", "value": context},
-            "true": {"kind": "token", "value": shown_token(true)},
+            "true": {"kind": "token", "value": true},
         },
         words=words,
     )
 
 
+def choice_in_words(percent_left: int) -> str:
+    """What a person chose, as the scale shows it."""
+    if percent_left == UNSURE:
+        return _("You said that you do not know.")
+    if percent_left > UNSURE:
+        return _("You chose A, %(percent)s %% sure.") % {"percent": percent_left}
+    return _("You chose B, %(percent)s %% sure.") % {"percent": 100 - percent_left}
+
+
+def points_in_words(points: int) -> str:
+    if points < 0:
+        return _("You lose %(points)s points.") % {"points": grouped(-points)}
+    return _("You win %(points)s points.") % {"points": grouped(points)}
+
+
 def grouped(points: float) -> str:
+    """Whole points."""
     return str(number_format(round(points), decimal_pos=0, use_l10n=True, force_grouping=True))
-
-
-def signed(points: float) -> str:
-    sign = "+" if points > 0 else "−" if points < 0 else ""
-    return f"{sign}{number_format(abs(points), decimal_pos=1, use_l10n=True, force_grouping=True)}"

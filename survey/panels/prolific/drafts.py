@@ -47,7 +47,7 @@ def draft_body(posting: Posting, *, address: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "name": study.title[:120],
         "internal_name": posting.internal_name,
-        "description": as_html(study.config.texts.welcome),
+        "description": as_html(study.config.in_language(study.config.texts.language).welcome),
         "external_study_url": address,
         "is_external_study_url_secure": panel.signed_entry,
         "prolific_id_option": "url_parameters",

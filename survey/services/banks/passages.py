@@ -53,7 +53,7 @@ HASHES_PER_QUERY = 500
 # Passages that are cut, and that an n-gram model reads, while a study is created, in a few seconds. More of them, and
 # models on disk, need the command.
 MAX_CUT_AT_ONCE, MAX_READ_AT_ONCE = 300, 100
-LISTED = 30  # tokens that a list of those with a beginning has at most
+LISTED = 12  # tokens that a list of those with a beginning has at most
 PROBLEMS_SHOWN = 20
 
 Progress = Callable[[str, int, int], object]
@@ -222,13 +222,20 @@ class Vocabulary:
 
     @cached_property
     def ordered(self) -> list[str]:
-        """All of them as lists have them: the shortest first, those of one length by their characters' numbers."""
-        return sorted(self._id_of, key=lambda word: (len(word), word))
+        """All of them as lists have them: those that a tokenizer has learnt first, since they stand most often. That is
+        known without the texts of a study, so that the order says nothing of them."""
+        return sorted(self._id_of, key=self._id_of.__getitem__)
 
     def beginning_with(self, text: str) -> list[str]:
-        """Tokens with this beginning, the shortest first; none without a beginning."""
-        matches = (word for word in self.ordered if word.startswith(text))
+        """Tokens with this beginning, the most frequent first; none without a beginning."""
+        matches = (word for word in self.ordered if word.startswith(text) and word.strip())
         return list(itertools.islice(matches, LISTED)) if text else []
+
+    def beginnings_of(self, text: str) -> list[str]:
+        """Tokens with which this text begins, the longest first."""
+        beginnings = (text[:end] for end in range(len(text), 0, -1))
+        matches = (word for word in beginnings if word.strip() and self.id_of(word) is not None)
+        return list(itertools.islice(matches, LISTED))
 
 
 def _can_be_asked(token: str) -> bool:

@@ -70,13 +70,14 @@ def free_place(stage: Stage) -> Expression:
     return f"({free} OFFSET ({waiting})) IS NOT NULL", [stage.pk, stage.pk]
 
 
-def sittings_inside(stage: Stage) -> QuerySet[Sitting]:
-    """Live sittings that can still give an answer that counts: before their booklet, or with an item open in time.
+def sittings_inside(*stages: Stage) -> QuerySet[Sitting]:
+    """Of these stages: live sittings that can still give an answer that counts: before their booklet, or with an item open in time.
 
     Sittings that only answer late, or that are past their items, are left out: freezing need not wait for them.
     """
     in_time = Assignment.objects.filter(sitting=OuterRef("pk"), state=Assignment.State.LIVE)
-    return stage.sittings.filter(Q(booklet__isnull=True) | Exists(in_time), state=Sitting.State.LIVE)
+    inside = Sitting.objects.filter(Q(booklet__isnull=True) | Exists(in_time), stage__in=stages)
+    return inside.filter(state=Sitting.State.LIVE)
 
 
 def slots_without_holder(stage: Stage) -> QuerySet[Slot]:

@@ -29,7 +29,7 @@ def text_at_the_end(sitting: Sitting) -> str:
         deleted = _("We have deleted your answers, as you wished. Thank you for your time.")
         return f"{deleted} {_('Your pay is the same as with them.')}" if paid else deleted
     return {
-        Outcome.COMPLETED: sitting.shown_config.blocks[-1].text,
+        Outcome.COMPLETED: sitting.text_of(sitting.shown_config.blocks[-1]),
         Outcome.FAILED_CHECKS: _(
             "Thank you for your time. The questions about the instructions were answered in another way than we meant "
             "them, so the study ends here. That happens, and it is not held against you."

@@ -43,8 +43,8 @@ class CheckQuestion:
 class Step:
     """What the person is shown now. `number` comes back with the POST, so that a repeated POST is recognised.
 
-    `position` of `total` counts items, and practice examples where there are several. `progress` is what people are
-    told of how far they have come; attention checks count there.
+    `position` of `total` counts items, and practice examples where there are several. `progress` is how far they have
+    come, as people see it.
     """
 
     number: int
@@ -109,7 +109,7 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
             number=sitting.step,
             kind="checks",
             block=block,
-            text=_text(sitting, block),
+            text=sitting.text_of(block),
             checks=check_questions(sitting, block),
             attempt=len(attempts) + 1,
             hints=hints,
@@ -117,7 +117,7 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
         )
     if block.kind == "items":
         return step_among_items(sitting, standing_of(sitting))
-    text = _text(sitting, block)
+    text = sitting.text_of(block)
     if block.kind == "practice":
         practice_state = practice.shown(sitting)
         several = practice_state.total > 1
@@ -126,7 +126,7 @@ def current_step(sitting: Sitting, *, to_answer: bool = False) -> Step:
             number=sitting.step,
             kind="practice",
             block=block,
-            text=text,
+            text=text if practice_state.begins else "",
             screen=practice_state.screen,
             feedback=tuple(practice_state.feedback),
             position=practice_state.number if several else 0,
@@ -170,11 +170,6 @@ def step_among_items(sitting: Sitting, standing: Standing, *, screen: Screen | N
         total=standing.total,
         progress=progress,
     )
-
-
-def _text(sitting: Sitting, block: BlockConfig) -> str:
-    """The block's text under the sitting's levels."""
-    return sitting.shown_config.block_text(block, sitting.levels() if sitting.config.conditions else {})
 
 
 def words_while_missing() -> str:

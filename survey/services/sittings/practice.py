@@ -1,5 +1,5 @@
-"""The practice items: the instrument's screens with each example, then a page that repeats the answers. They do not
-count.
+"""The practice items: the instrument's screens with each example, and behind the last one a page that repeats its
+answers. They do not count.
 
 Core and pages know them only through the instrument's contract.
 """
@@ -15,7 +15,7 @@ from survey.contracts.screens import Screen
 from survey.models import PracticeAnswer, Sitting, Study
 from survey.study_file import FieldPath
 
-# Stands for the page that closes an example, where another example follows. No screen of an instrument has this name.
+# Stands between the answers to two examples. No screen of an instrument has this name.
 SUMMARY = "(summary)"
 
 
@@ -35,17 +35,18 @@ def problems(study: Study, instrument: Instrument) -> Iterator[tuple[FieldPath, 
 
 @dataclass(frozen=True)
 class PracticeStep:
-    """What a sitting is shown of its practice: the screen to answer, or after an example's last one none and, in
-    sentences, what was entered. `number` of `total` examples, from 1."""
+    """What a sitting is shown of its practice: the screen to answer, or after the last example's last one none and, in
+    sentences, what was entered. `number` of `total` examples, from 1. `begins`: it is the first page of all."""
 
     screen: Screen | None
     feedback: Sequence[str]
     number: int
     total: int
+    begins: bool
 
 
 def shown(sitting: Sitting) -> PracticeStep:
-    """By the stored answers alone. Between two examples stands the row of a summary that was read."""
+    """By the stored answers alone."""
     practice = instruments.of_study(sitting.stage.study).practice
     if practice is None:
         raise RuntimeError(f"{sitting} stands at a practice item that its instrument does not have")
@@ -57,20 +58,23 @@ def shown(sitting: Sitting) -> PracticeStep:
         else:
             answers.append({"screen": answer.screen, **answer.data})
     screen = practice.screen(sitting=sitting, example=examples[done], given=answers)
-    return PracticeStep(screen, () if screen else practice.summary(answers), done + 1, len(examples))
+    begins = not done and not answers
+    return PracticeStep(screen, () if screen else practice.summary(answers), done + 1, len(examples), begins)
 
 
 def accept(*, sitting: Sitting, screen: Screen, data: Mapping[str, Any], now: datetime) -> None:
-    """Store an answer. Needs the sitting's lock.
+    """Store an answer, and go on to the next example behind an example's last one. Needs the sitting's lock.
 
     Raises:
         FieldErrors: it was not accepted; nothing is stored.
     """
     _store(sitting, screen.name, screen.accepted(data), now)
+    if len(sitting.current_block.all_examples) > 1 and shown(sitting).screen is None:
+        go_to_next_example(sitting, now)
 
 
 def go_to_next_example(sitting: Sitting, now: datetime) -> bool:
-    """Store that the summary of an example was read. False after the last example. Needs the sitting's lock."""
+    """Store that an example is finished. False after the last example. Needs the sitting's lock."""
     now_at = shown(sitting)
     if now_at.number == now_at.total:
         return False

@@ -1,6 +1,7 @@
 """How far a sitting has come, as people see it: in percent of the whole way, and among its questions. Reads no row.
 
-Attention checks count among the questions. A page that had no number would stand out as a check.
+Only items count as questions, so that the number is the one of the instructions. An attention check has the number of
+the item that it comes before, or of the last one: a page without a number would stand out as a check.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from .queries import Standing
 
 @dataclass(frozen=True)
 class Progress:
-    """`percent` of the whole way from the consent to the end; question number `question` of `questions` where the page
-    is one of the items or an attention check among them, and 0 elsewhere."""
+    """`percent` of the whole way from the consent to the end; item number `question` of `questions` where the page is
+    one of the items or an attention check among them, and 0 elsewhere."""
 
     percent: int = 0
     question: int = 0
@@ -33,15 +34,15 @@ def in_block(config: StudyConfig, block: int, *, within: float = 0.0) -> Progres
 def among_items(config: StudyConfig, block: int, standing: Standing) -> Progress:
     """At an item, or at an attention check that comes before it or after the last one."""
     checks = len(config.sitting.attention_checks)
-    questions = standing.total + checks
+    pages = standing.total + checks
     answered = standing.total if standing.assignment is None else standing.assignment.position - 1
     before = answered + len(standing.checks)
-    if before >= questions:  # Nothing is left here.
+    if before >= pages:  # Nothing is left here.
         return in_block(config, block, within=1.0)
     # How many screens an item has is not known before they are shown.
     screens = len(standing.responses)
-    part = in_block(config, block, within=(before + screens / (screens + 1)) / questions)
-    return Progress(percent=part.percent, question=before + 1, questions=questions)
+    part = in_block(config, block, within=(before + screens / (screens + 1)) / pages)
+    return Progress(percent=part.percent, question=min(answered + 1, standing.total), questions=standing.total)
 
 
 def _length(block: BlockConfig, config: StudyConfig) -> int:

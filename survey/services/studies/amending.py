@@ -21,6 +21,8 @@ from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.rights import Right
 from survey.services.base.seeds import derive
+from survey.study_file import StudyConfig
+from survey.study_file.values import UNTIL, names_in, texts_with_values
 
 from .creating import checked_study
 
@@ -95,7 +97,7 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
         pays = any(not panels.of_study(version).is_open for version in (study, new))
         needs = "it is about money: only a member who may spend changes it"
         refusals |= {change.key: needs for change in changes if change.key not in refusals and costs(change, pays=pays)}
-    if reason := world.refuses_new_consent(before, new.stored_config):
+    if reason := world.refuses_new_consent(study.config, new.config):
         refusals["blocks.1.version"] = reason
     return Proposal(study, new, changes, refusals)
 
@@ -359,10 +361,20 @@ class _World:
             return f"stage {index} is being planned from the answers before it"
         return ""
 
-    def refuses_new_consent(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-        """A new consent text needs a new version: in exports the version shows who agreed to what."""
-        before, after = old["blocks"][0], new["blocks"][0]
-        if self.has_people and before["text"] != after["text"] and before["version"] == after["version"]:
+    def refuses_new_consent(self, old: StudyConfig, new: StudyConfig) -> str:
+        """A new consent text needs a new version: in exports the version shows who agreed to what. The text may
+        also change by a value that it names, such as {reward}; an earlier day until which data is kept is no change."""
+        before, after = old.blocks[0], new.blocks[0]
+        promised, promises = old.values_in_texts, new.values_in_texts
+        named = {
+            name for _place, text in texts_with_values({"blocks": [{"text": after.text}]}) for name in names_in(text)
+        }
+        reads_otherwise = any(promised.get(name) != promises.get(name) for name in named - {UNTIL})
+        if (
+            self.has_people
+            and before.version == after.version
+            and (before.model_dump()["text"] != after.model_dump()["text"] or reads_otherwise)
+        ):
             return "the text of the consent changed, and people have agreed to the old one: give it a new version"
         return ""
 

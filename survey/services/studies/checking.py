@@ -27,7 +27,7 @@ from survey.services.plans.drafting import recipe_of, slots_by_role
 from survey.services.sittings import attention, timing
 from survey.study_file import QuotaConfig, StageConfig, StudyConfig, StudyFileError, unplaced_values
 
-from . import sizing
+from . import sizing, text_checks
 from .creating import checked_study
 
 SHORT_WAVE = 2  # days
@@ -182,6 +182,8 @@ def check_study(
     study_check.findings += _check_data(config)
     study_check.findings += _check_pay(study_check, config)
     study_check.findings += _check_ethics(config)
+    study_check.findings += [CheckMessage("remark", *remark) for remark in text_checks.remarks(config)]
+    study_check.findings += _check_language_of_bank(study_check, config, reader)
     study_check.findings += [CheckMessage("remark", note.field, note.message) for note in attention.remarks(config)]
     if (pools or sizes) and not study_check.has_problems and study_check.bank:
         made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
@@ -502,6 +504,27 @@ def _check_ethics(config: StudyConfig) -> Iterator[CheckMessage]:
                 f"the consent{where} has {len(consent.text)} characters: it should say who asks, why, for how long, "
                 "what is stored until when, and that one may stop at any time",
             )
+
+
+def _check_language_of_bank(check: StudyCheck, config: StudyConfig, reader: Any) -> Iterator[CheckMessage]:
+    """Questions in another language than the texts around them; not where the file says that it is so."""
+    if config.texts.bank_language or not check.bank or any(finding.field == "bank" for finding in check.findings):
+        return
+    try:
+        bank = find_bank(config.bank)
+    except NotFound:
+        return
+    texts = [question.plain for question in bank.questions.order_by("position")[: text_checks.QUESTIONS_READ]]
+    language = text_checks.language_of(texts)
+    others = [code for code in config.languages if code != language]
+    if language and others:
+        yield CheckMessage(
+            "remark",
+            "texts.bank_language",
+            f'the questions of the bank seem to be in "{language}", and people read the pages in '
+            f"{' and '.join(others)}: take a bank in their language, or say that it is meant so with "
+            f'bank_language = "{language}"',
+        )
 
 
 def _outcomes(config: StudyConfig) -> Sequence[str]:

@@ -17,6 +17,8 @@ from survey.models import Study
 from survey.storage.paths import STUDIES_DIR
 from survey.study_file import SEED_LIMIT
 
+from . import checking
+from .checking import CheckMessage
 from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
 
 SEEDS_TRIED = 12
@@ -294,6 +296,8 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
         for name, value in wanted.items():
             if name in PLACES:
                 _set(parts, PLACES[name], value)
+        if "items" in wanted:
+            _move_checks(parts, before["items"] or DEFAULT_ITEMS, wanted["items"] or DEFAULT_ITEMS)
         if "stages" in wanted or "pilot" in wanted:
             _set_stages(parts, wanted.get("stages", before["stages"]), wanted.get("pilot", before["pilot"]))
         if "conditions" in wanted:
@@ -306,6 +310,37 @@ def changed(text: str, values: Mapping[str, Any]) -> str:
     if not is_written:
         raise NotWritable("The file is written in a way that the form cannot change: change its text instead.")
     return made
+
+
+class ValuesRefused(HunchError):
+    """What a form would make of a file that the checker refuses. `problems`: what it did not say before."""
+
+    code = "values_refused"
+    status = 422
+
+    def __init__(self, problems: Sequence[CheckMessage]) -> None:
+        super().__init__("\n".join(f"{problem.field}: {problem.message}" for problem in problems))
+        self.problems = problems
+
+
+def soundly_changed(text: str, values: Mapping[str, Any], *, reader: Any) -> str:
+    """As `changed`, with another seed where the file's own no longer fills the booklets.
+
+    Raises:
+        NotWritable: as `changed`.
+        ValuesRefused: the checker finds a problem in the new text that it did not find in the old one.
+    """
+    made = with_fitting_seed(changed(text, values), reader=reader)
+    after = _problems(made, reader)
+    before = {(problem.field, problem.message) for problem in (_problems(text, reader) if after else ())}
+    if new := [problem for problem in after if (problem.field, problem.message) not in before]:
+        raise ValuesRefused(new)
+    return made
+
+
+def _problems(text: str, reader: Any) -> list[CheckMessage]:
+    findings = checking.check_study(text=text, source_name="", reader=reader).findings
+    return [finding for finding in findings if finding.level == "problem"]
 
 
 def _same(name: str, value: Any, wanted: Any) -> bool:
@@ -376,6 +411,28 @@ def _set(parts: list[_Part], place: Sequence[str], value: Any) -> None:
         parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
         parts.append(part)
     _edited(part, place[-1], value)
+
+
+DEFAULT_ITEMS: int = study_file.SittingConfig().items
+CHECKS = ("sitting", "attention_checks")
+
+
+def places_of_checks(text: str) -> list[int]:
+    """After which items the attention checks come. Empty where the text is none that can be read."""
+    try:
+        checks = tomllib.loads(text)["sitting"]["attention_checks"]
+        return [int(check["after_item"]) for check in checks]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def _move_checks(parts: Sequence[_Part], items_before: int, items: int) -> None:
+    """Attention checks that no longer fit come at the same share of the way, all of them."""
+    checks = [part for part in parts if part.names == CHECKS and part.is_entry]
+    places = [tomllib.loads(part.text)["sitting"]["attention_checks"][0]["after_item"] for part in checks]
+    if max(places, default=0) > items:
+        for part, place in zip(checks, places, strict=True):
+            _edited(part, "after_item", min(items, max(1, round(place * items / items_before))))
 
 
 def _groups(parts: Sequence[_Part], name: str) -> list[list[_Part]]:

@@ -364,7 +364,7 @@ def test_no_other_address_and_no_answer_of_the_api_says_how_the_text_goes_on(tal
 
 
 def test_what_is_typed_is_a_token_or_leads_to_a_list(tales: None) -> None:
-    form = form_of(passages.registered("pairs:tales"))
+    form = form_of(passages.registered("pairs:tales"), text="Once")
     made = form({"guess": " the"})
     assert made.is_valid() and made.cleaned_data["text"] == " the"
     # A raised dot and a hard blank are a space.
@@ -372,15 +372,43 @@ def test_what_is_typed_is_a_token_or_leads_to_a_list(tales: None) -> None:
     listed = form({"guess": " th", "look": "1"})
     assert not listed.is_valid()
     choices = listed.fields["choice"].choices  # type: ignore[attr-defined]
-    assert ("·the" in dict(choices).values()) and all(text.startswith("·th") for text in dict(choices).values())
-    token = next(key for key, text in choices if text == "·the")
+    assert ("the" in dict(choices).values()) and all(text.startswith("th") for text in dict(choices).values())
+    # To ask for a list is no error, nor is a word that is no token: nothing is said in red.
+    assert listed.errors == {"look": []} == form({"guess": " th"}).errors
+    token = next(key for key, text in choices if text == "the")
     chosen = form({"guess": " th", "look": "", "choice": token})
     assert chosen.is_valid() and chosen.cleaned_data == {"token": int(token), "text": " the"}
-    for guess in ("", "zzzz", "\n", "<b>"):
+    for guess in ("", "\n"):
         wrong = form({"guess": guess})
-        assert not wrong.is_valid() and "choice" not in wrong.fields
+        assert not wrong.is_valid() and "choice" not in wrong.fields and wrong.errors["guess"]
     other = form({"guess": " th", "choice": "0"})
     assert not other.is_valid()
+
+
+def test_the_page_sets_the_space_before_a_new_word(tales: None) -> None:
+    row = passages.registered("pairs:tales")
+    words, form = passages.vocabulary_of(row), form_of(row, text="Once")
+
+    def text_of(**sent: str) -> str:
+        made = form(sent)
+        return str(made.cleaned_data["text"]) if made.is_valid() else ""
+
+    assert (
+        text_of(guess="the", new_word="on") == " the" == text_of(guess=" the", new_word="on") == text_of(guess=" the")
+    )
+    assert text_of(guess="e") == "e" and text_of(guess=",", new_word="on") == ","
+    # What only goes on with a word is taken so, whatever the tick says.
+    rest = next(word for word in words.ordered if word.isalpha() and not words.beginning_with(f" {word}"))
+    assert text_of(guess=rest, new_word="on") == rest
+    # A word that is longer than any token: its beginnings, the longest first.
+    long = form({"guess": "thexyz", "new_word": "on"})
+    assert not long.is_valid() and long.errors == {"look": []}
+    choices = [text for _key, text in long.fields["choice"].choices]  # type: ignore[attr-defined]
+    assert choices[0] == "the" and all("thexyz".startswith(text) for text in choices)
+    # Nothing typed: the most frequent words. Behind a space, and at the beginning of a text, there is no tick.
+    assert form({"guess": "", "new_word": "on", "look": "1"}).errors == {"look": []}
+    for before in ("", "Once ", "Once\n"):
+        assert "new_word" not in form_of(row, text=before)().fields
 
 
 def test_the_file_of_tokens_is_the_same_for_everybody_and_kept(
@@ -408,9 +436,12 @@ def test_the_file_of_tokens_is_the_same_for_everybody_and_kept(
         refused = client.get(f"/tokens/{unknown}")
         assert refused.status_code == 404 and "no-store" in refused.headers["Cache-Control"]
     # A field names the file, the same one at every guess; characters need no list.
-    fields = {str(form_of(row, goes_on=later)()["guess"]).count(f'data-tokens="{address}"') for later in (False, True)}
+    fields = {
+        str(form_of(row, text="Once", goes_on=later)()["guess"]).count(f'data-tokens="{address}"')
+        for later in (False, True)
+    }
     assert fields == {1}
-    assert "data-tokens" not in str(form_of(characters)()["guess"])
+    assert "data-tokens" not in str(form_of(characters, text="Once")()["guess"])
 
 
 def test_dots_stand_for_the_spaces_before_a_token() -> None:
@@ -566,7 +597,7 @@ def test_a_process_that_dies_between_guess_and_reveal_loses_no_guess_and_doubles
     step = current_step(sitting)
     assert TokenGuess.objects.count() == 1
     assert step.screen is not None and step.screen.name == "guess_2"
-    assert "·the" in step.screen.words["verdict"]
+    assert "“the”" in step.screen.words["verdict"]
 
 
 def test_a_guess_is_taken_once_and_never_changed_after_its_reveal(tales: None, client: Client) -> None:

@@ -19,7 +19,17 @@ from survey.instruments.preference import judging_calls, judging_runs, screens
 from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
-from survey.models import Assignment, AuditEntry, LanguageModel, ModelAnswer, Question, SnapshotAnswer, Stage, Study
+from survey.models import (
+    Assignment,
+    AuditEntry,
+    LanguageModel,
+    ModelAnswer,
+    Question,
+    Sitting,
+    SnapshotAnswer,
+    Stage,
+    Study,
+)
 from survey.services.answers.counting import study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
@@ -30,6 +40,7 @@ from survey.services.sittings.enrolment import begin_sitting, new_open_person
 from survey.services.sittings.flow import current_step
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
+from survey.simulator.page import Page
 from tests import cast
 from tests.frontend.pages import arrive
 from tests.golden.psych_ds import errors_of
@@ -279,6 +290,26 @@ def test_the_page_shows_two_replies_as_text_and_names_nobody(
     client.post("/s/preference/sitting", {**page.hidden, "cannot_judge": "on"})
     judgement = ReplyJudgement.objects.get()
     assert judgement.cannot_judge and judgement.place is None and judgement.places == {}
+
+
+@pytest.mark.parametrize("replies_as", ["text", "markdown"])
+def test_replies_may_be_shown_as_markdown_and_stay_as_they_are(prompts: None, client: Client, replies_as: str) -> None:
+    reply = "a **bold** word <i>&</i> [here](https://a.example/)"
+    examples = [{"prompt": "Say hi.", "reply_1": reply, "reply_2": reply}]
+    practice = {"kind": "practice", "examples": examples}
+    options = {**PREFERENCE["instrument"]["options"], "replies_as": replies_as}
+    blocks = [PREFERENCE["blocks"][0], practice, *PREFERENCE["blocks"][2:]]
+    study = cast.study(**{**PREFERENCE, "instrument": {"kind": "preference", "options": options}, "blocks": blocks})
+    opened(study)
+    arrive(client, slug="preference")
+    html = client.get("/s/preference/sitting").content.decode()
+    is_formatted = replies_as == "markdown"
+    assert html.count("a <strong>bold</strong> word &lt;i&gt;&amp;&lt;/i&gt; here</p>") == 2 * is_formatted
+    assert "<i>" not in html and 'href="https://a.example' not in html
+    # The API and simulated people read the reply itself.
+    screen = current_step(Sitting.objects.get()).screen
+    assert screen is not None and screen.parts["reply_1"]["value"] == reply == Page(html).parts["reply_1"]
+    assert screen.parts["reply_1"].get("format") == ("markdown" if is_formatted else None)
 
 
 def test_a_long_reply_is_cut_with_a_mark_that_people_see(prompts: None, client: Client) -> None:

@@ -25,6 +25,7 @@ from survey.instruments.token_comparison.analysis.rewards import points
 from survey.instruments.token_comparison.models import ContextReading, PreparedContext, StatedChance, TokenPair
 from survey.instruments.token_comparison.options import ComparisonOptions
 from survey.instruments.token_comparison.reports import own_answers
+from survey.instruments.token_comparison.screens import end_of
 from survey.models import ApiToken, Bank, NgramModel, Score, Sitting, Stage, Study
 from survey.panels.money import points_of
 from survey.services.banks import ngrams, passages
@@ -203,13 +204,15 @@ def test_the_reward_comes_after_the_answer_and_is_paid(client: Client) -> None:
             stated = StatedChance.objects.order_by("response__answered_at").last()
             assert stated is not None
             total += stated.reward
-            assert f"So far you have {total:,.0f} points." == step.screen.words["total"]
+            assert f"You now have {total:,.0f} points." == step.screen.words["total"]
             assert step.screen.form is None
         if step.kind == "practice" and step.screen is not None and step.screen.name == "revealed":
-            percent = 80 if "80" in step.screen.words["given"] else 20
+            assert step.screen.words["given"] == "You chose A, 80 % sure."
+            percent = 80 if step.screen.words["true"] == "A was right." else 20
             reward = points(percent, g_true=float(PRACTICE["examples"][step.position - 1]["g_true"]))  # type: ignore[index]
-            assert f"{abs(reward):.1f}" in step.screen.words["reward"]
-            assert "do not count" in step.screen.words["total"]
+            cost = "cost" if reward < 0 else "give"
+            assert step.screen.words["reward"] == f"In the study this would {cost} {abs(round(reward))} points."
+            assert "This was practice" in step.screen.words["total"]
         advance(sitting=sitting, step=step.number, data={"percent_left": "80"})
         sitting.refresh_from_db()
     both = ["compare", "revealed"]
@@ -233,9 +236,10 @@ def test_nothing_tells_the_true_token_or_a_probability_before_the_answer(client:
         )
         html, said = response.content.decode(), f"{response.content.decode()} {dict(response.headers)}"
         assert {page.parts["left"], page.parts["right"]} == {
-            pair.context.true_text.replace(" ", "·").strip(),
-            pair.other_text.replace(" ", "·").strip(),
+            pair.context.true_text,
+            pair.other_text,
         }
+        assert "·" not in html
         for log in (pair.context.log_g_true, pair.log_g_other):
             chance = math.exp(log)
             for secret in (f"{chance:.3f}", f"{chance:.4f}", f"{100 * chance:.1f}", f"{log:.3f}"):
@@ -246,14 +250,15 @@ def test_nothing_tells_the_true_token_or_a_probability_before_the_answer(client:
         following = pair.question.plain[pair.context.end :]
         assert len(following) < 12 or following[:25] not in html
         screen = current_step(sitting).screen
-        assert screen is not None and set(screen.parts) == {"context", "left", "right"}
+        assert screen is not None and set(screen.parts) == {"context", "end", "left", "right"}
+        assert pair.shown.endswith(screen.parts["end"]["value"])
         told = json.dumps(screen.content(), default=str)
         assert "true" not in told.replace("true one", "").casefold()
         sent = client.post(
             "/s/compare/sitting", {**page.hidden, "percent_left": "50"}, headers={"X-Hunch-Exchange": "1"}
         )
         shown_page = read(sent.content.decode())
-        assert shown_page.parts["true"].strip("·") in pair.context.true_text
+        assert shown_page.parts["true"] in pair.context.true_text
         sent = client.post("/s/compare/sitting", shown_page.hidden, headers={"X-Hunch-Exchange": "1"})
         page = read(sent.content.decode())
     sides = StatedChance.objects.values_list("true_is_left", flat=True)
@@ -271,9 +276,49 @@ def test_a_chance_that_is_not_offered_is_refused(percent: str) -> None:
         advance(sitting=sitting, step=step.number, data={})
         sitting.refresh_from_db()
         step = current_step(sitting)
-    with pytest.raises(FieldErrors, match="Choose one of the percentages"):
+    with pytest.raises(FieldErrors, match="Choose one of the points"):
         advance(sitting=sitting, step=step.number, data={"percent_left": percent})
     assert not StatedChance.objects.exists()
+
+
+@pytest.mark.parametrize("true_first", [True, False])
+def test_surely_a_is_still_the_chance_of_the_token_that_is_shown_first(client: Client, true_first: bool) -> None:
+    """The row runs from A to B, and what is stored is the chance of A, which is the part `left`: for the same token
+    the same number as when the row ran the other way."""
+    study = cast.study(**COMPARISON)
+    opened(study)
+    page = arrive(client, slug="compare")
+    pair = TokenPair.objects.select_related("context").get(
+        item=Sitting.objects.get().assignments.get(position=1).slot.item
+    )
+    tokens = {True: pair.context.true_text, False: pair.other_text}
+    is_a = page.parts["left"] == tokens[true_first]
+    values = [field["value"] for field in page.inputs if field.get("name") == "percent_left"]
+    marks = [page.labels[f"id_percent_left_{number}"] for number in range(1, 12)]
+    assert values == ["99", "90", "80", "70", "60", "50", "40", "30", "20", "10", "1"]
+    assert marks[0] == "99: surely A" and marks[5] == "50: I don’t know" and marks[-1] == "99: surely B"
+    assert (marks[1], marks[-2]) == ("90: A 90", "90: B 90")
+    surely = marks.index("99: surely A" if is_a else "99: surely B")
+    client.post("/s/compare/sitting", {**page.hidden, "percent_left": values[surely]})
+    stated = StatedChance.objects.get()
+    assert stated.percent_left == (99 if is_a else 1)
+    assert stated.percent_true == (99 if true_first else 1)
+    assert float(stated.reward) == pytest.approx(
+        points(stated.percent_true, g_true=math.exp(pair.context.log_g_true)), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("context", "end"),
+    [
+        ("Birds can fly, and fish can", "fly, and fish can"),
+        ("One  two three four five ", "two three four five "),
+        ("", ""),
+        ("One", "One"),
+    ],
+)
+def test_the_last_words_stand_in_front_of_each_token(context: str, end: str) -> None:
+    assert end_of(context) == end
 
 
 def test_preparing_draws_from_the_seed_and_only_what_people_can_read() -> None:
@@ -460,8 +505,8 @@ def test_simulated_people_state_the_odds_that_they_hold() -> None:
     other, shown_text = context.others[0], question.plain[: context.end]
     parts = {
         "context": shown_text,
-        "left": context.true_text.replace(" ", "·"),
-        "right": other.text.replace(" ", "·"),
+        "left": context.true_text,
+        "right": other.text,
     }
     said = [int(person.answer(screen="compare", parts=parts)["percent_left"]) for _ in range(300)]
     odds = log_held(shown_text, context.true_text, context.log_g_true) - log_held(shown_text, other.text, other.log_g)

@@ -178,7 +178,7 @@ def several() -> list[dict[str, Any]]:
     return [made if block["kind"] == "practice" else block for block in blocks()]
 
 
-def test_examples_follow_one_another_each_with_its_summary() -> None:
+def test_examples_follow_one_another_with_a_summary_behind_the_last() -> None:
     sitting = at_practice(cast.open_study(blocks=several()))
     seen: list[Any] = []
     percents: list[int] = []
@@ -186,12 +186,16 @@ def test_examples_follow_one_another_each_with_its_summary() -> None:
         target = step.screen.parts["target"]["value"] if step.screen else ""
         seen.append((step.position, step.total, step.screen and step.screen.name, target, len(step.feedback)))
         percents.append(step.progress.percent)
+        assert step.text == ("Try it." if len(seen) == 1 else "")
         post(sitting, **cast.answers_for(step))
-    assert percents == sorted(percents) and 0 < percents[0] < percents[2] < percents[3] < percents[-1]
+    assert percents == sorted(percents) and 0 < percents[0] < percents[2] < percents[4] < percents[-1]
     assert seen == [
-        (number, 3, name, example["target"] if name else "", int(name is None))
-        for number, example in enumerate((EXAMPLE, OTHER, EXAMPLE), start=1)
-        for name in ("prior", "posterior", None)
+        *(
+            (number, 3, name, example["target"], 0)
+            for number, example in enumerate((EXAMPLE, OTHER, EXAMPLE), start=1)
+            for name in ("prior", "posterior")
+        ),
+        (3, 3, None, "", 1),
     ]
     stored = PracticeAnswer.objects.order_by("number").values_list("number", "screen", "data")
     assert [screen for _number, screen, _data in stored] == [
@@ -202,13 +206,12 @@ def test_examples_follow_one_another_each_with_its_summary() -> None:
     assert [number for number, _screen, _data in stored] == list(range(1, 9))
 
 
-def test_a_repeated_continue_on_a_summary_skips_nothing() -> None:
+def test_a_repeated_answer_at_the_end_of_an_example_skips_nothing() -> None:
     sitting = at_practice(cast.open_study(blocks=several()))
-    for value in ("60", "70"):
-        post(sitting, **cast.answers_for(step_of(sitting), value=value))
-    number = step_of(sitting).number
+    post(sitting, value="60")
+    last = step_of(sitting)
     for _click in range(2):
-        step = advance(sitting=sitting, step=number, data={})
+        step = advance(sitting=sitting, step=last.number, data=cast.answers_for(last, value="70"))
         assert (step.position, step.screen and step.screen.name) == (2, "prior")
     assert PracticeAnswer.objects.filter(screen="(summary)").count() == 1
 
@@ -235,18 +238,16 @@ def test_pages_and_api_say_which_example_it_is(client: Client) -> None:
     seen = []
     while page.main["data-kind"] != "checks":
         if page.main["data-kind"] == "practice":
-            seen.append((page.parts["example"], "Another example follows" in page.text, "nobody judges" in page.text))
+            seen.append((page.parts.get("example"), page.text.count("not count"), "nobody judges" in page.text))
         data = {"value": "60", "direction": "higher"} if "screen" in page.hidden else {}
         if page.hidden.get("screen") == "posterior":
             data["value"] = "70"
         page = read(client.post(SITTING, {**page.hidden, **data}, follow=True).content.decode())
     assert seen == [
-        *[("Example 1 of 3", False, False)] * 2,
-        ("Example 1 of 3", True, False),
-        *[("Example 2 of 3", False, False)] * 2,
-        ("Example 2 of 3", True, False),
-        *[("Example 3 of 3", False, False)] * 2,
-        ("Example 3 of 3", False, True),
+        *[("Practice 1 of 3: this does not count.", 1, False)] * 2,
+        *[("Practice 2 of 3: this does not count.", 1, False)] * 2,
+        *[("Practice 3 of 3: this does not count.", 1, False)] * 2,
+        (None, 0, True),
     ]
 
 
@@ -270,7 +271,7 @@ def test_pages_lead_through_it_and_tell_how_they_work(client: Client) -> None:
     page = arrive(client)
     while page.main["data-kind"] != "practice":
         page = read(client.post(SITTING, page.hidden, follow=True).content.decode())
-    assert "it does not count" in page.text and "Question 1 of" not in page.text
+    assert page.parts["example"] == "Practice: this does not count." and "Question 1 of" not in page.text
     assert page.parts["target"] == "Which is heavier?"
     refused = client.post(SITTING, {**page.hidden, "value": ""}, follow=True)
     assert "Enter a number from 0 to 100." in refused.content.decode()

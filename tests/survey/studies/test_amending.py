@@ -24,6 +24,7 @@ from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from survey.services.studies import amending
+from survey.study_file import StudyConfig
 from tests import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -528,10 +529,18 @@ def test_what_happened_decides_what_may_change(
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_the_consent_needs_a_new_version_once_there_are_people(is_asked: bool) -> None:
     world = amending._World(**{**NOTHING, "has_people": is_asked})
-    old, new = ({"blocks": [{"text": text, "version": "1"}]} for text in ("A", "B"))
-    assert bool(world.refuses_new_consent(old, new)) == is_asked
-    assert world.refuses_new_consent(old, {"blocks": [{"text": "B", "version": "2"}]}) == ""
-    assert world.refuses_new_consent(old, {"blocks": [{"text": "A", "version": "1"}]}) == ""
+
+    def config(text: str, version: str = "1", **others: Any) -> StudyConfig:
+        consent = {**cast.BLOCKS[0], "text": text, "version": version}
+        return cast.small_config(blocks=[consent, *cast.BLOCKS[1:]], **others)
+
+    assert bool(world.refuses_new_consent(config("A"), config("B"))) == is_asked
+    assert world.refuses_new_consent(config("A"), config("B", "2")) == ""
+    assert world.refuses_new_consent(config("A"), config("A")) == ""
+    # A value that the text names changes what people agree to; one that it does not name changes nothing.
+    longer = {"texts": {"minutes": 30}}
+    assert bool(world.refuses_new_consent(config("{minutes}"), config("{minutes}", **longer))) == is_asked
+    assert world.refuses_new_consent(config("A"), config("A", **longer)) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -451,3 +452,107 @@ def test_a_users_file_is_a_new_study_and_a_commands_the_next_file_of_its_study(d
     check = check_study(text=cast.study_text(seed=8), source_name="new.toml", reader=reader)
     assert any("exists already" in message for message in messages(check))
     assert not any("exists already" in message for message in messages(checked(seed=8)))
+
+
+# What texts say against the rest of the file
+
+
+def with_texts(instructions: str, **overrides: Any) -> list[str]:
+    blocks = [cast.BLOCKS[0], {"kind": "instructions", "text": instructions}, *cast.BLOCKS[1:]]
+    return messages(checked(blocks=blocks, sitting={"items": 6}, stages=[{"sittings": 4}], **overrides), "remark")
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        (
+            "You will see about 15 questions.",
+            'blocks.2.text: says "15 questions", and a sitting has 6 items: write {items}',
+        ),
+        ("You will see fifteen short questions.", 'says "fifteen short questions", and a sitting has 6 items'),
+        ("You will see 6 questions, or {items} questions.", ""),
+        ("It takes 20 minutes.", 'says "20 minutes", and texts.minutes is 3: write {minutes}'),
+        ("It takes {minutes} minutes, and at most 60 minutes.", ""),
+        ("You get 3.00 USD.", 'says "3.00 USD", and panel.reward is 2.00 USD: write {reward}'),
+        ("You get $2.00, which is {reward}.", ""),
+        ("Say if the **left** one is right.", "'**' makes nothing bold, people read it as it stands: remove it"),
+        ("2 ** 3 is 8.", "'**' makes nothing bold"),
+        ("# Welcome", "'#' makes no heading"),
+        ("* one\n* two", "'*' makes no list: begin each line with \"- \""),
+        ("See [here](https://a.example).", "makes no link: write the address alone"),
+        ("A <b>word</b>.", "'<b>' is no markup here"),
+        (
+            "80 percent of such questions, in 2 questions and 5 minutes of an hour's 60 minutes: a_b__c",
+            'says "5 minutes"',
+        ),
+    ],
+)
+def test_texts_are_held_against_the_file(text: str, remark: str) -> None:
+    remarks = [line for line in with_texts(text, panel=PAID) if line.startswith("blocks.2.text")]
+    assert len(remarks) == bool(remark) and remark in "".join(remarks)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{item} questions", "there is no {item}; there are {items}, {minutes}, {reward}, {retention_until}"),
+        ("{reward}", "{reward} needs panel.reward: add that key, or remove {reward}"),
+        ("{}", ""),
+        ("{{item}} and {{{{x}}}}", ""),
+        ("{items} {minutes} {retention_until}", ""),
+    ],
+)
+def test_a_name_in_braces_that_there_is_not_is_refused(text: str, problem: str) -> None:
+    blocks = [cast.BLOCKS[0], {"kind": "instructions", "text": text}, *cast.BLOCKS[1:]]
+    found = messages(checked(blocks=blocks))
+    assert len(found) == bool(problem) and problem in "".join(found)
+    assert not problem or found[0].startswith("blocks.2.text: ")
+
+
+def test_names_in_braces_are_checked_in_every_language_and_under_every_level() -> None:
+    texts = {"languages": ["en", "de"], "welcome": {"en": "{items}", "de": "{fragen}"}, "minutes": 3}
+    conditions = [{"factor": "f", "levels": ["a", "b"], "texts": {"a": {"end": {"en": "{x}", "de": "x"}}}}]
+    found = [line.split(";")[0] for line in messages(checked(texts=texts, conditions=conditions))]
+    unknown = [line for line in found if "there is no" in line]
+    assert unknown == ["texts.welcome: there is no {fragen}", "conditions.1.texts.a.end: there is no {x}"]
+
+
+GERMAN = "Welche der Städte ist nicht die Hauptstadt von einem Land, und für wen ist das bei der Frage mit dem Namen?"
+ENGLISH = (
+    "Which of these cities is not the capital of a country, and what have they been called by those who were there?"
+)
+
+
+@pytest.mark.parametrize(
+    ("questions", "texts", "remark"),
+    [
+        (ENGLISH, {"language": "de"}, True),
+        (GERMAN, {}, True),
+        (ENGLISH, {}, False),
+        (GERMAN, {"language": "de"}, False),
+        (ENGLISH, {"language": "de", "bank_language": "en"}, False),
+        ("12 + 7 = ?", {"language": "de"}, False),
+        ("Quelle est la capitale de la France, et pourquoi les gens y sont-ils venus avec des enfants?", {}, False),
+    ],
+)
+def test_a_bank_in_another_language_is_remarked_where_that_is_sure(
+    questions: str, texts: dict[str, Any], remark: bool
+) -> None:
+    cast.small_bank(20, name="other").questions.update(text=questions)
+    remarks = messages(checked(bank="other", texts={"welcome": "Willkommen.", **texts}), "remark")
+    assert any("bank_language" in line for line in remarks) is remark
+
+
+# Words for people of a panel
+
+
+@pytest.mark.parametrize("name", ["example-token-comparison.toml", "example-next-token.toml"])
+def test_instructions_of_the_token_studies_are_short_and_plain(name: str) -> None:
+    file = tomllib.loads((Path(settings.BASE_DIR) / "studies" / name).read_text(encoding="utf-8"))
+    page = (Path(settings.BASE_DIR) / "docs" / name.removeprefix("example-").replace(".toml", ".md")).read_text("utf-8")
+    (german,) = re.findall(r"(?s)<!-- instructions: de -->\n+```text\n(.*?)```", page)
+    english = next(block["text"] for block in file["blocks"] if block["kind"] == "instructions")
+    for text in (english, german):
+        assert len(re.findall(r"[^\W_]+(?:[’'.,-][^\W_]+)*", text)) <= 120
+    every_text = [file["texts"]["welcome"], german, *(block.get("text", "") for block in file["blocks"])]
+    assert not any(word in text.casefold() for text in every_text for word in ("token", "**", "·"))
