@@ -107,7 +107,7 @@ class Screen(TypedDict):
 
 
 class Progress(TypedDict):
-    """How far the sitting has come. Attention checks count among the questions, so that they do not stand out."""
+    """How far the sitting has come."""
 
     percent: Annotated[int, "Of the way from the consent to the end."]
     question: Annotated[int, "Of the item, from 1; at a check of the item behind it. 0 elsewhere."]

@@ -71,7 +71,7 @@ def free_place(stage: Stage) -> Expression:
 
 
 def sittings_inside(*stages: Stage) -> QuerySet[Sitting]:
-    """Of these stages: live sittings that can still give an answer that counts: before their booklet, or with an item open in time.
+    """Live sittings that can still give an answer that counts: before their booklet, or with an item open in time.
 
     Sittings that only answer late, or that are past their items, are left out: freezing need not wait for them.
     """
