@@ -39,7 +39,7 @@ CLASSES = {
         "Demonstration",
     ),
     "item_rows": ("ItemRows",),
-    "exports": ("AnswerExport", "QuickExport"),
+    "exports": ("AnswerExport", "AnswerColumn", "Answered", "CountedAnswers"),
     "binary_learning": ("BinaryLearning",),
     "screens": ("Screen", "Points", "SimulatedPerson"),
     "expectations": ("Expecting",),

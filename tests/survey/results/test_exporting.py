@@ -18,7 +18,7 @@ from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.contracts.tables import Column, ExtraFile
 from survey.figures import csv_lines
-from survey.instruments.belief_update.capabilities import BeliefExport
+from survey.instruments.belief_update.export import BeliefExport
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.plans.candidates import SCORE
@@ -197,7 +197,6 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
         return [ExtraFile("eager.csv", (Column("answer", "number", "Its key."),), rows)]
 
     monkeypatch.setattr(BeliefExport, "extra_files", eager)
-    monkeypatch.setattr(BeliefExport, "quick", None)
     page = admin_client.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
     assert "eager.csv" in page
     other = admin_client.post(f"/admin/survey/study/{study.pk}/export/checks.csv")
