@@ -1,7 +1,6 @@
 """The belief update's columns, and the layout of the paper's released data."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from survey.contracts.exports import SETTING, AnswerColumn, Answered, AnswerExport, AnswerPlace, CountedAnswers
@@ -44,12 +43,8 @@ def _or_none(text: str) -> str | None:
     return text or None
 
 
-def _changed(prior: int, posterior: int, threshold: int) -> int:
-    return int(abs(posterior - prior) > threshold)
-
-
 def _changed_by_study(prior: int, posterior: int, form: AnswerForm) -> int:
-    return _changed(prior, posterior, form.threshold)
+    return int(abs(posterior - prior) > form.threshold)
 
 
 def _if_shown(fact: Any, form: AnswerForm, _prior: int) -> Any:
@@ -114,7 +109,7 @@ COLUMNS = (
             "0 or 1",
             f"1 where the absolute change exceeds {threshold} points.",
             of=(PRIOR_VALUE, POSTERIOR_VALUE),
-            value=partial(_changed, threshold=threshold),
+            value=lambda prior, posterior, limit=threshold: int(abs(posterior - prior) > limit),
         )
         for threshold in THRESHOLDS
     ),

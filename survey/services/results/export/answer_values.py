@@ -20,10 +20,10 @@ class AnswerValues:
     """Makes the values of some columns of one study's instrument. What follows from the item alone is made once per
     item.
 
-    `lookups`: what is read of each response.
+    `lookups`: what is read of each response, after its screen's name. `screen_at`: where that stands in what was read.
     """
 
-    def __init__(self, instrument: Instrument, columns: Sequence[AnswerColumn]) -> None:
+    def __init__(self, instrument: Instrument, columns: Sequence[AnswerColumn], *, screen_at: int = 0) -> None:
         self._export, self._relation = instrument.export, instrument.rows.item
         self._texts: dict[str, str] = {}
         of_item = [column for column in columns if all(isinstance(fact, str) for fact in column.facts)]
@@ -35,9 +35,9 @@ class AnswerValues:
                 groups[fact.source].append(fact)
         wanted = [fact.lookup for source, group in groups.items() for fact in (source, *group)]
         self.lookups = list(dict.fromkeys(filter(None, wanted)))
-        in_response = {lookup: place for place, lookup in enumerate(self.lookups, 1)}
+        in_response = {lookup: place for place, lookup in enumerate(self.lookups, screen_at + 1)}
         self._sources = [
-            _Source(source, in_response.get(source.lookup, 0), [in_response[fact.lookup] for fact in group])
+            _Source(source, in_response.get(source.lookup, screen_at), [in_response[fact.lookup] for fact in group])
             for source, group in groups.items()
         ]
 
@@ -54,8 +54,11 @@ class AnswerValues:
         # In the order in which `values` gathers them.
         gathered: list[Any] = [*of_item, *lasting, *(fact for group in groups.values() for fact in group), SETTING]
         places = {fact: place for place, fact in enumerate(gathered)}
+        self._pick_all = _picker([places[column if column in places else column.facts[0]] for column in columns])
         self._makers = [
-            itemgetter(places[column]) if column in places else _maker(column, places) for column in columns
+            (place, _maker(column, places))
+            for place, column in enumerate(columns)
+            if column not in places and column.value is not None
         ]
 
     def items(self, keys: Collection[int]) -> Mapping[int, Facts]:
@@ -71,13 +74,16 @@ class AnswerValues:
 
         Args:
             item: what `items` gave for the answer's item.
-            responses: for each stored response, in their order: the screen's name, then its `lookups`.
+            responses: for each stored response, in their order: what was read of it.
         """
         facts = [*(self._no_item if item is None else item)]
         for source in self._sources:
             facts += source.facts(responses)
         facts.append(self._export.setting(place))
-        return [make(facts) for make in self._makers]
+        values = [*self._pick_all(facts)]
+        for column, make in self._makers:
+            values[column] = make(facts)
+        return values
 
     def _single(self, value: Any) -> Any:
         """The one copy of a long text."""
@@ -89,39 +95,47 @@ class AnswerValues:
 
 
 class _Source:
-    """The responses that some facts are taken from. `relation`: where their row stands that decides which they are."""
+    """The responses that some facts are taken from. `decisive`: where that stands which decides which they are."""
 
-    def __init__(self, fact: Answered, relation: int, places: Sequence[int]) -> None:
-        self.screens, self.every, self.relation, self.places = fact.screens, fact.every, relation, places
-        self.nothing = [None] * len(places)
+    def __init__(self, fact: Answered, decisive: int, places: Sequence[int]) -> None:
+        self.screens, self.every, self.decisive = fact.screens, fact.every, decisive
+        self.pick, self.nothing = _picker(places), (None,) * len(places)
 
-    def facts(self, responses: Sequence[Facts]) -> list[Any]:
-        if self.screens:
-            chosen = [response for response in responses if response[0] in self.screens]
-        else:
-            chosen = [response for response in responses if response[self.relation] is not None]
-        if not chosen:
-            return self.nothing
+    def facts(self, responses: Sequence[Facts]) -> Facts:
+        decisive, screens = self.decisive, self.screens
+        chosen = [
+            self.pick(response)
+            for response in responses
+            if (response[decisive] in screens if screens else response[decisive] is not None)
+        ]
         if self.every:
-            return [[response[place] for response in chosen] for place in self.places]
-        return [chosen[-1][place] for place in self.places]
+            return [list(facts) for facts in zip(*chosen, strict=True)] or self.nothing
+        return chosen[-1] if chosen else self.nothing
+
+
+def _picker(places: Sequence[int]) -> Callable[[Facts], Facts]:
+    """Takes what stands at these places."""
+    if len(places) == 1:
+        (place,) = places
+        return lambda facts: (facts[place],)
+    return itemgetter(*places) if places else lambda _facts: ()
 
 
 def _maker(column: AnswerColumn, places: Mapping[Any, int]) -> Callable[[Facts], Any]:
     """Makes the column's value of all facts, which stand at these places."""
-    pick, make = itemgetter(*(places[fact] for fact in column.facts)), column.value
-    if make is None:
-        return pick
-    if len(column.facts) > 1:
+    make = column.value
+    if len(column.facts) == 1:
+        (place,) = (places[fact] for fact in column.facts)
 
-        def of_several(facts: Facts) -> Any:
-            picked = pick(facts)
-            return None if None in picked else make(*picked)
+        def of_one(facts: Facts) -> Any:
+            fact = facts[place]
+            return fact if fact is None or make is None else make(fact)
 
-        return of_several
+        return of_one
+    pick = itemgetter(*(places[fact] for fact in column.facts))
 
-    def of_one(facts: Facts) -> Any:
-        fact = pick(facts)
-        return None if fact is None else make(fact)
+    def of_several(facts: Facts) -> Any:
+        picked = pick(facts)
+        return None if make is None or None in picked else make(*picked)
 
-    return of_one
+    return of_several

@@ -49,9 +49,9 @@ TAKEN = (
 RESPONSE = (
     *("assignment", "number", IsoTime("answered_at"), Cast("client", TextField()), "server_ms"),
     *("score__value", "score__rule", "score__version"),
-    "screen",  # The last: from here on it is the instrument's.
+    "screen",  # The last: what the instrument reads follows.
 )
-OWN = len(RESPONSE) - 1
+OWN_ALONE = ("assignment", "number", "screen")
 SITTING = (
     *("pk", "public_id", "respondent__pseudonym", "respondent__is_simulated", "state", "study_sha256", "language"),
     *("consent__version", "booklet__number", "booklet__kind"),
@@ -145,13 +145,17 @@ class _Reader:
         levels: Mapping[str, str],
         since: datetime | None,
         weights: Mapping[int, float],
+        *,
         columns: Sequence[AnswerColumn] | None = None,
+        facts: Sequence[Any] = RESPONSE,
     ) -> None:
+        """`columns`: of the instrument, by default all. `facts`: of responses, with the screen as the last."""
         self.study, self.stage, self.levels, self.since, self.weights = study, stage, levels, since, weights
         export = instruments.of_study(study).export
         self.columns = export.columns if columns is None else columns
         self.response_order = export.response_order
-        self.own = AnswerValues(instruments.of_study(study), self.columns)
+        self.facts = facts
+        self.own = AnswerValues(instruments.of_study(study), self.columns, screen_at=len(facts) - 1)
         self.excluded = excluded_sittings(stage)
         self.sittings: dict[int, _OfSitting] = {}
         self.items: dict[int, Any] = {}
@@ -173,7 +177,7 @@ class _Reader:
         self.read_items({row[0] for row in rows})
         if self.since is not None:
             own_rows = {"assignment__in": list(taken)}
-        responses = self._responses(Response.objects.filter(**own_rows), RESPONSE) if taken else {}
+        responses = self._responses(Response.objects.filter(**own_rows)) if taken else {}
         return [self._row(row, of_item, responses) for row in rows]
 
     def _row(
@@ -195,7 +199,7 @@ class _Reader:
             levels = {**levels, **{factor: level for factor, level, _chance in of_item[key]}}
             chances = {**who.chances, **{factor: drawn for factor, _level, drawn in of_item[key]}}
             condition, probability = self._in_order(levels), self._in_order(chances)
-        own = self._own_values(item, [response[OWN:] for response in own_responses], who, position, levels)
+        own = self._own_values(item, own_responses, who, position, levels)
         return [
             *(*self.head, *who.cells, position, *of_slot, condition, probability, state, *own, *who.marks),
             *(assigned_at, completed_at, _in_json(own_responses), self.weights.get(key), *self.end),
@@ -227,13 +231,12 @@ class _Reader:
         self.read_sittings({sitting for _key, _item, sitting, _position in places})
         self.read_items({item for _key, item, _sitting, _position in places})
         of_item = self._levels_of_items(own_rows) if places else {}
-        responses = self._responses(Response.objects.filter(**own_rows), ("assignment", "number", "screen"))
+        responses = self._responses(Response.objects.filter(**own_rows))
         for key, item, sitting, position in places:
             if not self.levels or self._is_wanted(sitting, of_item.get(key)):
                 who = self.sittings[sitting]
                 levels = {**who.levels, **{factor: level for factor, level, _chance in of_item.get(key, ())}}
-                stored = [response[2:] for response in responses.get(key, NOTHING)]
-                yield self._own_values(item, stored, who, position, levels)
+                yield self._own_values(item, responses.get(key, NOTHING), who, position, levels)
 
     def _slots(self, after: int, last: int) -> list[tuple[Any, ...]]:
         """Each slot with each of its assignments, or with none."""
@@ -242,12 +245,11 @@ class _Reader:
             wanted = wanted.filter(changed_since(self.since, "assignments__sitting__"))
         return list(wanted.order_by("number", "assignments").values_list(*SLOT, *TAKEN))
 
-    def _responses(self, rows: QuerySet[Response], facts: Sequence[Any]) -> Mapping[int, Sequence[Sequence[Any]]]:
-        """These facts, then what the instrument reads, by assignment and in their order. The first two facts are the
-        assignment and the number of the response."""
+    def _responses(self, rows: QuerySet[Response]) -> Mapping[int, Sequence[Sequence[Any]]]:
+        """The facts of responses, then what the instrument reads of them, by assignment and in their order."""
         responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         ordered = rows.order_by("assignment", "number", *self.response_order)
-        for row in ordered.values_list(*facts, *self.own.lookups):
+        for row in ordered.values_list(*self.facts, *self.own.lookups):
             own = responses[row[0]]
             if own and own[-1][1] == row[1]:
                 own.pop()  # An earlier row of the same response.
@@ -338,9 +340,8 @@ def _in_json(responses: Sequence[Sequence[Any]]) -> str | None:
 def instrument_values(assignment: Assignment) -> list[Any]:
     """The values of the instrument's columns for one assignment, as answers.csv has them."""
     stage = assignment.slot.stage
-    reader = _Reader(stage.study, stage, {}, None, {})
-    one = Assignment.objects.filter(pk=assignment.pk)
-    (values,) = reader.of_answers(one, {"assignment": assignment.pk})
+    reader = _Reader(stage.study, stage, {}, None, {}, facts=OWN_ALONE)
+    (values,) = reader.of_answers(Assignment.objects.filter(pk=assignment.pk), {"assignment": assignment.pk})
     return values
 
 
@@ -360,7 +361,7 @@ class CountedAnswers(Counted):
 
     def values(self, columns: Sequence[AnswerColumn]) -> Iterator[Sequence[Any]]:
         for stage in self._stages():
-            reader = _Reader(self.study, stage, self.levels, None, {}, columns)
+            reader = _Reader(self.study, stage, self.levels, None, {}, columns=columns, facts=OWN_ALONE)
             most = stage.slots.aggregate(most=Max("number"))["most"] or 0
             for after, last in _parts(0, most, CHUNK):
                 yield from reader.counted(after, last)
