@@ -59,7 +59,8 @@ def test_a_stage_without_listed_candidates_hides_none_of_a_later_one(monkeypatch
     monkeypatch.setattr(proof_files.files, "load_array", lambda sha256: stored[sha256])
     monkeypatch.setattr(proof_files, "planned_questions", lambda stage: [])
     monkeypatch.setattr(BeliefUpdate, "item_key", lambda self, row, questions: f"scored {row[SCORE]}")
-    assert [*proof_files._candidates(study)] == [
+    (file,) = (file for file in proof_files.proof_files(study) if file.name == "candidates.csv")
+    assert list(file.rows) == [
         ["small", 5, "scored 0.25", 0.25, None, None],
         ["small", 5, "scored 0.75", 0.75, None, None],
     ]

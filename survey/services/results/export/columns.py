@@ -1,7 +1,5 @@
 """The columns of answers.csv, for header and codebook. `reading` makes the values in the same order."""
 
-from datetime import UTC, datetime
-
 from survey.contracts import instruments
 from survey.contracts.tables import Column
 from survey.models import Study
@@ -10,11 +8,6 @@ from survey.models import Study
 def _column(name: str, kind: str, description: str) -> Column:
     # The score is the only number of a slot or an assignment that is not whole.
     return Column(name, kind, description, whole=kind == "number" and name not in ("score", "weight"))
-
-
-def in_utc(at: datetime | None) -> str | None:
-    """A time as exports write it; None if there is none."""
-    return at.astimezone(UTC).isoformat() if at else None
 
 
 # Known before the answer: where the row stands and how it came to be there. `reading` makes these groups of values:

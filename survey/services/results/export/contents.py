@@ -9,7 +9,7 @@ from survey.contracts.exports import NoAnswers
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError, NotFound
 from survey.models import Stage, Study
-from survey.services.banks import question_flags
+from survey.services.banks.question_flags import questions_file
 from survey.services.results import reports
 from survey.services.results.export.answers_file import NO_LEVELS, CountedAnswers
 from survey.services.results.export.columns import IS_TEST
@@ -95,7 +95,7 @@ def _own_files(
     yield from instrument.export.extra_files(answers)
     yield from study_files(study, since=since, with_pay=with_pay)
     yield from sitting_files(study, since=since)
-    yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
+    yield questions_file(study.bank)
     yield from timing_files(study, since=since)
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
