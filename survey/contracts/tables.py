@@ -13,14 +13,14 @@ from survey.figures.tables import TIME as TIME
 
 @dataclass(frozen=True)
 class ValueColumn(Column):
-    """A column, and how its value is read from what a row is about: by an attribute's name, with dots between several,
-    or by a function."""
+    """A column, and how its value is read from what a row is about: by an attribute, with dots between several, or by a
+    function. Without it, by the attribute of the column's name."""
 
-    value: str | Callable[[Any], Any] = field(kw_only=True)
+    value: str | Callable[[Any], Any] = field(default="", kw_only=True)
 
     @property
     def read(self) -> Callable[[Any], Any]:
-        return attrgetter(self.value) if isinstance(self.value, str) else self.value
+        return self.value if callable(self.value) else attrgetter(self.value or self.name)
 
 
 @dataclass(frozen=True)

@@ -76,29 +76,19 @@ JUDGEMENTS = (
     ValueColumn("model_a", "text", "The model that wrote reply A.", value="a.language_model.name"),
     ValueColumn("model_b", "text", "The model that wrote reply B.", value="b.language_model.name"),
     ValueColumn("judge", "text", "The language model that judged.", value="judge.name"),
-    ValueColumn("template", "text", "How it was asked; empty for imported judgements.", value="template"),
-    ValueColumn("template_version", "text", "The version of these words.", value="template_version"),
+    ValueColumn("template", "text", "How it was asked; empty for imported judgements."),
+    ValueColumn("template_version", "text", "The version of these words."),
     ValueColumn("outcome", "text", "a, b, tie, or unreadable where no score could be read.", value=_outcome),
     ValueColumn("rating_a", "number", "The score towards A, -3.5 to 3.5.", value="towards_a"),
+    ValueColumn("chance_a", "0 to 1", "The chance of A by the model's own probabilities, where it gave them."),
     ValueColumn(
-        "chance_a", "0 to 1", "The chance of A by the model's own probabilities, where it gave them.", value="chance_a"
+        "first", "a or b", "Which reply stood first; empty where each was rated alone, or where it is not known."
     ),
-    ValueColumn(
-        "first",
-        "a or b",
-        "Which reply stood first; empty where each was rated alone, or where it is not known.",
-        value="first",
-    ),
-    ValueColumn("reply", "text", "What the judge wrote.", value="reply"),
+    ValueColumn("reply", "text", "What the judge wrote."),
     ValueColumn(
         "judged_at", TIME, "When it was stored.", value=lambda verdict: verdict.created_at.astimezone(UTC).isoformat()
     ),
-    ValueColumn(
-        "rules_version",
-        "text",
-        "Version of the rules that read the score; empty for imported judgements.",
-        value="rules_version",
-    ),
+    ValueColumn("rules_version", "text", "Version of the rules that read the score; empty for imported judgements."),
 )
 
 

@@ -33,11 +33,9 @@ WORD_COLUMNS = (
     ValueColumn(
         "order", "number", "Which of the person's items it was, from 1.", whole=True, value="assignment.position"
     ),
-    ValueColumn("position", "number", "Words before this one in the passage.", whole=True, value="position"),
-    ValueColumn("word", "text", "The word, with its punctuation.", value="word"),
-    ValueColumn(
-        "time", "number", "Milliseconds from the press that showed the word to the next one.", whole=True, value="time"
-    ),
+    ValueColumn("position", "number", "Words before this one in the passage.", whole=True),
+    ValueColumn("word", "text", "The word, with its punctuation."),
+    ValueColumn("time", "number", "Milliseconds from the press that showed the word to the next one.", whole=True),
     ValueColumn(
         "right",
         "0 or 1",

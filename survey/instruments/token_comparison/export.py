@@ -27,7 +27,7 @@ class ComparisonRow(NamedTuple):
 
 
 ANSWERS = (
-    ValueColumn("person", "text", "The respondent's pseudonym.", value="person"),
+    ValueColumn("person", "text", "The respondent's pseudonym."),
     ValueColumn(
         "context",
         "text",
@@ -36,17 +36,15 @@ ANSWERS = (
     ),
     ValueColumn("text", "text", "Id of the text.", value="pair.question.external_id"),
     ValueColumn("other", "text", "Id of the other token.", value=lambda row: str(row.other)),
-    ValueColumn("multiplicity", "number", "How often the generator drew it.", whole=True, value="multiplicity"),
-    ValueColumn(
-        "percent_true", "percentage points", "The chance that was given to the true token.", value="percent_true"
-    ),
+    ValueColumn("multiplicity", "number", "How often the generator drew it.", whole=True),
+    ValueColumn("percent_true", "percentage points", "The chance that was given to the true token."),
     ValueColumn(
         "log_g_true",
         "number",
         "Natural logarithm of the generator's probability of the true token.",
         value="pair.context.log_g_true",
     ),
-    ValueColumn("log_g_other", "number", "That of the other token.", value="log_g_other"),
+    ValueColumn("log_g_other", "number", "That of the other token."),
 )
 
 

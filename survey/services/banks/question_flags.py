@@ -149,13 +149,7 @@ def read_ids(path: Path) -> list[Wish]:
 
 # Of a question; the values are lookups.
 COLUMNS = (
-    ValueColumn(
-        "position",
-        "number",
-        "Place in the bank's fixed order, from 0; items are named by it.",
-        whole=True,
-        value="position",
-    ),
+    ValueColumn("position", "number", "Place in the bank's fixed order, from 0; items are named by it.", whole=True),
     ValueColumn("id", "text", "The question's id in the bank.", value="external_id"),
     ValueColumn("task", "text", "The task that it belongs to.", value=lambda row: row.task__name or None),
     ValueColumn("domain", "text", "The task's domain.", value=lambda row: row.task__domain or None),

@@ -398,12 +398,7 @@ COLUMNS = (
         "old_sha256", "text", "Of the file before, as in study_sha256 of answers.csv.", value="made.old_sha256"
     ),
     ValueColumn("new_sha256", "text", "Of the file after.", value="made.new_sha256"),
-    ValueColumn(
-        "key",
-        "text",
-        "What changed, counted from 1 in lists; empty where only comments or spaces did.",
-        value="key",
-    ),
+    ValueColumn("key", "text", "What changed, counted from 1 in lists; empty where only comments or spaces did."),
     ValueColumn("old", "JSON", "Its value before; empty where it was not there.", value=lambda row: _json(row.old)),
     ValueColumn("new", "JSON", "Its value after; empty where it is gone.", value=lambda row: _json(row.new)),
 )

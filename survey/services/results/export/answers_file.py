@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from json.encoder import encode_basestring as quoted
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
-from django.db.models.functions import Cast
+from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Cast, NullIf
 
 from survey.contracts import instruments
 from survey.contracts.exports import AnswerColumn, AnswerPlace
@@ -26,7 +27,9 @@ from survey.services.answers.counting import counting, with_answers
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.results.estimates.weights import answer_weights
+from survey.services.results.export import columns
 from survey.services.results.export.answer_values import AnswerValues
+from survey.services.results.export.columns import AnswerRow, SittingFacts, SlotFacts, StageFacts
 from survey.services.results.export.increments import changed_since
 from survey.services.results.export.iso_time import IsoTime
 
@@ -38,11 +41,11 @@ NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 NOTHING: tuple[Any, ...] = ()
 Weighing = Callable[[Study, Mapping[str, str], Sequence[Stage]], Mapping[int, float]]
 
+# `SlotFacts`, in their order.
 SLOT = (
-    *("item", "number", "item__key", "replicate", "role", "control_kind", "repeat_of__number", "stratum__name"),
-    *("inclusion_probability", "pool_probability", "score", "booklet__number", "booklet__kind", "position"),
-)
-TAKEN = (
+    *("item", "number", "item__key", "replicate", "role", NullIf("control_kind", Value(""))),
+    *("repeat_of__number", "stratum__name", "inclusion_probability", "pool_probability", "score"),
+    *("booklet__number", "booklet__kind", "position"),
     *("assignments", "assignments__sitting", "assignments__position", "assignments__state"),
     *(IsoTime("assignments__assigned_at"), IsoTime("assignments__completed_at")),
 )
@@ -55,6 +58,11 @@ OWN_ALONE = ("assignment", "number", "screen")
 SITTING = (
     *("pk", "public_id", "respondent__pseudonym", "respondent__is_simulated", "state", "study_sha256", "language"),
     *("consent__version", "booklet__number", "booklet__kind"),
+)
+
+NOBODY = SittingFacts(*[None] * 12, levels=NO_LEVELS, chances={}, file="", public_id="")
+read_before, read_after = (
+    attrgetter(*(str(column.value) for column in columns)) for columns in (columns.BEFORE, columns.AFTER)
 )
 
 in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
@@ -121,20 +129,6 @@ def answer_rows(
         yield from chunk.rows
 
 
-class _OfSitting(NamedTuple):
-    """What all rows of a sitting share."""
-
-    cells: tuple[Any, ...]  # From `respondent` to `booklet_kind`.
-    condition: str | None
-    condition_probability: str | None
-    marks: tuple[str | None, str | None]
-    levels: Mapping[str, str]
-    chances: Mapping[str, float]
-    language: str
-    study_sha256: str
-    public_id: str
-
-
 class _Reader:
     """Reads the rows of one stage. What many rows share is read once and kept for a while."""
 
@@ -157,64 +151,78 @@ class _Reader:
         self.facts = facts
         self.own = AnswerValues(instruments.of_study(study), self.columns, screen_at=len(facts) - 1)
         self.excluded = excluded_sittings(stage)
-        self.sittings: dict[int, _OfSitting] = {}
+        self.sittings: dict[int, SittingFacts] = {}
         self.items: dict[int, Any] = {}
-        self.head = (study.slug, stage.index, stage.is_pilot)
-        self.end = (study.config.stages[stage.index - 1].wave, *((True,) if study.is_test else ()))
+        wave = study.config.stages[stage.index - 1].wave
+        self.of_stage = StageFacts(study.slug, stage.index, stage.is_pilot, wave)
+        self.end = (True,) if study.is_test else ()
         self.hidden = [
             place for place, column in enumerate(self.columns) if study.is_blind and column.reveals_condition
         ]
 
     def rows(self, after: int, last: int) -> list[list[Any]]:
         """The rows of slots with numbers above `after`, up to `last`."""
-        rows = self._slots(after, last)
-        taken = {row[-6]: row[-5] for row in rows if row[-6] is not None}
+        slots = self._slots(after, last)
+        taken = {slot.assignment: slot.sitting for slot in slots if slot.assignment is not None}
         self.read_sittings(set(taken.values()))
         own_rows = self._between("assignment__slot__", after, last)
         of_item = self._levels_of_items(own_rows) if taken else {}
         if self.levels:
-            rows = [row for row in rows if row[-6] in taken and self._is_wanted(row[-5], of_item.get(row[-6]))]
-        self.read_items({row[0] for row in rows})
+            slots = [
+                slot
+                for slot in slots
+                if slot.assignment in taken and self._is_wanted(slot.sitting, of_item.get(slot.assignment))
+            ]
+        self.read_items({slot.item for slot in slots})
         if self.since is not None:
             own_rows = {"assignment__in": list(taken)}
         responses = self._responses(Response.objects.filter(**own_rows)) if taken else {}
-        return [self._row(row, of_item, responses) for row in rows]
+        return [self._row(slot, of_item, responses) for slot in slots]
 
     def _row(
         self,
-        row: Sequence[Any],
+        slot: SlotFacts,
         of_item: Mapping[int, Sequence[tuple[Any, ...]]],
         responses: Mapping[int, Sequence[Sequence[Any]]],
     ) -> list[Any]:
-        item, number, name, replicate, role, control, *of_draw, booklet, kind, place = row[:-6]
-        of_slot = (number, name, replicate, role, control or None, *of_draw)
-        key, sitting, position, state, assigned_at, completed_at = row[-6:]
+        key = slot.assignment
         if key is None:
-            nobody = (None, None, None, None, None, None, booklet, kind, place)
-            return [*self.head, *nobody, *of_slot, None, None, UNTAKEN, *[None] * (len(self.columns) + 6), *self.end]
-        who = self.sittings[sitting]
+            row = AnswerRow(self.of_stage, NOBODY, slot, slot, slot.place, None, None, UNTAKEN, None, None)
+            return [*read_before(row), *[None] * len(self.columns), *read_after(row), *self.end]
+        sitting = self.sittings[slot.sitting]
         own_responses = responses.get(key, NOTHING)
-        levels, condition, probability = who.levels, who.condition, who.condition_probability
+        levels, condition, probability = sitting.levels, sitting.condition, sitting.condition_probability
         if key in of_item:
             levels = {**levels, **{factor: level for factor, level, _chance in of_item[key]}}
-            chances = {**who.chances, **{factor: drawn for factor, _level, drawn in of_item[key]}}
+            chances = {**sitting.chances, **{factor: drawn for factor, _level, drawn in of_item[key]}}
             condition, probability = self._in_order(levels), self._in_order(chances)
-        own = self._own_values(item, own_responses, who, position, levels)
-        return [
-            *(*self.head, *who.cells, position, *of_slot, condition, probability, state, *own, *who.marks),
-            *(assigned_at, completed_at, _in_json(own_responses), self.weights.get(key), *self.end),
-        ]
+        row = AnswerRow(
+            stage=self.of_stage,
+            sitting=sitting,
+            slot=slot,
+            dealt=sitting,
+            position=slot.position,
+            condition=condition,
+            condition_probability=probability,
+            status=slot.state,
+            responses=_in_json(own_responses),
+            weight=self.weights.get(key),
+        )
+        own = self._own_values(slot.item, own_responses, sitting, slot.position, levels)
+        return [*read_before(row), *own, *read_after(row), *self.end]
 
     def _own_values(
         self,
         item: int,
         responses: Sequence[Sequence[Any]],
-        who: _OfSitting,
-        position: int,
+        sitting: SittingFacts,
+        position: int | None,
         levels: Mapping[str, str],
     ) -> list[Any]:
         """The instrument's; empty while the study is blind where they would say the condition."""
-        place = AnswerPlace(who.study_sha256, who.language, who.public_id, self.stage.seed, position, levels)
+        place = AnswerPlace(
+            sitting.file, sitting.language or "", sitting.public_id, self.stage.seed, position or 0, levels
+        )
         values = self.own.values(self.items.get(item), responses, place)
         for hidden in self.hidden:
             values[hidden] = None
@@ -238,12 +246,12 @@ class _Reader:
                 levels = {**who.levels, **{factor: level for factor, level, _chance in of_item.get(key, ())}}
                 yield self._own_values(item, responses.get(key, NOTHING), who, position, levels)
 
-    def _slots(self, after: int, last: int) -> list[tuple[Any, ...]]:
+    def _slots(self, after: int, last: int) -> list[SlotFacts]:
         """Each slot with each of its assignments, or with none."""
         wanted = Slot.objects.filter(stage=self.stage, number__gt=after, number__lte=last)
         if self.since is not None:
             wanted = wanted.filter(changed_since(self.since, "assignments__sitting__"))
-        return list(wanted.order_by("number", "assignments").values_list(*SLOT, *TAKEN))
+        return [SlotFacts(*row) for row in wanted.order_by("number", "assignments").values_list(*SLOT)]
 
     def _responses(self, rows: QuerySet[Response]) -> Mapping[int, Sequence[Sequence[Any]]]:
         """The facts of responses, then what the instrument reads of them, by assignment and in their order."""
@@ -295,15 +303,15 @@ class _Reader:
         ).values_list(*SITTING):
             levels = {factor: level for factor, level, _chance in drawn.get(key, ())}
             chances = {factor: chance for factor, _level, chance in drawn.get(key, ())}
-            self.sittings[key] = _OfSitting(
-                cells=(person, simulated, state, sha256 or None, language, *cells),
+            self.sittings[key] = SittingFacts(
+                *(person, simulated, state, sha256 or None, language, *cells),
                 condition=self._in_order(levels),
                 condition_probability=self._in_order(chances),
-                marks=(" ".join(flags.get(key, ())) or None, " ".join(self.excluded.get(key, ())) or None),
+                flags=" ".join(flags.get(key, ())) or None,
+                excluded=" ".join(self.excluded.get(key, ())) or None,
                 levels=levels,
                 chances=chances,
-                language=language,
-                study_sha256=sha256,
+                file=sha256,
                 public_id=public_id.hex,
             )
 

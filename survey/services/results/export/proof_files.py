@@ -59,7 +59,7 @@ def _of_entry(read: Callable[[AuditEntry], Any]) -> Callable[[AuditRow], Any]:
 STAGES = (
     ValueColumn("stage", "number", "The stage, from 1.", whole=True, value="index"),
     ValueColumn("pilot", "0 or 1", "1: the stage is a pilot.", value="is_pilot"),
-    ValueColumn("state", "text", "draft, planned, open, paused, closing or frozen.", value="state"),
+    ValueColumn("state", "text", "draft, planned, open, paused, closing or frozen."),
     ValueColumn("plan_sha256", "text", "Hash of the stage's plan.", value=text("plan_sha256")),
     ValueColumn(
         "snapshot_sha256", "text", "Hash of its frozen answers, made of keyed hashes.", value=text("snapshot_sha256")
@@ -120,12 +120,12 @@ LOOKS = (
         "Answers that were complete before this were looked at.",
         value=lambda look: look.answers_until.isoformat(),
     ),
-    ValueColumn("people", "number", "Whose answers they were.", whole=True, value="people"),
-    ValueColumn("answers", "number", "How many answers, to sampled slots.", whole=True, value="answers"),
-    ValueColumn("value", "number", "The figure that the rule is about.", value="value"),
-    ValueColumn("standard_error", "number", "Its standard error, between people.", value="standard_error"),
-    ValueColumn("low", "number", "The lower end of its 95 % interval that holds at any time.", value="low"),
-    ValueColumn("high", "number", "The upper end.", value="high"),
+    ValueColumn("people", "number", "Whose answers they were.", whole=True),
+    ValueColumn("answers", "number", "How many answers, to sampled slots.", whole=True),
+    ValueColumn("value", "number", "The figure that the rule is about."),
+    ValueColumn("standard_error", "number", "Its standard error, between people."),
+    ValueColumn("low", "number", "The lower end of its 95 % interval that holds at any time."),
+    ValueColumn("high", "number", "The upper end."),
     ValueColumn(
         "reached", "0 or 1", "1: it was narrow enough, and ended the stage.", value=lambda look: int(look.reached)
     ),
@@ -139,8 +139,8 @@ AUDIT = (
         value=_of_seal(lambda seal: seal.number),
     ),
     ValueColumn("entry", "number", "The entry's id.", whole=True, value="key"),
-    ValueColumn("previous", "text", "Hash of the seal before.", value="previous"),
-    ValueColumn("entry_sha256", "text", "Hash of the entry.", value="entry_sha256"),
+    ValueColumn("previous", "text", "Hash of the seal before."),
+    ValueColumn("entry_sha256", "text", "Hash of the entry."),
     ValueColumn(
         "sealed_at",
         "time, UTC",

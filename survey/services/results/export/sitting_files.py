@@ -67,8 +67,8 @@ class CheckAnswer(NamedTuple):
 AT = ValueColumn("at", "time, UTC", "When the page was sent.", value=time("at"))
 FORMS = (
     *WHO,
-    ValueColumn("block", "text", "The form's name in the study file; a ready form's is fixed.", value="block"),
-    ValueColumn("version", "text", "The form's version; a ready form's changes with its questions.", value="version"),
+    ValueColumn("block", "text", "The form's name in the study file; a ready form's is fixed."),
+    ValueColumn("version", "text", "The form's version; a ready form's changes with its questions."),
     ValueColumn("field", "text", "The question's name.", value="name"),
     ValueColumn(
         "answer",
@@ -82,18 +82,10 @@ FORMS = (
 )
 CHECKS = (
     *WHO,
-    ValueColumn("kind", "text", "comprehension: before the items. attention: between them.", value="kind"),
+    ValueColumn("kind", "text", "comprehension: before the items. attention: between them."),
     ValueColumn("check", "text", "The check's name.", value="name"),
-    ValueColumn(
-        "attempt", "number", "At the comprehension checks 1 or 2; at an attention check 1.", whole=True, value="attempt"
-    ),
-    ValueColumn(
-        "after_items",
-        "number",
-        "How many items had been answered before an attention check.",
-        whole=True,
-        value="after_items",
-    ),
+    ValueColumn("attempt", "number", "At the comprehension checks 1 or 2; at an attention check 1.", whole=True),
+    ValueColumn("after_items", "number", "How many items had been answered before an attention check.", whole=True),
     ValueColumn(
         "answer",
         "number",
@@ -102,7 +94,7 @@ CHECKS = (
         value=lambda row: row.answer + 1,
     ),
     ValueColumn("answer_text", "text", "Its words, in the file's first language.", value="words"),
-    ValueColumn("passed", "0 or 1", "1: a right option was chosen.", value="passed"),
+    ValueColumn("passed", "0 or 1", "1: a right option was chosen."),
     ValueColumn(
         "shown",
         "JSON list",
@@ -113,8 +105,8 @@ CHECKS = (
 )
 PRACTICE = (
     *WHO,
-    ValueColumn("number", "number", "1 for the practice item's first page, and so on.", whole=True, value="number"),
-    ValueColumn("screen", "text", "The instrument's name for the page.", value="screen"),
+    ValueColumn("number", "number", "1 for the practice item's first page, and so on.", whole=True),
+    ValueColumn("screen", "text", "The instrument's name for the page."),
     ValueColumn(
         "answers",
         "JSON object",
@@ -125,17 +117,12 @@ PRACTICE = (
 )
 QUOTAS = (
     *WHO,
-    ValueColumn("quota", "text", "The quota's name in the study file.", value="quota"),
+    ValueColumn("quota", "text", "The quota's name in the study file."),
     ValueColumn("cell", "text", "The cell in which the person belongs; empty outside of all.", value=text("cell")),
     ValueColumn(
-        "state",
-        "text",
-        "held, full (the sitting ended), outside (in no cell), or lost (while it was expired).",
-        value="state",
+        "state", "text", "held, full (the sitting ended), outside (in no cell), or lost (while it was expired)."
     ),
-    ValueColumn(
-        "counts", "0 or 1", "1: the place is taken now. Who expires among the items gives it back.", value="counts"
-    ),
+    ValueColumn("counts", "0 or 1", "1: the place is taken now. Who expires among the items gives it back."),
     ValueColumn(
         "answers",
         "JSON object",
@@ -151,8 +138,8 @@ REPORTS = (
     ),
     ValueColumn("item", "text", "The item's key, as in answers.csv.", value="assignment.slot.item.key"),
     ValueColumn("position", "number", "Place in the sitting, from 1.", whole=True, value="assignment.position"),
-    ValueColumn("screen", "text", "The screen that the report was sent from.", value="screen"),
-    ValueColumn("text", "text", "What the respondent wrote.", value="text"),
+    ValueColumn("screen", "text", "The screen that the report was sent from."),
+    ValueColumn("text", "text", "What the respondent wrote."),
     ValueColumn("at", "time, UTC", "When it was sent.", value=time("at")),
 )
 

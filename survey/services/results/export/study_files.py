@@ -102,9 +102,7 @@ SITTINGS = (
     ValueColumn(
         "withdrawn_at", "time, UTC", "When the person took everything back.", value=time("sitting.withdrawn_at")
     ),
-    ValueColumn(
-        "seconds", "number", "From the first page to the end, or to the last page sent.", whole=True, value="seconds"
-    ),
+    ValueColumn("seconds", "number", "From the first page to the end, or to the last page sent.", whole=True),
     ValueColumn(
         "given", "number", "Items that the person was given.", whole=True, value=lambda facts: facts.items["given"]
     ),
@@ -135,14 +133,8 @@ SITTINGS = (
         "1: they were passed; empty without an attempt.",
         value=lambda facts: any(facts.attempts) if facts.attempts else None,
     ),
-    ValueColumn(
-        "attention_failed",
-        "number",
-        "Attention checks that were answered wrongly.",
-        whole=True,
-        value="attention_failed",
-    ),
-    ValueColumn("remarks", "number", "Remarks on questions that the person sent.", whole=True, value="remarks"),
+    ValueColumn("attention_failed", "number", "Attention checks that were answered wrongly.", whole=True),
+    ValueColumn("remarks", "number", "Remarks on questions that the person sent.", whole=True),
     ValueColumn(
         "flags",
         "text",
@@ -173,7 +165,7 @@ SITTINGS = (
         "Each form's name to its answers, as in forms.csv.",
         value=lambda facts: in_json(facts.forms),
     ),
-    ValueColumn("may_use", "0 or 1", "After a debriefing that asks: 1 where the data may be used.", value="may_use"),
+    ValueColumn("may_use", "0 or 1", "After a debriefing that asks: 1 where the data may be used."),
     ValueColumn(
         "reward",
         "number",
@@ -207,14 +199,8 @@ PLAN = (
     ValueColumn("stage", "number", "The stage, from 1.", whole=True, value="stage__index"),
     ValueColumn("slot", "number", "Place in the order of the stage's draw, from 1.", whole=True, value="number"),
     ValueColumn("item", "text", "The item's key, as in answers.csv.", value="item__key"),
-    ValueColumn(
-        "replicate",
-        "number",
-        "1 for the first planned showing of the item in the stage.",
-        whole=True,
-        value="replicate",
-    ),
-    ValueColumn("role", "text", "sampled, holdout, control or repeat.", value="role"),
+    ValueColumn("replicate", "number", "1 for the first planned showing of the item in the stage.", whole=True),
+    ValueColumn("role", "text", "sampled, holdout, control or repeat."),
     ValueColumn("control_kind", "text", "What a control asks; empty for other roles.", value="asked_kind"),
     ValueColumn(
         "repeat_of",
@@ -224,17 +210,13 @@ PLAN = (
         value="repeat_of__number",
     ),
     ValueColumn("stratum", "text", "The part of the candidates that it was drawn from.", value="stratum__name"),
-    ValueColumn(
-        "inclusion_probability", "0 to 1", "Exact chance that the item is in the plan.", value="inclusion_probability"
-    ),
-    ValueColumn(
-        "pool_probability", "0 to 1", "Chance that the item is among the candidates.", value="pool_probability"
-    ),
-    ValueColumn("score", "number", "What the stage's predictor gave the item before the draw.", value="score"),
+    ValueColumn("inclusion_probability", "0 to 1", "Exact chance that the item is in the plan."),
+    ValueColumn("pool_probability", "0 to 1", "Chance that the item is among the candidates."),
+    ValueColumn("score", "number", "What the stage's predictor gave the item before the draw."),
     ValueColumn(
         "booklet", "number", "The booklet that it lies in; empty while it waits.", whole=True, value="booklet__number"
     ),
-    ValueColumn("position", "number", "Place in its booklet, from 1.", whole=True, value="position"),
+    ValueColumn("position", "number", "Place in its booklet, from 1.", whole=True),
 )
 RUNS = (
     ValueColumn(
@@ -245,13 +227,13 @@ RUNS = (
         value="stage.index",
     ),
     ValueColumn("predictor", "text", "Its name.", value="name"),
-    ValueColumn("role", "text", "main, compared or baseline. Only the main one plans a stage.", value="role"),
+    ValueColumn("role", "text", "main, compared or baseline. Only the main one plans a stage."),
     ValueColumn("params", "JSON object", "Its settings.", value=lambda run: in_json(run.params)),
     ValueColumn("seed", "text", "Of everything random in it.", value=lambda run: str(run.seed)),
     ValueColumn("training_answers", "number", "How many answers it learned from.", whole=True, value="example_count"),
-    ValueColumn("input_sha256", "text", "Hash of all that it learned from.", value="input_sha256"),
+    ValueColumn("input_sha256", "text", "Hash of all that it learned from."),
     ValueColumn("members", "number", "How many members it has.", whole=True, value=lambda run: len(run.members)),
-    ValueColumn("seconds", "number", "Of training, all members together.", value="seconds"),
+    ValueColumn("seconds", "number", "Of training, all members together."),
     ValueColumn("created_at", "time, UTC", "When it was asked for.", value=time("created_at")),
     ValueColumn("ready_at", "time, UTC", "When all members were trained; empty before that.", value=time("ready_at")),
 )
@@ -338,5 +320,5 @@ def _pay(people: Collection[int]) -> dict[tuple[int, int], dict[str, Any]]:
 
 def _slots(study: Study) -> Iterator[Any]:
     slots = Slot.objects.filter(stage__study=study).annotate(asked_kind=NullIf("control_kind", Value("")))
-    lookups = [column.value for column in PLAN]
+    lookups = [column.value or column.name for column in PLAN]
     yield from slots.order_by("stage__index", "number").values_list(*lookups, named=True).iterator(2000)

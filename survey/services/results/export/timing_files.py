@@ -33,13 +33,8 @@ def _measured(name: str) -> Callable[[Any], Any]:
 CLIENT = tuple(ValueColumn(name, *MEANINGS[name], whole=True, value=_measured(name)) for name in CLIENT_FIELDS)
 STEP = (
     *WHO,
-    ValueColumn("step", "number", "How many pages the sitting had sent before.", whole=True, value="step"),
-    ValueColumn(
-        "kind",
-        "text",
-        "What the page was: instructions, checks, practice, attention, form or debriefing.",
-        value="kind",
-    ),
+    ValueColumn("step", "number", "How many pages the sitting had sent before.", whole=True),
+    ValueColumn("kind", "text", "What the page was: instructions, checks, practice, attention, form or debriefing."),
     ValueColumn(
         "name",
         "text",
@@ -50,14 +45,12 @@ STEP = (
 STEPS = (
     *STEP,
     ValueColumn("taken_at", "time, UTC", "When it was accepted.", value=time("taken_at")),
-    ValueColumn("server_ms", "milliseconds", "Since the sitting's previous accepted page.", value="server_ms"),
+    ValueColumn("server_ms", "milliseconds", "Since the sitting's previous accepted page."),
     *CLIENT,
 )
 UNFINISHED = (
     *STEP,
-    ValueColumn(
-        "number", "number", "1 for the first time that this page was left, up to 5.", whole=True, value="number"
-    ),
+    ValueColumn("number", "number", "1 for the first time that this page was left, up to 5.", whole=True),
     ValueColumn("left_at", "time, UTC", "When it was left; the person may have come back.", value=time("left_at")),
     *CLIENT,
 )
