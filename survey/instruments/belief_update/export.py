@@ -293,10 +293,10 @@ def _paper_rows(answers: CountedAnswers) -> Iterator[Sequence[Any]]:
             yield row
 
 
-def paper_row(assignment: "Assignment", changed: bool | None) -> list[Any]:
+def paper_row(assignment: "Assignment", changed: bool | None) -> tuple[Any, ...]:
     """The item of an answer that showed evidence, as a row of `PAPER_COLUMNS` with this label."""
     item = [column.of_row(assignment.slot.item.pair) for column in PAPER_ITEM]
-    return [*item, None if changed is None else int(changed)]
+    return (*item, None if changed is None else int(changed))
 
 
 def in_words(response: "Response") -> str:

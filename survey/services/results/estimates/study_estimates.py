@@ -403,13 +403,14 @@ def stayed_answers(study: Study, levels: Mapping[str, str]) -> Iterator[StayedAn
     per_answer = sum(len(answers) for answers, _part, _staying in weighted) / total_weight
     places = Assignment.objects.filter(slot__stage__in=stages).order_by()
     place_of = {
-        key: place
-        for key, *place in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
+        key: (slot, person)
+        for key, slot, person in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
     }
     for answers, part, staying in weighted:
         weights = per_answer * part.plan_weight * part.stayed_weights
         for answer, chance, weight in zip(answers, staying.tolist(), weights.tolist(), strict=True):
-            yield StayedAnswer(part.stage, *place_of[answer.pk], chance, weight)
+            slot, person = place_of[answer.pk]
+            yield StayedAnswer(part.stage, slot, person, chance, weight)
 
 
 @dataclass(frozen=True)

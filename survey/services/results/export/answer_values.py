@@ -45,7 +45,7 @@ class AnswerValues:
         of_columns = [fact for column in of_item for fact in column.facts]
         self._item_lookups = list(dict.fromkeys([*of_columns, *lasting]))
         in_item = {lookup: place for place, lookup in enumerate(self._item_lookups)}
-        self._of_item = [
+        self._of_item: list[Callable[[Facts], Any]] = [
             *(_maker(column, in_item) for column in of_item),
             *(itemgetter(in_item[lookup]) for lookup in lasting),
         ]

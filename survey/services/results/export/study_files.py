@@ -320,5 +320,5 @@ def _pay(people: Collection[int]) -> dict[tuple[int, int], dict[str, Any]]:
 
 def _slots(study: Study) -> Iterator[Any]:
     slots = Slot.objects.filter(stage__study=study).annotate(asked_kind=NullIf("control_kind", Value("")))
-    lookups = [column.value or column.name for column in PLAN]
+    lookups = [str(column.value or column.name) for column in PLAN]
     yield from slots.order_by("stage__index", "number").values_list(*lookups, named=True).iterator(2000)
