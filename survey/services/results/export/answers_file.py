@@ -56,11 +56,12 @@ RESPONSE = (
 )
 OWN_ALONE = ("assignment", "number", "screen")
 SITTING = (
-    *("pk", "public_id", "respondent__pseudonym", "respondent__is_simulated", "state", "study_sha256", "language"),
+    *("pk", "public_id", "study_sha256", "respondent__pseudonym", "respondent__is_simulated", "state", "language"),
     *("consent__version", "booklet__number", "booklet__kind"),
 )
 
-NOBODY = SittingFacts(*[None] * 12, levels=NO_LEVELS, chances={}, file="", public_id="")
+NOTHING_KNOWN: list[Any] = [None] * len(SittingFacts._fields)
+NOBODY = SittingFacts(*NOTHING_KNOWN)
 read_before, read_after = (
     attrgetter(*(str(column.value) for column in columns)) for columns in (columns.BEFORE, columns.AFTER)
 )
@@ -298,22 +299,19 @@ class _Reader:
             for key, *level in rows.values_list("sitting", "factor", "level", "probability"):
                 drawn[key].append(tuple(level))
         flags = marks_of(self.study, missing)
-        for key, public_id, person, simulated, state, sha256, language, *cells in Sitting.objects.filter(
-            pk__in=missing
-        ).values_list(*SITTING):
+        for key, public_id, sha256, *facts in Sitting.objects.filter(pk__in=missing).values_list(*SITTING):
             levels = {factor: level for factor, level, _chance in drawn.get(key, ())}
             chances = {factor: chance for factor, _level, chance in drawn.get(key, ())}
-            self.sittings[key] = SittingFacts(
-                *(person, simulated, state, sha256 or None, language, *cells),
-                condition=self._in_order(levels),
-                condition_probability=self._in_order(chances),
-                flags=" ".join(flags.get(key, ())) or None,
-                excluded=" ".join(self.excluded.get(key, ())) or None,
-                levels=levels,
-                chances=chances,
-                file=sha256,
-                public_id=public_id.hex,
-            )
+            known = [
+                *facts,
+                self._in_order(levels),
+                self._in_order(chances),
+                " ".join(flags.get(key, ())) or None,
+                " ".join(self.excluded.get(key, ())) or None,
+                sha256 or None,
+                *(levels, chances, sha256, public_id.hex),
+            ]
+            self.sittings[key] = SittingFacts._make(known)
 
     def read_items(self, wanted: Collection[int]) -> None:
         if missing := _make_room(self.items, wanted):

@@ -23,7 +23,6 @@ class SittingFacts(NamedTuple):
     respondent: str | None
     simulated: bool | None
     state: str | None
-    study_sha256: str | None
     language: str | None
     consent_version: str | None
     booklet: int | None
@@ -32,6 +31,7 @@ class SittingFacts(NamedTuple):
     condition_probability: str | None
     flags: str | None
     excluded: str | None
+    study_sha256: str | None
     levels: Mapping[str, str]
     chances: Mapping[str, float]
     file: str
@@ -39,7 +39,8 @@ class SittingFacts(NamedTuple):
 
 
 class SlotFacts(NamedTuple):
-    """A slot with one of its assignments, or with none: what `answers_file.SLOT` reads, in its order."""
+    """A slot with one of its assignments: what `answers_file.SLOT` reads, in its order. Without an assignment, what
+    follows `place` is None."""
 
     item: int
     slot: int
@@ -55,8 +56,8 @@ class SlotFacts(NamedTuple):
     booklet: int | None
     booklet_kind: str | None
     place: int | None
-    assignment: int | None
-    sitting: int | None
+    assignment: Any
+    sitting: int
     position: int | None
     state: str | None
     assigned_at: str | None
