@@ -35,9 +35,9 @@ import numpy as np
 
 import bandit
 from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
-from survey.services.results.expectations.agreeing import agreement
-from survey.services.results.expectations.calibrating import calibrations
-from survey.services.results.expectations.gaps import gaps
+from survey.services.results.people_and_models.agreeing import agreement
+from survey.services.results.people_and_models.calibrating import calibrations
+from survey.services.results.people_and_models.gaps import gaps
 
 UNIVERSE, PARTS, DRAWN, SEVERAL, BOOKLET = 20_000, 5, 300, 4, 12
 FLOOR = 0.01

@@ -46,7 +46,7 @@ import numpy as np
 import bandit
 from bandit.bradley_terry import fit_bradley_terry
 from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
-from survey.services.results.expectations.agreeing import agreement
+from survey.services.results.people_and_models.agreeing import agreement
 
 STAGES, PER_PERSON = 4, 10
 GREEDY = bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.25)

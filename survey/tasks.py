@@ -12,8 +12,7 @@ from survey.processes import queues
 from survey.services.banks import collecting, uploads
 from survey.services.base import audit_chain, erasures, leases, rate_limits
 from survey.services.base import jobs as asked_jobs
-from survey.services.results import interim
-from survey.services.results.estimates import stored_estimates
+from survey.services.results.estimates import interim, stored_estimates
 from survey.services.sittings import expiry
 from survey.services.stages import jobs, scoring_parts
 from survey.web import lockout

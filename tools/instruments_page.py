@@ -29,7 +29,7 @@ CLASSES = {
     "drawing": ("Priority", "Pairing"),
     "demonstrations": ("Demonstration",),
     "item_rows": ("ItemRows",),
-    "exports": ("AnswerExport", "QuickExport"),
+    "exports": ("AnswerExport", "AnswerColumn", "Answered", "CountedAnswers"),
     "binary_learning": ("BinaryLearning",),
     "screens": ("Screen", "Points", "SimulatedPerson"),
     "expectations": ("Expecting",),

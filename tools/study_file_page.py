@@ -38,6 +38,7 @@ def page() -> str:
     Raises:
         ValueError: the source lacks a table of the study file, or names one that there is not; or a key has no text.
     """
+    from survey.services.results.export.common_columns import STUDY
     from survey.services.results.export.sitting_files import QUOTAS
     from survey.study_file import StudyConfig
 
@@ -48,7 +49,7 @@ def page() -> str:
         raise ValueError(f"{SOURCE.name} and the models differ in the tables {', '.join(sorted(different))}")
     for table in named:
         text = text.replace(f"<!-- keys: {table} -->\n", keys_of(models[table]))
-    columns = "".join(f"| {quota.name} | {quota.kind} | {quota.description} |\n" for quota in QUOTAS)
+    columns = "".join(f"| {quota.name} | {quota.kind} | {quota.description} |\n" for quota in (STUDY, *QUOTAS))
     return text.replace(
         "<!-- columns: quotas.csv -->\n", "| column | kind | meaning |\n| --- | --- | --- |\n" + columns
     )

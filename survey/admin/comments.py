@@ -9,7 +9,7 @@ from survey.admin_base.read_only_admin import ReadOnlyAdmin, shortened
 from survey.models import QuestionReport, Study
 from survey.services.base import rights
 from survey.services.base.rights import Right
-from survey.services.results.commented_questions import reports_by_question
+from survey.services.results.pilots.commented_questions import reports_by_question
 
 from .filters import deferred_study, study_filter
 

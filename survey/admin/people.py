@@ -34,10 +34,9 @@ from survey.models import (
     UnfinishedScreen,
     Withdrawal,
 )
-from survey.services.answers.blinding import shown_values
-from survey.services.answers.counting import with_answers
 from survey.services.base.auditing import record
 from survey.services.base.rights import Right
+from survey.services.results.export.answers_file import instrument_values
 from survey.services.sittings.identities import unseal
 from survey.services.sittings.withdrawal import Plan, plan_withdrawal, withdraw
 
@@ -253,11 +252,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
         study = assignment.slot.stage.study
         if problem := instruments.problem_with(study.instrument):
             return format_html_join("", "{}", [(problem,)])
-        (full,) = with_answers(Assignment.objects.filter(pk=assignment.pk), study)
-        export = instruments.of_study(study).export
-        names = [column.name for column in export.columns]
-        values = shown_values(study, names, export.values(full), export.columns_revealing_condition)
-        rows = zip(export.columns, values, strict=True)
+        rows = zip(instruments.of_study(study).export.columns, instrument_values(assignment), strict=True)
         return format_html_join(
             "",
             '<div class="hunch-pair"><span title="{}">{}</span> <span>{}</span></div>',

@@ -76,7 +76,7 @@ class ItemRows:
 
     @property
     def export_paths(self) -> list[str]:
-        """The relations of an assignment that `values` of an export reads."""
+        """The relations of an assignment that the files of an export read."""
         return [*_of_responses(self.answers), *self._of_item(self._tasks, self.labelled, self.exported)]
 
     @property

@@ -34,7 +34,7 @@ from survey.models import (
     Study,
 )
 from survey.services.answers.counting import TRAINED, counting, in_time
-from survey.services.results.comparing import design_words
+from survey.services.results.policies.comparing import design_words
 from survey.services.sittings.capacity import sittings_inside
 from survey.services.sittings.expiry import longest_silence
 from survey.services.stages.leaderboard import all_answers, learning_of, shown_metrics

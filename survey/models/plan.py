@@ -209,3 +209,9 @@ class Slot(QuickRows):
         if self.inclusion_probability is None or self.pool_probability is None:
             raise ValueError(f"{self} is a {self.role} slot: it has no probabilities, and so no design weight")
         return 1.0 / (self.inclusion_probability * self.pool_probability)
+
+    @property
+    def drawn_probability(self) -> float | None:
+        """The chance with which its item was drawn, both phases together; None where it was not drawn by chance."""
+        is_drawn = self.inclusion_probability is not None and self.pool_probability is not None
+        return 1 / self.design_weight if is_drawn else None

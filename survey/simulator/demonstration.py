@@ -22,7 +22,7 @@ from survey.models import Bank, Evaluation, JobStep, PredictorRun, Stage, Study
 from survey.services.answers.counting import TRAINED, counted_answers
 from survey.services.base.first_account import DEMO_EMAIL
 from survey.services.base.groups import ensure_researchers_group
-from survey.services.results.outcome_table import outcome_table
+from survey.services.results.estimates.outcome_table import outcome_table
 from survey.services.stages.leaderboard import all_answers, figures_of, learning_of, shown_metrics
 from survey.services.studies import creating
 from survey.storage.paths import STUDIES_DIR

@@ -8,8 +8,9 @@ import pytest
 
 from survey.figures import rendering
 from survey.models import Exclusion, Sitting, Slot, Stage, Study
-from survey.services.results import methods, reports
+from survey.services.results import reports
 from survey.services.results.estimates import study_estimates
+from survey.services.results.methods import methods_section
 from tests import cast
 from tests.golden.test_golden import golden, loaded, study_of
 
@@ -18,7 +19,7 @@ __all__ = ["golden", "loaded"]
 SLUGS = ("answers", "beliefs", "real")
 
 
-def numbers_of(study_methods: methods.StudyMethods) -> set[str]:
+def numbers_of(study_methods: methods_section.StudyMethods) -> set[str]:
     """Every number that a table shows, as texts write it."""
     shown = [
         text
@@ -40,7 +41,7 @@ def test_each_stage_has_its_sentence_planned_or_not() -> None:
         {**drawn, "stage": 4, "sampled": 9, "predictor": "bert", "holdout": 0, "control": 0, "repeat": 0},
     ]
     tables = {"sampling": rows, "stops": []}
-    assert [*methods._sampling_sentences(SimpleNamespace(records=tables.__getitem__))] == [  # type: ignore[arg-type]
+    assert [*methods_section._sampling_sentences(SimpleNamespace(records=tables.__getitem__))] == [  # type: ignore[arg-type]
         "Stage 1 (uniform) for 1 person is not planned yet.",
         "The stage 2 drew 60 slots (greedy), in addition to 4 control, 2 repeat slots, dealt to 20 people; it is open.",
         "Stage 3 (uniform) for 1 person is not planned yet.",
@@ -51,10 +52,10 @@ def test_each_stage_has_its_sentence_planned_or_not() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("slug", SLUGS)
 def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> None:
-    study_methods = methods.methods_of(study_of(slug))
+    study_methods = methods_section.methods_of(study_of(slug))
     assert study_methods.estimates is not None
     known = numbers_of(study_methods) | {"95"}
-    sampling, people, estimates = methods.paragraphs(study_methods)
+    sampling, people, estimates = methods_section.paragraphs(study_methods)
     own = [
         line
         for line in estimates
@@ -68,7 +69,7 @@ def test_every_number_in_the_text_stands_in_a_table(golden: None, slug: str) -> 
 @pytest.mark.thorough
 def test_people_flow_as_the_database_has_them(golden: None) -> None:
     study = study_of("beliefs")
-    study_methods = methods.methods_of(study)
+    study_methods = methods_section.methods_of(study)
     main = Sitting.objects.filter(stage__in=study.main_stages())
     assert study_methods.people("arrived") == main.count()
     assert study_methods.people("finished") == main.filter(state="complete").count() > 0
@@ -76,14 +77,14 @@ def test_people_flow_as_the_database_has_them(golden: None) -> None:
     assert study_methods.people("withdrawn") == main.filter(withdrawn_at__isnull=False).count() > 0
     assert study_methods.people("excluded") == Exclusion.objects.filter(sitting__in=main).count() > 0
     assert study_methods.people("analysed") == study_estimates.estimate(study).respondents
-    text = methods.markdown(study_methods)
+    text = methods_section.markdown(study_methods)
     assert f"{study_methods.people('arrived')} people agreed to take part" in text and "attention (" in text
 
 
 @pytest.mark.thorough
 def test_sampling_is_what_was_drawn(golden: None) -> None:
     study = study_of("beliefs")
-    study_methods = methods.methods_of(study)
+    study_methods = methods_section.methods_of(study)
     rows = study_methods.records("sampling")
     assert [row["stage"] for row in rows] == list(Stage.objects.filter(study=study).values_list("index", flat=True))
     for row in rows:
@@ -104,21 +105,23 @@ def test_the_report_writes_every_form(golden: None, slug: str, tmp_path: Path) -
     assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") >= 3
     assert not re.search(r"(?<!\\)[%#&_](?![^\n]*booktabs)", re.sub(r"(?m)^%.*$|(?<= )&(?= )", "", latex))
     flow = written["flow.svg"].read_text(encoding="utf-8")
-    assert all(f">{people} " in flow for _name, people, _text in methods.methods_of(study_of(slug)).flow if people)
+    assert all(
+        f">{people} " in flow for _name, people, _text in methods_section.methods_of(study_of(slug)).flow if people
+    )
 
 
 def test_before_data_there_is_a_text_to_preregister(db: None) -> None:
     study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 6}])
     findings = reports.make(study, "methods")
     assert any("no estimates yet" in line for line in findings.lines) and "Nobody has taken part yet." in findings.lines
-    text = methods.preregistration(study)
+    text = methods_section.preregistration(study)
     assert study.source_sha256 in text and "2 stages, 10 people in all, 3 items each" in text
     assert "not locked yet" in text and "weighted by 1 /" in text
 
 
 def test_one_page_is_for_the_board(db: None) -> None:
     study = cast.open_study(panel={**cast.PROLIFIC, "reward": 300, "currency": "USD"})
-    page = methods.ethics_page(study)
+    page = methods_section.ethics_page(study)
     consent = next(block.text for block in study.config.blocks if block.kind == "consent")
     assert str(consent) in page and "3.00 USD" in page and str(study.config.data.retention_until) in page
     assert len(page.split()) < 600
@@ -134,5 +137,7 @@ def test_special_signs_are_escaped() -> None:
 def test_a_blind_study_names_no_condition(golden: None) -> None:
     study = study_of("beliefs")
     study.is_blind = True
-    assert methods.methods_of(study).tables["conditions"].rows == []
-    assert "framing" not in methods.preregistration(study) and "framing" not in methods.ethics_page(study)
+    assert methods_section.methods_of(study).tables["conditions"].rows == []
+    assert "framing" not in methods_section.preregistration(study) and "framing" not in methods_section.ethics_page(
+        study
+    )

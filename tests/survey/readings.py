@@ -167,13 +167,8 @@ class ByRoughly(Priority):
 PRIORITIES: Mapping[str, Priority] = {"length": ByLength(), "doubt": ByDoubt(), "rough": ByRoughly()}
 
 
-class NoExport(AnswerExport):
-    def values(self, assignment: Assignment) -> list[Any]:
-        return []
-
-
 class Readings(ListedInstrument):
-    export = NoExport()
+    export = AnswerExport()
     contract = CONTRACT
     name = "readings"
     title = "Readings"

@@ -16,7 +16,7 @@ from survey.contracts.panels import PanelIds, PostingCost, SubmissionAtPanel, Su
 from survey.contracts.tables import Column
 from survey.exceptions import EntryRefused, FileErrors, Problem, StorageAway
 from survey.fees import FeeRates
-from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
+from survey.services.results.people_and_models.unreadable_replies import notes_on_unreadable, unreadable_by_model
 from survey.storage import outages
 from survey.web.ranged_files import span_of
 

@@ -1,29 +1,23 @@
-"""The belief update's capabilities: practice, controls, estimates, signals, export."""
+"""The belief update's capabilities: practice, controls, estimates, signals."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bandit.roles import NO_EVIDENCE, REPEAT, UNRELATED_EVIDENCE
-from survey.contracts.exports import AnswerExport
 from survey.contracts.instruments import Controls, Estimates, Practice, Signals
 from survey.contracts.measures import SHARE, Estimands
 from survey.contracts.screens import Screen
-from survey.contracts.tables import ExtraFile
 from survey.models import Assignment, Item, Question, Sitting
 from survey.services.banks.eligibility import word_counts
 
-from . import controls, estimands, export, export_steps, practice, real_evidence, variants
+from . import controls, estimands, practice, real_evidence, variants
 from .labels import beliefs_of
 from .models import Belief, Pair
 from .options import BeliefUpdateOptions
 from .pairing import ROW, BeliefPairs
-from .quick_export import BeliefQuickExport
 from .sequences import BeliefSequences
-
-if TYPE_CHECKING:
-    from .instrument import BeliefUpdate
 
 
 class BeliefPractice(Practice):
@@ -135,24 +129,3 @@ class BeliefSignals(Signals):
     def stated_values(self, sittings: Collection[int]) -> Iterable[tuple[int, str, Hashable]]:
         stated = Belief.objects.filter(response__assignment__sitting__in=sittings).order_by()
         return stated.values_list("response__assignment__sitting", "kind", "value").iterator()
-
-
-class BeliefExport(AnswerExport):
-    columns = export.COLUMNS
-    columns_revealing_condition = frozenset({"variant", *export.AID_NAMES})
-    codebook_note = "Beliefs are whole percentage points."
-
-    def __init__(self, instrument: "BeliefUpdate") -> None:
-        self.instrument = instrument
-
-    def values(self, assignment: "Assignment") -> list[Any]:
-        return export.values(assignment, self.instrument.options.threshold, self.instrument.setting(assignment))
-
-    def extra_files(self, assignments: Iterable["Assignment"]) -> Iterable[ExtraFile]:
-        if self.instrument.sequences is not None:
-            return (export_steps.steps_file(assignments, self.instrument.study),)
-        return (export.paper_file(assignments, self.instrument.options.threshold),)
-
-    @property
-    def quick(self) -> BeliefQuickExport:
-        return BeliefQuickExport(self.instrument)

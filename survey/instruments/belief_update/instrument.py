@@ -44,8 +44,9 @@ from . import (
     variants,
 )
 from .analysis import composing
-from .capabilities import BeliefControls, BeliefEstimates, BeliefExport, BeliefPractice, BeliefSignals
+from .capabilities import BeliefControls, BeliefEstimates, BeliefPractice, BeliefSignals
 from .expecting import BeliefExpecting
+from .export import BeliefExport
 from .labels import beliefs_of
 from .learning import BeliefLearning
 from .models import Belief, Explanation, Pair, TargetAnswer

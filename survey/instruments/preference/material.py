@@ -8,7 +8,7 @@ from survey.exceptions import HunchError
 from survey.models import ModelAnswer, Study
 from survey.services.answers.counting import design_weights, labelled_answers
 from survey.services.banks.eligibility import filtered_questions
-from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
+from survey.services.results.people_and_models.unreadable_replies import notes_on_unreadable, unreadable_by_model
 
 from .analysis.analysing import Material
 from .analysis.judgements import Judgements

@@ -9,6 +9,11 @@ MIDDLE = 4.5
 """Places 1 to 4 lean to the first reply, 5 to 8 to the second; there is no middle place."""
 
 
+def towards_a(place: int, a_first: bool) -> float:
+    """A place as a rating towards A, -3.5 to 3.5, whichever side A stood on."""
+    return MIDDLE - place if a_first else place - MIDDLE
+
+
 class ReplyComparison(models.Model):
     """What an item shows. Both replies are the same one in a control that says what a tie looks like."""
 
@@ -50,8 +55,7 @@ class ReplyJudgement(models.Model):
         return f"judgement of {self.response}"
 
     def towards_a(self, place: int) -> float:
-        """A place as a rating towards A, -3.5 to 3.5, whichever side A stood on."""
-        return MIDDLE - place if self.a_first else place - MIDDLE
+        return towards_a(place, self.a_first)
 
 
 class JudgeVerdict(models.Model):

@@ -1,7 +1,7 @@
 """`manage.py agreement SLUG`: a short name of `report SLUG agreement`."""
 
 from survey.console.reports import ShortName
-from survey.services.results.expectations.agreement_report import AgreementReport
+from survey.services.results.people_and_models.agreement_report import AgreementReport
 from survey.services.results.reports import AGREEMENT
 
 

@@ -1,7 +1,7 @@
 """`manage.py calibration SLUG`: a short name of `report SLUG calibration`."""
 
 from survey.console.reports import ShortName
-from survey.services.results.expectations.calibration_report import ChancesReport
+from survey.services.results.people_and_models.calibration_report import ChancesReport
 from survey.services.results.reports import CALIBRATION
 
 

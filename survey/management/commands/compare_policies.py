@@ -6,7 +6,7 @@ from typing import Any
 
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
-from survey.services.results import comparing, policies_report
+from survey.services.results.policies import comparing, policies_report
 from survey.services.studies import lookup
 
 

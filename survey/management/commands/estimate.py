@@ -8,8 +8,8 @@ from typing import Any
 from survey.console.command import add_condition
 from survey.console.reports import ReportCommand
 from survey.contracts.reports import ReportFile, ReportResult
-from survey.services.results import estimates_report, reports
-from survey.services.results.estimates import estimate_tables, study_estimates
+from survey.services.results import reports
+from survey.services.results.estimates import estimate_tables, estimates_report, study_estimates
 from survey.services.studies import lookup
 
 

@@ -1,7 +1,7 @@
 """`manage.py gaps SLUG`: a short name of `report SLUG gaps`."""
 
 from survey.console.reports import ShortName
-from survey.services.results.expectations.gaps_report import GapsReport
+from survey.services.results.people_and_models.gaps_report import GapsReport
 from survey.services.results.reports import GAPS
 
 

@@ -1,7 +1,7 @@
 """`manage.py methods SLUG`: a study's methods section; a short name of `report SLUG methods`."""
 
 from survey.console.reports import ShortName
-from survey.services.results.methods import Methods
+from survey.services.results.methods.methods_section import Methods
 from survey.services.results.reports import METHODS
 
 

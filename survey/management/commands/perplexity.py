@@ -11,7 +11,7 @@ from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.services.banks import readings, text_files
 from survey.services.banks.importing import find_bank
-from survey.services.results import perplexities
+from survey.services.results.people_and_models import perplexities
 
 
 class Command(ReportCommand):

@@ -1,7 +1,7 @@
 """`manage.py pilot_report SLUG`: what a study's pilot showed; a short name of `report SLUG pilot`."""
 
 from survey.console.reports import ShortName
-from survey.services.results.pilot_report import Pilot
+from survey.services.results.pilots.pilot_report import Pilot
 from survey.services.results.reports import PILOT
 
 

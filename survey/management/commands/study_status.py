@@ -8,7 +8,7 @@ from survey.figures.rendering import aligned
 from survey.figures.words import number, percent
 from survey.live.people import QuotaLine, quota_lines
 from survey.models import JobStep
-from survey.services.results.outcome_table import StageTable, outcome_table
+from survey.services.results.estimates.outcome_table import StageTable, outcome_table
 from survey.services.sittings.capacity import free_capacity
 from survey.services.stages import lifecycle
 from survey.services.stages.progress import stages_progress

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from survey.console.command import HunchCommand
-from survey.services.results import interim
+from survey.services.results.estimates import interim
 from survey.services.stages import verifying
 from survey.services.studies import lookup
 

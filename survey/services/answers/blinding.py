@@ -4,7 +4,7 @@ Pages, commands, API and exports ask here which conditions there are and which l
 conditions without showing any (drawing levels, showing screens, judging predictors) reads them as they are.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
@@ -29,13 +29,6 @@ def shown_conditions(study: Study) -> Sequence[ConditionConfig]:
 def shown_levels(study: Study, levels: Mapping[str, Any]) -> dict[str, Any]:
     """By factor: what is known of its level; nothing while the study is blind."""
     return {} if study.is_blind else dict(levels)
-
-
-def shown_values(study: Study, names: Sequence[str], values: Sequence[Any], telling: Collection[str]) -> list[Any]:
-    """The values of these columns; None in those that tell a condition, while the study is blind."""
-    if not study.is_blind:
-        return list(values)
-    return [None if name in telling else value for name, value in zip(names, values, strict=True)]
 
 
 def shown_file(study: Study, text: str) -> str:

@@ -1,11 +1,11 @@
 """Reading relations by joins where they have one row each, and so in few statements. Imports Django alone."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model, Prefetch, prefetch_related_objects
+from django.db.models import Model, Prefetch
 
 
 def joined(model: type[Model], relations: Iterable[str]) -> list[Prefetch | str]:
@@ -36,30 +36,6 @@ class KnownRows(list[Any]):
 
 def hand_rows(owner: Model, relation: str, rows: KnownRows) -> None:
     owner.__dict__.setdefault("_prefetched_objects_cache", {})[relation] = rows
-
-
-def attach(owners: Sequence[Model], relations: Iterable[str]) -> None:
-    """Read these relations of rows of one model, as `prefetch_related_objects` with `joined` does, and quicker."""
-    if not owners:
-        return
-    model = type(owners[0])
-    beside: list[str] = []
-    for relation in joined(model, relations):
-        if isinstance(relation, str):
-            beside.append(relation)
-            continue
-        name: str = relation.prefetch_through
-        key: Any = model._meta.get_field(name).remote_field
-        of_owner: dict[Any, KnownRows] = {owner.pk: KnownRows() for owner in owners}
-        by_key = {owner.pk: owner for owner in owners}
-        wanted: Any = relation.queryset
-        for row in wanted.filter(**{f"{key.name}__in": list(of_owner)}):
-            owner = getattr(row, key.attname)
-            row._state.fields_cache[key.name] = by_key[owner]
-            of_owner[owner].append(row)
-        for owner_key, rows in of_owner.items():
-            hand_rows(by_key[owner_key], name, rows)
-    prefetch_related_objects(owners, *beside)
 
 
 def is_single(model: type[Model], path: str) -> bool:

@@ -3,7 +3,7 @@
 Stages that are planned already keep them: their slots are shown and count, since a drawn plan never changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from survey.contracts.tables import Column
+from survey.contracts.tables import ExtraFile, ValueColumn
 from survey.exceptions import FieldErrors, HunchError, NotFound, StateRefused
 from survey.input_tables import cells, reader
 from survey.input_tables.decoding import LINE_END
@@ -147,22 +147,30 @@ def read_ids(path: Path) -> list[Wish]:
 
 # A table for exports
 
-FILE = "questions.csv"
-COLUMNS: tuple[Column, ...] = (
-    Column("position", "number", "Place in the bank's fixed order, from 0; items are named by it.", whole=True),
-    Column("id", "text", "The question's id in the bank."),
-    Column("task", "text", "The task that it belongs to."),
-    Column("domain", "text", "The task's domain."),
-    Column("flag", "text", "sensitive, broken or excluded, by now; empty without a flag."),
-    Column("flag_reason", "text", "Why."),
-    Column("flagged_at", "time, UTC", "When; plans drawn before still hold the question."),
+# Of a question; the values are lookups.
+COLUMNS = (
+    ValueColumn("position", "number", "Place in the bank's fixed order, from 0; items are named by it.", whole=True),
+    ValueColumn("id", "text", "The question's id in the bank.", value="external_id"),
+    ValueColumn("task", "text", "The task that it belongs to.", value=lambda row: row.task__name or None),
+    ValueColumn("domain", "text", "The task's domain.", value=lambda row: row.task__domain or None),
+    ValueColumn(
+        "flag",
+        "text",
+        "sensitive, broken or excluded, by now; empty without a flag.",
+        value=lambda row: row.flag or None,
+    ),
+    ValueColumn("flag_reason", "text", "Why.", value=lambda row: row.flag_reason or None),
+    ValueColumn(
+        "flagged_at",
+        "time, UTC",
+        "When; plans drawn before still hold the question.",
+        value=lambda row: row.flagged_at and row.flagged_at.astimezone(UTC).isoformat(),
+    ),
 )
 
 
-def file_rows(bank: Bank) -> Iterator[list[Any]]:
-    """Every question of the bank as a row of `COLUMNS`."""
-    rows = bank.questions.order_by("position").values_list(
-        "position", "external_id", "task__name", "task__domain", "flag", "flag_reason", "flagged_at"
-    )
-    for *facts, flagged_at in rows.iterator(chunk_size=2000):
-        yield [*(None if fact == "" else fact for fact in facts), flagged_at and flagged_at.astimezone(UTC).isoformat()]
+def questions_file(bank: Bank) -> ExtraFile:
+    """Every question of the bank with its flag."""
+    facts = ("position", "external_id", "task__name", "task__domain", "flag", "flag_reason", "flagged_at")
+    rows = bank.questions.order_by("position").values_list(*facts, named=True)
+    return ExtraFile.of("questions.csv", COLUMNS, rows.iterator(chunk_size=2000))

@@ -89,7 +89,7 @@ CORE = (
             name=PILOT,
             title="Pilot",
             summary="What the pilot found: minutes and losses by screen, failed checks, remarks, the pay by the hour.",
-            path="survey.services.results.pilot_report.Pilot",
+            path="survey.services.results.pilots.pilot_report.Pilot",
         ),
         applies=lambda study: study.config.pilots > 0,
     ),
@@ -98,7 +98,7 @@ CORE = (
             name=METHODS,
             title="Methods",
             summary="Sampling, people and estimates as text, tables and figures; a preregistration; an ethics page.",
-            path="survey.services.results.methods.Methods",
+            path="survey.services.results.methods.methods_section.Methods",
         ),
         applies=lambda _study: True,
     ),
@@ -107,7 +107,7 @@ CORE = (
             name=ESTIMATES,
             title="All estimates",
             summary="Every figure of the estimates with intervals, bounds and stages, as tables and files; who left.",
-            path="survey.services.results.estimates_report.EstimatesReport",
+            path="survey.services.results.estimates.estimates_report.EstimatesReport",
         ),
         applies=lambda study: names_figures(study),
     ),
@@ -116,7 +116,7 @@ CORE = (
             name=PEOPLE,
             title="People, pairs and questions",
             summary="How much of what answers differ by lies between people, pairs and questions; how people differ.",
-            path="survey.services.results.people_report.People",
+            path="survey.services.results.people_and_models.people_report.People",
         ),
         applies=lambda study: names_figures(study),
     ),
@@ -125,13 +125,15 @@ CORE = (
             name=POLICIES,
             title="Other sampling designs",
             summary="What another epsilon, top fraction or design would have found in each stage, by its own chances.",
-            path="survey.services.results.policies_report.PoliciesReport",
+            path="survey.services.results.policies.policies_report.PoliciesReport",
         ),
         applies=lambda study: names_figures(study),
     ),
     *(
         CoreReport(
-            ReportEntry(name=name, title=title, summary=summary, path=f"survey.services.results.expectations.{path}"),
+            ReportEntry(
+                name=name, title=title, summary=summary, path=f"survey.services.results.people_and_models.{path}"
+            ),
             applies=lambda study: compares(study),
         )
         for name, title, summary, path in (

@@ -7,13 +7,13 @@ as a row that never changes, and is in every export.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
 
 from survey.contracts import instruments, panels
-from survey.contracts.tables import Column, ExtraFile
+from survey.contracts.tables import ExtraFile, ValueColumn
 from survey.exceptions import FileErrors, Problem, StateRefused
 from survey.models import Amendment, CandidateSet, Consent, PredictorRun, Sitting, Stage, Study
 from survey.services.answers import blinding
@@ -381,37 +381,63 @@ class _World:
 
 # As a file of the export
 
-FILE = "amendments.csv"
-COLUMNS: tuple[Column, ...] = (
-    Column("amendment", "number", "The study file's changes in their order, from 1; a row for each key.", whole=True),
-    Column("at", "time, UTC", "When it was made. Sittings that had begun by then went on with the old file."),
-    Column("by", "text", "The user name of the person who made it in the admin; empty where a command did."),
-    Column("reason", "text", "Why, in their words."),
-    Column("was_locked", "0 or 1", "1: the first main stage had been opened by then."),
-    Column("old_sha256", "text", "Of the file before, as in study_sha256 of answers.csv."),
-    Column("new_sha256", "text", "Of the file after."),
-    Column("key", "text", "What changed, counted from 1 in lists; empty where only comments or spaces did."),
-    Column("old", "JSON", "Its value before; empty where it was not there."),
-    Column("new", "JSON", "Its value after; empty where it is gone."),
+
+class ChangedKey(NamedTuple):
+    """A key that an amendment changed; None for one that changed none."""
+
+    number: int
+    made: Amendment
+    key: str | None
+    old: Any
+    new: Any
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+COLUMNS = (
+    ValueColumn(
+        "amendment",
+        "number",
+        "The study file's changes in their order, from 1; a row for each key.",
+        whole=True,
+        value="number",
+    ),
+    ValueColumn(
+        "at",
+        "time, UTC",
+        "When it was made. Sittings that had begun by then went on with the old file.",
+        value=lambda row: row.made.at.isoformat(),
+    ),
+    ValueColumn(
+        "by",
+        "text",
+        "The user name of the person who made it in the admin; empty where a command did.",
+        value=lambda row: row.made.actor.get_username() if row.made.actor else None,
+    ),
+    ValueColumn("reason", "text", "Why, in their words.", value="made.reason"),
+    ValueColumn("was_locked", "0 or 1", "1: the first main stage had been opened by then.", value="made.was_locked"),
+    ValueColumn(
+        "old_sha256", "text", "Of the file before, as in study_sha256 of answers.csv.", value="made.old_sha256"
+    ),
+    ValueColumn("new_sha256", "text", "Of the file after.", value="made.new_sha256"),
+    ValueColumn("key", "text", "What changed, counted from 1 in lists; empty where only comments or spaces did."),
+    ValueColumn("old", "JSON", "Its value before; empty where it was not there.", value=lambda row: _json(row.old)),
+    ValueColumn("new", "JSON", "Its value after; empty where it is gone.", value=lambda row: _json(row.new)),
 )
 
 
 def amendments_file(study: Study) -> ExtraFile:
     """Every change of the study's file, for readers of the answers."""
-    return ExtraFile(FILE, COLUMNS, _file_rows(study))
+    return ExtraFile.of("amendments.csv", COLUMNS, _changed_keys(study))
 
 
-def _file_rows(study: Study) -> Iterator[Sequence[Any]]:
+def _changed_keys(study: Study) -> Iterator[ChangedKey]:
     for number, made in enumerate(study.amendments.select_related("actor").order_by("pk"), start=1):
-        who = made.actor.get_username() if made.actor else None
-        start = [number, made.at.isoformat(), who, made.reason, made.was_locked, made.old_sha256, made.new_sha256]
         changes = blinding.shown_changes(study, made.changes)
         for change in changes or [{"key": None, "old": None, "new": None}]:
-            yield [*start, change["key"], _json(change["old"]), _json(change["new"])]
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+            yield ChangedKey(number, made, change["key"], change["old"], change["new"])
 
 
 def in_words(change: Change, *, width: int = 60) -> str:

@@ -16,11 +16,11 @@ from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Respondent, Sitting, Slot, Stage, Study
 from survey.services.answers import counting
 from survey.services.banks.eligibility import eligible_questions
+from survey.services.results.estimates.outcome_table import outcome_table
 from survey.services.results.estimates.stored_estimates import shown_estimates
 from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export.files import write_export
-from survey.services.results.outcome_table import outcome_table
-from survey.services.results.pilot_data import pilot_report
+from survey.services.results.pilots.pilot_data import pilot_report
 from survey.services.results.so_far import by_stage
 from survey.services.sittings.withdrawal import runs_that_learnt_from, withdraw
 from survey.services.stages import jobs, lifecycle

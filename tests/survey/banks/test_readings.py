@@ -14,7 +14,7 @@ from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
 from survey.services.banks import ngrams, readings, text_files
 from survey.services.banks.frequencies import log_frequencies
-from survey.services.results import perplexities
+from survey.services.results.people_and_models import perplexities
 from survey.services.stages.needed_files import needed_files
 from tests import cast
 from tests.predictors.fake_endpoint import Raw, refusal, running

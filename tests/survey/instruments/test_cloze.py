@@ -41,8 +41,8 @@ from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.frontend.pages import arrive, read
 from tests.golden.psych_ds import errors_of
+from tests.golden.test_chunks import in_any_chunks
 from tests.golden.test_package import built
-from tests.golden.test_quick_export import both_ways
 from tests.kept import kept
 from tests.predictors.fake_endpoint import running
 from tests.predictors.test_reading_texts import listing
@@ -190,7 +190,7 @@ def test_an_adaptive_cloze_study_goes_through_its_stages(tmp_path: Path) -> None
     assert [row[:3] for row in by_stage] == [(1, 24, 8), (2, 24, 8)]
     assert sum(row[1] * row[5] for row in by_stage) == pytest.approx(sum(int(row["k_lenient"]) for row in norms))
     assert [tuple(row) for row in at_positions] == sorted(Counter(counts).items())
-    assert len(both_ways(study)[1]) == 48
+    assert len(in_any_chunks(study)) == 48
     rows = exported(study, tmp_path / "answers", "answers.csv")
     assert {row["rule"] for row in rows} == {"1"}
     assert {row["words_shown"] for row in rows if row["sentence_id"] == "s5"} <= {"3", "4"}

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from survey.contracts import instruments
+from survey.contracts.exports import Answered
 from survey.contracts.instruments import Instrument
 from survey.contracts.item_rows import ItemRows
+from survey.models import Assignment, Item, Response
 from tools import instruments_page
 
 MOST_MEMBERS = 30
@@ -61,10 +63,18 @@ def test_an_item_without_a_question_is_read_by_its_own_row() -> None:
 @pytest.mark.parametrize("name", instruments.names())
 def test_its_rows_are_relations_that_there_are(name: str) -> None:
     """A wrong name would be noticed only where it is read."""
-    from survey.models import Assignment
-
     rows = instruments.kind(name).rows
     queryset = Assignment.objects.all()
     str(rows.with_items(queryset).query)
     for path in {*rows.export_paths, *rows.label_paths, *rows.outcome_paths}:
         assert Assignment.objects.filter(**{f"{path}__isnull": False}).query
+
+
+@pytest.mark.parametrize("name", instruments.names())
+def test_the_facts_of_its_columns_are_lookups_that_there_are(name: str) -> None:
+    export, rows = instruments.kind(name)().export, instruments.kind(name).rows
+    facts = [fact for column in export.columns for fact in column.facts]
+    lookups = [fact.lookup for fact in facts if isinstance(fact, Answered)]
+    assert str(Response.objects.order_by(*export.response_order).values_list(*lookups).query)
+    of_items = [f"{rows.item}__{fact}" for fact in facts if isinstance(fact, str)]
+    assert of_items and str(Item.objects.values_list(*of_items).query)

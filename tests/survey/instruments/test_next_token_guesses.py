@@ -21,7 +21,7 @@ from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGues
 from survey.instruments.next_token.analysis.simulation import GuessPlan, GuessWorld, study, truth
 from survey.instruments.next_token.estimands import NextTokenEstimates
 from survey.instruments.next_token.reports.own_guesses import read_guesses
-from survey.services.results.expectations.errors import interval
+from survey.services.results.people_and_models.errors import interval
 
 PUBLIC = Path(settings.HUNCH_STUDY_DATA) / "human" / "redwood"
 # Who tried the game out: the data's owners.

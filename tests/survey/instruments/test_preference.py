@@ -44,8 +44,8 @@ from survey.simulator.page import Page
 from tests import cast
 from tests.frontend.pages import arrive
 from tests.golden.psych_ds import errors_of
+from tests.golden.test_chunks import in_any_chunks
 from tests.golden.test_package import built
-from tests.golden.test_quick_export import both_ways
 from tests.kept import kept
 from tests.predictors.fake_endpoint import chat, refusal, running
 
@@ -193,7 +193,7 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(tmp_path: Path
     folder = tmp_path / "export"
     files.write_export(study, folder)
     rows = exported(study, folder, "answers.csv")
-    assert len(rows) == len(both_ways(study)[1]) == 48
+    assert len(rows) == len(in_any_chunks(study)) == 48
     assert {(row["role"], row["control_kind"]) for row in rows} == {
         ("sampled", ""),
         ("control", "same"),

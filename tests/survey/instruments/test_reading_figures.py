@@ -16,6 +16,7 @@ import bandit
 from bandit import student_t_quantile
 from predictors.evaluation.reading_times import Columns, SingleTimes, TimedWords, columns_of_times, prepared, slopes_of
 from survey.contracts.instruments import verdict_word
+from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError
 from survey.instruments.self_paced_reading import demonstration, export
 from survey.instruments.self_paced_reading.analysis import figures
@@ -435,6 +436,10 @@ def test_slopes_vary_by_person_and_by_passage_at_once() -> None:
     assert variance[0] > by_person[0] and total.value == pytest.approx(sum(slope.value for slope in each))
 
 
+def word_rows(answer: Any) -> list[Any]:
+    return list(ExtraFile.of("", export.WORD_COLUMNS, export.words_of([answer])).rows)
+
+
 def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the_sitting() -> None:
     passage = SimpleNamespace(
         words=["Rain", "fell."], asks="Dry?", question=SimpleNamespace(external_id="t1", task=None)
@@ -453,13 +458,10 @@ def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the
         position=4,
         responses=SimpleNamespace(all=lambda: assignments),
     )
-    assert [list(row) for row in export.word_rows([answer])] == [
+    assert word_rows(answer) == [
         ["r-1", "t1", 4, 0, "Rain", 310, 0, "focus clock"],
         ["r-1", "t1", 4, 1, "fell.", 290, 0, "focus clock"],
     ]
-    passage.question.task = SimpleNamespace(name="news")
-    assert export.values(answer) == ["t1", "news", 2, 600, 150, 900, "key", "focus clock", "Dry?", 1, 0]
     assert ReadingEstimates().outcomes([answer])["right"].tolist() == [0]
     del assignments[1]
-    assert [list(row)[-2] for row in export.word_rows([answer])] == [None, None]
-    assert export.values(answer)[-2:] == [None, None]
+    assert [row[-2] for row in word_rows(answer)] == [None, None]

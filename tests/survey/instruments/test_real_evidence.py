@@ -18,9 +18,9 @@ from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Sl
 from survey.services.banks.answer_checking import RULES_VERSION
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.plans import candidates
-from survey.services.results import comparing
 from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export import files
+from survey.services.results.policies import comparing
 from survey.services.stages import jobs, lifecycle
 from survey.services.stages.verifying import verify_stage
 from survey.services.studies.creating import create_study, remarks_on

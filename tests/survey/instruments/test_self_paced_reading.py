@@ -405,6 +405,21 @@ def test_a_study_goes_through_its_stage_and_its_report(tmp_path: Path) -> None:
         answers = list(csv.DictReader(file))
     assert sum(int(row["reading_ms"]) for row in answers) == sum(int(row["time"]) for row in rows)
     assert {row["right"] for row in answers} <= {"0", "1"}
+    first = Assignment.objects.order_by("slot__number")[0]
+    times, answer = (first.responses.get(**{f"{name}__isnull": False}) for name in ("word_times", "passage_answer"))
+    assert (
+        answers[0]
+        | {
+            "passage_id": first.slot.item.read_passage.question.external_id,
+            "words": str(len(first.slot.item.read_passage.words)),
+            "lead_ms": str(times.word_times.lead_ms),
+            "means": times.word_times.means,
+            "marks": " ".join(times.word_times.marks),
+            "passage_question": first.slot.item.read_passage.asks,
+            "answered_yes": str(int(answer.passage_answer.yes)),
+        }
+        == answers[0]
+    )
     assert rows[0].keys() == {column.name for column in WORD_COLUMNS}
 
     findings = reports.make(study, "reading", {})

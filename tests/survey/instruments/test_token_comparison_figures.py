@@ -15,6 +15,7 @@ import pytest
 from django.core.management import call_command
 
 from bandit import student_t_quantile
+from survey.contracts.tables import ExtraFile
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.token_comparison import estimands
 from survey.instruments.token_comparison.analysis import rewards, rounding
@@ -37,7 +38,7 @@ from survey.instruments.token_comparison.analysis.rewards import RATIOS
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
 from survey.instruments.token_comparison.chances import chance_of_any, chance_of_one
 from survey.instruments.token_comparison.estimands import ComparisonEstimates
-from survey.instruments.token_comparison.export import answer_rows
+from survey.instruments.token_comparison.export import ANSWERS, answer_rows
 from survey.instruments.token_comparison.instrument import TokenComparison
 from survey.instruments.token_comparison.reports import own_answers
 from survey.instruments.token_comparison.reports.comparison_results import StudyComparisons, report_result, work_out
@@ -712,7 +713,7 @@ def test_the_file_of_answers_has_what_nobody_was_asked_about() -> None:
             responses=SimpleNamespace(all=lambda: made),
         )
 
-    rows = [list(row) for row in answer_rows([answered("r-1", 70), answered("r-2", 20)])]
+    rows = list(ExtraFile.of("", ANSWERS, answer_rows([answered("r-1", 70), answered("r-2", 20)])).rows)
     assert rows == [
         ["r-1", "t@12", "t", "7", 3, 70, -0.5, -1.0],
         ["r-2", "t@12", "t", "7", 3, 20, -0.5, -1.0],

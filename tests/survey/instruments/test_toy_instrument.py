@@ -17,8 +17,8 @@ from survey.contracts.reports import ReportArguments
 from survey.exceptions import FieldErrors, HunchError
 from survey.live.stage_sections import stage_outcomes
 from survey.models import Response, Score, SnapshotAnswer, Stage
+from survey.services.results.estimates.outcome_table import outcome_table
 from survey.services.results.export import files
-from survey.services.results.outcome_table import outcome_table
 from survey.services.sittings.answering import advance
 from survey.services.sittings.expiry import deal_make_up_booklets
 from survey.services.stages import jobs, lifecycle

@@ -13,7 +13,7 @@ import bandit
 from survey.exceptions import HunchError, StateRefused
 from survey.models import Assignment, CandidateSet, Study
 from survey.services.base import files
-from survey.services.results import comparing
+from survey.services.results.policies import comparing
 from survey.study_file import DesignConfig
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study

@@ -114,7 +114,7 @@ def test_the_file_of_weights_gives_the_weighted_figure_again(left: Study, condit
     }
     assert len(of_stratum) == len({(stratum, role) for stratum, role, _product in of_stratum})
     Study.objects.filter(pk=left.pk).update(is_blind=True)
-    assert not list(study_estimates.staying_rows(Study.objects.get(pk=left.pk), levels))
+    assert not list(study_estimates.stayed_answers(Study.objects.get(pk=left.pk), levels))
 
 
 @pytest.mark.thorough

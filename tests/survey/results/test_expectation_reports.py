@@ -9,7 +9,7 @@ from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, LanguageModel, ModelAnswer, Question, Study
 from survey.services.results import reports
 from survey.services.results.estimates.weights import answer_weights
-from survey.services.results.expectations.load import Selection, read
+from survey.services.results.people_and_models.load import Selection, read
 from survey.services.stages.leaderboard import leaderboard
 from tests import cast
 from tests.survey.filled import run_study
@@ -119,7 +119,7 @@ def test_a_study_without_answers_says_so() -> None:
 def test_only_the_model_that_people_were_shown_is_compared(study: Study, monkeypatch) -> None:
     expecting = instruments.of_study(study).expectations
     monkeypatch.setattr(expecting, "_only", "poor")
-    monkeypatch.setattr("survey.services.results.expectations.load.expecting_of", lambda _study: expecting)
+    monkeypatch.setattr("survey.services.results.people_and_models.load.expecting_of", lambda _study: expecting)
     (right,) = read(study, Selection(event="right")).found
     assert [reader.name for reader in right.readers] == ["poor"]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
-from survey.services.results.expectations.agreeing import agreement
-from survey.services.results.expectations.calibrating import ALL, OTHERS, calibrations
-from survey.services.results.expectations.gaps import gaps
+from survey.services.results.people_and_models.agreeing import agreement
+from survey.services.results.people_and_models.calibrating import ALL, OTHERS, calibrations
+from survey.services.results.people_and_models.gaps import gaps
 
 CHOICE = ComparedEvent("choice", "a person chooses A", "the choice", "the chance of A")
 BELIEF = ComparedEvent("right", "the model is right", "the belief", "what it did", people_forecast=True)

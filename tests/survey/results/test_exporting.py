@@ -18,7 +18,7 @@ from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.contracts.tables import Column, ExtraFile
 from survey.figures import csv_lines
-from survey.instruments.belief_update.capabilities import BeliefExport
+from survey.instruments.belief_update.export import BeliefExport
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
 from survey.services.plans.candidates import SCORE
@@ -59,7 +59,8 @@ def test_a_stage_without_listed_candidates_hides_none_of_a_later_one(monkeypatch
     monkeypatch.setattr(proof_files.files, "load_array", lambda sha256: stored[sha256])
     monkeypatch.setattr(proof_files, "planned_questions", lambda stage: [])
     monkeypatch.setattr(BeliefUpdate, "item_key", lambda self, row, questions: f"scored {row[SCORE]}")
-    assert [*proof_files._candidates(study)] == [
+    (file,) = (file for file in proof_files.proof_files(study) if file.name == "candidates.csv")
+    assert list(file.rows) == [
         ["small", 5, "scored 0.25", 0.25, None, None],
         ["small", 5, "scored 0.75", 0.75, None, None],
     ]
@@ -197,7 +198,6 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
         return [ExtraFile("eager.csv", (Column("answer", "number", "Its key."),), rows)]
 
     monkeypatch.setattr(BeliefExport, "extra_files", eager)
-    monkeypatch.setattr(BeliefExport, "quick", None)
     page = admin_client.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
     assert "eager.csv" in page
     other = admin_client.post(f"/admin/survey/study/{study.pk}/export/checks.csv")

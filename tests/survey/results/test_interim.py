@@ -14,9 +14,9 @@ import bandit
 from survey import study_file, tasks
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, AuditEntry, ConditionLevel, Look, Stage, Study
-from survey.services.results import interim, methods
-from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates import interim, study_estimates
 from survey.services.results.export import files as export_files
+from survey.services.results.methods import methods_section
 from survey.services.sittings import capacity, enrolment
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
@@ -157,7 +157,7 @@ def test_the_look_that_is_narrow_enough_ends_the_stage_and_is_remembered() -> No
     assert entry.via == "worker" and entry.detail["people"] == looks[-1].people
     assert interim.look(ended, now=after(PEOPLE)) is None
     assert interim.verify_looks(ended) == []
-    sampling, _people, estimates = methods.paragraphs(methods.methods_of(stage.study))
+    sampling, _people, estimates = methods_section.paragraphs(methods_section.methods_of(stage.study))
     assert sampling[1] == (
         f"By its stopping rule stage 1 ends once its interval is narrower than 0.34, with 30 to {PEOPLE} people; "
         f"it was looked at {len(looks)} times, and the last look, at {looks[-1].people} people, ended it."

@@ -14,7 +14,7 @@ from survey.services.base.seeds import generator
 from survey.services.results import reports
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.weights import answer_weights
-from survey.services.results.people_report import PERCENTILES
+from survey.services.results.people_and_models.people_report import PERCENTILES
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 

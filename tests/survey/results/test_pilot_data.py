@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from survey.exceptions import PayTooLow, StateRefused
 from survey.models import QuestionReport, Response, Sitting, Stage, Study
-from survey.services.results.pilot_data import Spread, pilot_report
+from survey.services.results.pilots.pilot_data import Spread, pilot_report
 from survey.services.sittings.answering import advance
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.flow import current_step

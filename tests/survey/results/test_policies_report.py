@@ -10,7 +10,8 @@ from django.core.management import call_command
 from survey.exceptions import HunchError, StateRefused
 from survey.figures import Figure, rendering
 from survey.models import Study
-from survey.services.results import comparing, reports
+from survey.services.results import reports
+from survey.services.results.policies import comparing
 from tests import cast
 from tests.survey.filled import NO_ROLES, run_study
 from tests.survey.instruments.test_aligning import ADAPTIVE

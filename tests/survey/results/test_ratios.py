@@ -11,9 +11,11 @@ import bandit
 from survey.contracts import instruments
 from survey.exceptions import HunchError
 from survey.models import Assignment, ConditionLevel, Study
-from survey.services.results import comparing, people_report, reports
+from survey.services.results import reports
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.stage_rows import StageRows
+from survey.services.results.people_and_models import people_report
+from survey.services.results.policies import comparing
 from tests import cast
 from tests.survey import readings
 from tests.survey.readings import length_of, read_of, right_of, tries_of

@@ -23,9 +23,9 @@ from survey.models import (
     Study,
     Withdrawal,
 )
-from survey.services.results.commented_questions import reports_by_question
 from survey.services.results.export import contents
 from survey.services.results.export.sitting_files import sitting_files
+from survey.services.results.pilots.commented_questions import reports_by_question
 from survey.services.sittings import attention
 from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import free_capacity

@@ -14,9 +14,9 @@ from survey.exceptions import EntryRefused
 from survey.live.people import quota_lines
 from survey.models import Assignment, FormAnswer, QuotaPlace, Sitting, Stage, Study
 from survey.panels.owed_list import owed_list
-from survey.services.results import methods
 from survey.services.results.export import contents
 from survey.services.results.export.sitting_files import sitting_files
+from survey.services.results.methods import methods_section
 from survey.services.results.package.coarsening import LEFT_OUT
 from survey.services.sittings import quotas
 from survey.services.sittings.enrolment import find_sitting, stage_to_join
@@ -369,7 +369,7 @@ def test_it_is_exported_shown_live_and_written_down() -> None:
     counts = attrgetter("cell", "places", "inside", "complete", "free", "found_full")
     lines = [counts(line) for line in quota_lines(study, [stage])]
     assert lines == [("often", 2, 0, 1, 1, 1), ("seldom", 2, 0, 0, 2, 0), ("", None, 0, 0, None, 1)]
-    text = " ".join(" ".join(part) for part in methods.paragraphs(methods.methods_of(study)))
+    text = " ".join(" ".join(part) for part in methods_section.paragraphs(methods_section.methods_of(study)))
     assert "A quota by use, answered before the items, limits each stage: often (2 people), seldom (2 people)." in text
     assert "1 person found their part full." in text
     assert "quotas" in LEFT_OUT, "a public package has none of it"
@@ -382,7 +382,7 @@ def test_shares_are_written_down_in_per_cent() -> None:
     ]
     study = cast.open_stage(**study_of({**OFTEN, "cells": cells})).study
     come(study, use="some").finish()
-    text = " ".join(" ".join(part) for part in methods.paragraphs(methods.methods_of(study)))
+    text = " ".join(" ".join(part) for part in methods_section.paragraphs(methods_section.methods_of(study)))
     assert "often (12.5 % of the sittings), seldom (50 % of the sittings)" in text
     assert "1 person agreed to take part" in text
 

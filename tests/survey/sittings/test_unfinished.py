@@ -17,8 +17,8 @@ from toy_instrument.instrument import Toy
 from toy_instrument.models import Guess
 
 from survey.models import Assignment, Booklet, Response, Sitting, SnapshotAnswer, Stage, Study
+from survey.services.results.estimates.outcome_table import outcome_table
 from survey.services.results.export import files
-from survey.services.results.outcome_table import outcome_table
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import slots_without_holder

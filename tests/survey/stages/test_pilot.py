@@ -10,10 +10,10 @@ from survey.models import PredictorRun, Sitting, Slot, Stage, Study
 from survey.services.answers.counting import counted_answers, held_out_keys, training_examples
 from survey.services.plans import planning
 from survey.services.plans.candidates import planned_before
-from survey.services.results.comparing import compare
 from survey.services.results.estimates.study_estimates import estimate
 from survey.services.results.export.answers_file import CountedAnswers, answer_rows
 from survey.services.results.export.columns import columns_of
+from survey.services.results.policies.comparing import compare
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.stages import jobs, lifecycle
 from survey.study_file import StudyFileError

@@ -16,10 +16,10 @@ from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans import planning
 from survey.services.plans.candidates import PRIORITY, SCORE
-from survey.services.results import comparing
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.stage_rows import read_stage
 from survey.services.results.export import contents
+from survey.services.results.policies import comparing
 from survey.services.stages import lifecycle, verifying
 from survey.services.studies import creating
 from tests import cast

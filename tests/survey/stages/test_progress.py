@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.services.answers import counting
-from survey.services.results import outcome_table
+from survey.services.results.estimates import outcome_table
 from survey.services.sittings import capacity
 from survey.services.stages.progress import stage_progress, stages_progress
 from tests import cast

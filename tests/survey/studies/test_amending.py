@@ -17,7 +17,7 @@ from survey.services.answers import blinding
 from survey.services.plans import planning
 from survey.services.results.export import files
 from survey.services.results.export.sitting_files import sitting_files
-from survey.services.results.pilot_data import pilot_report
+from survey.services.results.pilots.pilot_data import pilot_report
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from survey.services.sittings.withdrawal import withdraw

@@ -18,7 +18,7 @@ from survey.figures.words import integer
 from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Positions
-from survey.services.results.fragile_table import fragile_table
+from survey.services.results.people_and_models.fragile_table import fragile_table
 
 Floats = NDArray[np.float64]
 

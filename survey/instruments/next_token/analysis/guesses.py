@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import bandit
 from survey.figures import Figure
-from survey.services.results.expectations.errors import UNDEFINED, interval
+from survey.services.results.people_and_models.errors import UNDEFINED, interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

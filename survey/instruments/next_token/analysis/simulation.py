@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bandit import draw, inclusion_probabilities
 from bandit.designs import Design, Uniform
 from survey.figures import Figure
-from survey.services.results.expectations.errors import UNDEFINED
+from survey.services.results.people_and_models.errors import UNDEFINED
 
 from .guesses import GuessTable, ModelGuesses, ensemble, mean, numbers_of, perplexity, share
 from .priority import gap, predicted_share, uncertainty

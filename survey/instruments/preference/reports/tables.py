@@ -12,7 +12,7 @@ from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart
 from survey.figures.figure import finite
 from survey.figures.words import integer, number, short
-from survey.services.results.fragile_table import fragile_table
+from survey.services.results.people_and_models.fragile_table import fragile_table
 
 from ..analysis.analysing import (
     EVERYTHING,

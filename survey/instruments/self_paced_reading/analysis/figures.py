@@ -25,7 +25,7 @@ from predictors.evaluation.reading_times import (
     slopes_of,
 )
 from survey.figures import Figure
-from survey.services.results.expectations.errors import UNDEFINED, interval, mean, share_interval
+from survey.services.results.people_and_models.errors import UNDEFINED, interval, mean, share_interval
 
 from .cleaning import ReadTimes, asked_of
 

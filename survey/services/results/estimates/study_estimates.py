@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -361,10 +361,20 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     )
 
 
-def staying_rows(study: Study, levels: Mapping[str, str]) -> Iterator[list[Any]]:
-    """By answer that enters the figures weighted for leaving: stage, slot, the person's pseudonym, the chance that the
-    person was still there, and the answer's weight there, 1 on average. Nothing where there are no such figures, and
-    nothing of a blind study: chances depend on levels."""
+class StayedAnswer(NamedTuple):
+    """An answer in the figures weighted for leaving. `staying`: the chance that its person was still there. `weight`:
+    its weight in these figures, 1 on average."""
+
+    stage: int
+    slot: int
+    respondent: str
+    staying: float
+    weight: float
+
+
+def stayed_answers(study: Study, levels: Mapping[str, str]) -> Iterator[StayedAnswer]:
+    """Nothing where there are no figures weighted for leaving, and nothing of a blind study: chances depend on
+    levels."""
     instrument = instruments.of_study(study)
     if instrument.estimates is None or study.is_blind:
         return
@@ -393,13 +403,14 @@ def staying_rows(study: Study, levels: Mapping[str, str]) -> Iterator[list[Any]]
     per_answer = sum(len(answers) for answers, _part, _staying in weighted) / total_weight
     places = Assignment.objects.filter(slot__stage__in=stages).order_by()
     place_of = {
-        key: place
-        for key, *place in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
+        key: (slot, person)
+        for key, slot, person in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
     }
     for answers, part, staying in weighted:
         weights = per_answer * part.plan_weight * part.stayed_weights
         for answer, chance, weight in zip(answers, staying.tolist(), weights.tolist(), strict=True):
-            yield [study.slug, part.stage, *place_of[answer.pk], chance, weight]
+            slot, person = place_of[answer.pk]
+            yield StayedAnswer(part.stage, slot, person, chance, weight)
 
 
 @dataclass(frozen=True)

@@ -1,64 +1,69 @@
 """The rows of answers.csv, read in chunks in the order of stages, plans and assignments.
 
 Every slot of every plan has rows: one for each assignment that it was given in, or one with `untaken`. Panel ids are
-never read here. Rows are made of tuples, since an object for each answer and response would take most of the time. Only
-an instrument without a quick export gets objects, for its own columns.
+never read here. Rows are made of tuples, since an object for each answer and response would take most of the time.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from json.encoder import encode_basestring as quoted
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField
-from django.db.models.functions import Cast
+from django.db.models import Max, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Cast, NullIf
 
 from survey.contracts import instruments
-from survey.contracts.exports import QuickAnswer, QuickPlace
-from survey.contracts.tables import ExtraFile
-from survey.exceptions import HunchError
+from survey.contracts.exports import AnswerColumn, AnswerPlace
+from survey.contracts.exports import CountedAnswers as Counted
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Response, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_levels
-from survey.services.answers.conditions import hand_levels, has_levels, relations_of
+from survey.services.answers.conditions import has_levels, relations_of
 from survey.services.answers.counting import counting, with_answers
 from survey.services.answers.exclusions import excluded_sittings
-from survey.services.answers.joining import attach, is_single
 from survey.services.answers.sitting_flags import marks_of
 from survey.services.results.estimates.weights import answer_weights
+from survey.services.results.export import columns
+from survey.services.results.export.answer_values import AnswerValues
+from survey.services.results.export.columns import AnswerRow, SittingFacts, SlotFacts, StageFacts
 from survey.services.results.export.increments import changed_since
 from survey.services.results.export.iso_time import IsoTime
 
 CHUNK = 2000  # slots
 PAGE = 1000  # slots of a page of the API
-OBJECTS = 1000  # assignments that are objects at once
 KEPT = 20_000  # items or sittings whose values are kept for the next chunk
-OF_SLOT = "slot__"
 UNTAKEN = "untaken"
 NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 NOTHING: tuple[Any, ...] = ()
 Weighing = Callable[[Study, Mapping[str, str], Sequence[Stage]], Mapping[int, float]]
 
+# `SlotFacts`, in their order.
 SLOT = (
-    *("item", "number", "item__key", "replicate", "role", "control_kind", "repeat_of__number", "stratum__name"),
-    *("inclusion_probability", "pool_probability", "score", "booklet__number", "booklet__kind", "position"),
-)
-TAKEN = (
+    *("item", "number", "item__key", "replicate", "role", NullIf("control_kind", Value(""))),
+    *("repeat_of__number", "stratum__name", "inclusion_probability", "pool_probability", "score"),
+    *("booklet__number", "booklet__kind", "position"),
     *("assignments", "assignments__sitting", "assignments__position", "assignments__state"),
     *(IsoTime("assignments__assigned_at"), IsoTime("assignments__completed_at")),
 )
 RESPONSE = (
-    *("assignment", IsoTime("answered_at"), Cast("client", TextField()), "number", "server_ms"),
+    *("assignment", "number", IsoTime("answered_at"), Cast("client", TextField()), "server_ms"),
     *("score__value", "score__rule", "score__version"),
-    "screen",  # The last: from here on it is the instrument's.
+    "screen",  # The last: what the instrument reads follows.
 )
-OWN = len(RESPONSE) - 1
+OWN_ALONE = ("assignment", "number", "screen")
 SITTING = (
-    *("pk", "public_id", "respondent__pseudonym", "respondent__is_simulated", "state", "study_sha256", "language"),
+    *("pk", "public_id", "study_sha256", "respondent__pseudonym", "respondent__is_simulated", "state", "language"),
     *("consent__version", "booklet__number", "booklet__kind"),
+)
+
+NOTHING_KNOWN: list[Any] = [None] * len(SittingFacts._fields)
+NOBODY = SittingFacts(*NOTHING_KNOWN)
+read_before, read_after = (
+    attrgetter(*(str(column.value) for column in columns)) for columns in (columns.BEFORE, columns.AFTER)
 )
 
 in_order = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
@@ -125,20 +130,6 @@ def answer_rows(
         yield from chunk.rows
 
 
-class _OfSitting(NamedTuple):
-    """What all rows of a sitting share."""
-
-    cells: tuple[Any, ...]  # From `respondent` to `booklet_kind`.
-    condition: str | None
-    condition_probability: str | None
-    marks: tuple[str | None, str | None]
-    levels: Mapping[str, str]
-    chances: Mapping[str, float]
-    language: str
-    study_sha256: str
-    public_id: str
-
-
 class _Reader:
     """Reads the rows of one stage. What many rows share is read once and kept for a while."""
 
@@ -149,113 +140,129 @@ class _Reader:
         levels: Mapping[str, str],
         since: datetime | None,
         weights: Mapping[int, float],
+        *,
+        columns: Sequence[AnswerColumn] | None = None,
+        facts: Sequence[Any] = RESPONSE,
     ) -> None:
+        """`columns`: of the instrument, by default all. `facts`: of responses, with the screen as the last."""
         self.study, self.stage, self.levels, self.since, self.weights = study, stage, levels, since, weights
-        self.instrument = instruments.of_study(study)
-        self.export = self.instrument.export
-        self.quick = self.export.quick
-        self.width = len(self.export.columns)
+        export = instruments.of_study(study).export
+        self.columns = export.columns if columns is None else columns
+        self.response_order = export.response_order
+        self.facts = facts
+        self.own = AnswerValues(instruments.of_study(study), self.columns, screen_at=len(facts) - 1)
         self.excluded = excluded_sittings(stage)
-        self.sittings: dict[int, _OfSitting] = {}
+        self.sittings: dict[int, SittingFacts] = {}
         self.items: dict[int, Any] = {}
-        self.head = (study.slug, stage.index, stage.is_pilot)
-        self.end = (study.config.stages[stage.index - 1].wave, *((True,) if study.is_test else ()))
+        wave = study.config.stages[stage.index - 1].wave
+        self.of_stage = StageFacts(study.slug, stage.index, stage.is_pilot, wave)
+        self.end = (True,) if study.is_test else ()
         self.hidden = [
-            index
-            for index, column in enumerate(self.export.columns)
-            if study.is_blind and column.name in self.export.columns_revealing_condition
+            place for place, column in enumerate(self.columns) if study.is_blind and column.reveals_condition
         ]
 
     def rows(self, after: int, last: int) -> list[list[Any]]:
         """The rows of slots with numbers above `after`, up to `last`."""
-        rows = self._slots(after, last)
-        taken = {row[-6]: row[-5] for row in rows if row[-6] is not None}
+        slots = self._slots(after, last)
+        taken = {slot.assignment: slot.sitting for slot in slots if slot.assignment is not None}
         self.read_sittings(set(taken.values()))
-        of_item = self._levels_of_items(after, last) if taken else {}
+        own_rows = self._between("assignment__slot__", after, last)
+        of_item = self._levels_of_items(own_rows) if taken else {}
         if self.levels:
-            rows = [row for row in rows if row[-6] in taken and self._is_wanted(row[-5], of_item.get(row[-6]))]
-        self.read_items({row[0] for row in rows})
-        responses = self._responses(after, last, taken)
-        known: Mapping[int, Sequence[Any]] = {} if self.quick else self._by_objects([row[-6] for row in rows])
-        return [self._row(row, of_item, responses, known) for row in rows]
+            slots = [
+                slot
+                for slot in slots
+                if slot.assignment in taken and self._is_wanted(slot.sitting, of_item.get(slot.assignment))
+            ]
+        self.read_items({slot.item for slot in slots})
+        if self.since is not None:
+            own_rows = {"assignment__in": list(taken)}
+        responses = self._responses(Response.objects.filter(**own_rows)) if taken else {}
+        return [self._row(slot, of_item, responses) for slot in slots]
 
     def _row(
         self,
-        row: Sequence[Any],
+        slot: SlotFacts,
         of_item: Mapping[int, Sequence[tuple[Any, ...]]],
         responses: Mapping[int, Sequence[Sequence[Any]]],
-        known: Mapping[int, Sequence[Any]],
     ) -> list[Any]:
-        item, number, name, replicate, role, control, *of_draw, booklet, kind, place = row[:-6]
-        of_slot = (number, name, replicate, role, control or None, *of_draw)
-        key, sitting, position, state, assigned_at, completed_at = row[-6:]
+        key = slot.assignment
         if key is None:
-            nobody = (None, None, None, None, None, None, booklet, kind, place)
-            return [*self.head, *nobody, *of_slot, None, None, UNTAKEN, *[None] * (self.width + 6), *self.end]
-        who = self.sittings[sitting]
+            row = AnswerRow(self.of_stage, NOBODY, slot, slot, slot.place, None, None, UNTAKEN, None, None)
+            return [*read_before(row), *[None] * len(self.columns), *read_after(row), *self.end]
+        sitting = self.sittings[slot.sitting]
         own_responses = responses.get(key, NOTHING)
-        levels, condition, probability = who.levels, who.condition, who.condition_probability
+        levels, condition, probability = sitting.levels, sitting.condition, sitting.condition_probability
         if key in of_item:
             levels = {**levels, **{factor: level for factor, level, _chance in of_item[key]}}
-            chances = {**who.chances, **{factor: drawn for factor, _level, drawn in of_item[key]}}
+            chances = {**sitting.chances, **{factor: drawn for factor, _level, drawn in of_item[key]}}
             condition, probability = self._in_order(levels), self._in_order(chances)
-        if self.quick is not None:
-            own = self.quick.values(
-                self.items.get(item), [response[OWN:] for response in own_responses], self.place(who, position, levels)
-            )
-        else:
-            own = known[key]
-        if len(own) != self.width:
-            raise HunchError(
-                f"{self.instrument.name}: gives {len(own)} values for {self.width} columns; its author must fix it"
-            )
-        if self.hidden:
-            own = [None if index in self.hidden else value for index, value in enumerate(own)]
-        return [
-            *(*self.head, *who.cells, position, *of_slot, condition, probability, state, *own, *who.marks),
-            *(assigned_at, completed_at, _in_json(own_responses), self.weights.get(key), *self.end),
-        ]
+        row = AnswerRow(
+            stage=self.of_stage,
+            sitting=sitting,
+            slot=slot,
+            dealt=sitting,
+            position=slot.position,
+            condition=condition,
+            condition_probability=probability,
+            status=slot.state,
+            responses=_in_json(own_responses),
+            weight=self.weights.get(key),
+        )
+        own = self._own_values(slot.item, own_responses, sitting, slot.position, levels)
+        return [*read_before(row), *own, *read_after(row), *self.end]
 
-    def place(self, who: _OfSitting, position: int, levels: Mapping[str, str]) -> QuickPlace:
-        return QuickPlace(who.study_sha256, who.language, who.public_id, self.stage.seed, position, levels)
+    def _own_values(
+        self,
+        item: int,
+        responses: Sequence[Sequence[Any]],
+        sitting: SittingFacts,
+        position: int | None,
+        levels: Mapping[str, str],
+    ) -> list[Any]:
+        """The instrument's; empty while the study is blind where they would say the condition."""
+        place = AnswerPlace(
+            sitting.file, sitting.language or "", sitting.public_id, self.stage.seed, position or 0, levels
+        )
+        values = self.own.values(self.items.get(item), responses, place)
+        for hidden in self.hidden:
+            values[hidden] = None
+        return values
 
-    def counted(self, after: int, last: int) -> Iterator[QuickAnswer]:
-        """The answers of these slots that count, in the order of the plan."""
-        assert self.quick is not None  # noqa: S101 - who asks has looked
-        rows = counting([self.stage]).filter(**self._between("slot__", after, last)).order_by("slot__number")
-        answers = list(rows.values_list("pk", "slot__item", "sitting", "position"))
-        self.read_sittings({sitting for _key, _item, sitting, _position in answers})
-        self.read_items({item for _key, item, _sitting, _position in answers})
-        of_item = self._levels_of_items(after, last) if answers else {}
-        responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
-        stored_responses = Response.objects.filter(**self._between("assignment__slot__", after, last))
-        for key, *facts in stored_responses.order_by("assignment", "number").values_list(
-            "assignment", "screen", *self.quick.response_facts
-        ):
-            responses[key].append(tuple(facts))
-        for key, item, sitting, position in answers:
+    def counted(self, after: int, last: int) -> Iterator[list[Any]]:
+        """The instrument's values of the answers of these slots that count, in the order of the plan."""
+        answers = counting([self.stage]).filter(**self._between("slot__", after, last)).order_by("slot__number")
+        return self.of_answers(answers, self._between("assignment__slot__", after, last))
+
+    def of_answers(self, answers: QuerySet[Assignment], own_rows: Mapping[str, Any]) -> Iterator[list[Any]]:
+        """The instrument's values of these answers, in their order. `own_rows`: which rows belong to their slots."""
+        places = list(answers.values_list("pk", "slot__item", "sitting", "position"))
+        self.read_sittings({sitting for _key, _item, sitting, _position in places})
+        self.read_items({item for _key, item, _sitting, _position in places})
+        of_item = self._levels_of_items(own_rows) if places else {}
+        responses = self._responses(Response.objects.filter(**own_rows))
+        for key, item, sitting, position in places:
             if not self.levels or self._is_wanted(sitting, of_item.get(key)):
                 who = self.sittings[sitting]
                 levels = {**who.levels, **{factor: level for factor, level, _chance in of_item.get(key, ())}}
-                yield QuickAnswer(self.items.get(item), responses.get(key, NOTHING), self.place(who, position, levels))
+                yield self._own_values(item, responses.get(key, NOTHING), who, position, levels)
 
-    def _slots(self, after: int, last: int) -> list[tuple[Any, ...]]:
+    def _slots(self, after: int, last: int) -> list[SlotFacts]:
         """Each slot with each of its assignments, or with none."""
         wanted = Slot.objects.filter(stage=self.stage, number__gt=after, number__lte=last)
         if self.since is not None:
             wanted = wanted.filter(changed_since(self.since, "assignments__sitting__"))
-        return list(wanted.order_by("number", "assignments").values_list(*SLOT, *TAKEN))
+        return [SlotFacts(*row) for row in wanted.order_by("number", "assignments").values_list(*SLOT)]
 
-    def _responses(self, after: int, last: int, taken: Mapping[int, int]) -> Mapping[int, Sequence[Sequence[Any]]]:
-        """By assignment, in their order."""
+    def _responses(self, rows: QuerySet[Response]) -> Mapping[int, Sequence[Sequence[Any]]]:
+        """The facts of responses, then what the instrument reads of them, by assignment and in their order."""
         responses: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
-        if taken:
-            facts = self.quick.response_facts if self.quick else ()
-            rows = Response.objects.filter(**self._between("assignment__slot__", after, last))
-            if self.since is not None:
-                rows = Response.objects.filter(assignment__in=list(taken))
-            for row in rows.order_by("assignment", "number").values_list(*RESPONSE, *facts):
-                responses[row[0]].append(row)
+        ordered = rows.order_by("assignment", "number", *self.response_order)
+        for row in ordered.values_list(*self.facts, *self.own.lookups):
+            own = responses[row[0]]
+            if own and own[-1][1] == row[1]:
+                own.pop()  # An earlier row of the same response.
+            own.append(row)
         return responses
 
     def _between(self, path: str, after: int, last: int) -> dict[str, Any]:
@@ -263,11 +270,11 @@ class _Reader:
 
     # Conditions
 
-    def _levels_of_items(self, after: int, last: int) -> Mapping[int, Sequence[tuple[Any, ...]]]:
+    def _levels_of_items(self, own_rows: Mapping[str, Any]) -> Mapping[int, Sequence[tuple[Any, ...]]]:
         drawn: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         if not self.study.config.conditions:
             return drawn
-        rows = AssignmentCondition.objects.filter(**self._between("assignment__slot__", after, last))
+        rows = AssignmentCondition.objects.filter(**own_rows)
         for key, *level in rows.order_by().values_list("assignment", "factor", "level", "probability"):
             drawn[key].append(tuple(level))
         return drawn
@@ -292,63 +299,23 @@ class _Reader:
             for key, *level in rows.values_list("sitting", "factor", "level", "probability"):
                 drawn[key].append(tuple(level))
         flags = marks_of(self.study, missing)
-        for key, public_id, person, simulated, state, sha256, language, *cells in Sitting.objects.filter(
-            pk__in=missing
-        ).values_list(*SITTING):
+        for key, public_id, sha256, *facts in Sitting.objects.filter(pk__in=missing).values_list(*SITTING):
             levels = {factor: level for factor, level, _chance in drawn.get(key, ())}
             chances = {factor: chance for factor, _level, chance in drawn.get(key, ())}
-            self.sittings[key] = _OfSitting(
-                cells=(person, simulated, state, sha256 or None, language, *cells),
-                condition=self._in_order(levels),
-                condition_probability=self._in_order(chances),
-                marks=(" ".join(flags.get(key, ())) or None, " ".join(self.excluded.get(key, ())) or None),
-                levels=levels,
-                chances=chances,
-                language=language,
-                study_sha256=sha256,
-                public_id=public_id.hex,
-            )
+            known = [
+                *facts,
+                self._in_order(levels),
+                self._in_order(chances),
+                " ".join(flags.get(key, ())) or None,
+                " ".join(self.excluded.get(key, ())) or None,
+                sha256 or None,
+                *(levels, chances, sha256, public_id.hex),
+            ]
+            self.sittings[key] = SittingFacts._make(known)
 
     def read_items(self, wanted: Collection[int]) -> None:
-        if self.quick is not None and (missing := _make_room(self.items, wanted)):
-            self.items.update(self.quick.items(missing))
-
-    # For instruments that know nothing but objects
-
-    def _by_objects(self, wanted: Sequence[int | None]) -> Mapping[int, Sequence[Any]]:
-        """The instrument's values of each of these assignments."""
-        keys = [key for key in wanted if key is not None]
-        values_by_key: dict[int, Sequence[Any]] = {}
-        for start in range(0, len(keys), OBJECTS):
-            for assignment in self._assignments(keys[start : start + OBJECTS]):
-                values_by_key[assignment.pk] = self.export.values(assignment)
-        return values_by_key
-
-    def _assignments(self, keys: Sequence[int]) -> list[Assignment]:
-        assignments = list(
-            Assignment.objects.filter(pk__in=keys)
-            .select_related("sitting__respondent", "sitting__booklet", "sitting__consent")
-            .order_by("pk")
-        )
-        attach(assignments, ["responses__score", *self._relations(of_slot=False)])
-        hand_levels(assignments)
-        slots = Slot.objects.select_related("stratum", "item", "booklet", "repeat_of")
-        by_key = self._with_items(slots).in_bulk({assignment.slot_id for assignment in assignments})
-        for slot in by_key.values():
-            slot.stage = self.stage
-        for assignment in assignments:
-            assignment.slot = by_key[assignment.slot_id]
-            assignment.sitting.stage = self.stage
-        return assignments
-
-    def _with_items(self, slots: QuerySet[Slot]) -> QuerySet[Slot]:
-        """With what the instrument reads of a slot, by joins where there is one row."""
-        paths = [path.removeprefix(OF_SLOT) for path in self._relations(of_slot=True)]
-        single = [path for path in paths if is_single(Slot, path)]
-        return slots.select_related(*single).prefetch_related(*(path for path in paths if path not in single))
-
-    def _relations(self, *, of_slot: bool) -> list[str]:
-        return [path for path in self.instrument.rows.export_paths if path.startswith(OF_SLOT) == of_slot]
+        if missing := _make_room(self.items, wanted):
+            self.items.update(self.own.items(missing))
 
 
 def _make_room(cache: dict[int, Any], wanted: Collection[int]) -> list[int]:
@@ -365,7 +332,7 @@ def _in_json(responses: Sequence[Sequence[Any]]) -> str | None:
     if not responses:
         return None
     parts = []
-    for _key, at, client, number, server_ms, points, rule, version, screen, *_own in responses:
+    for _key, number, at, client, server_ms, points, rule, version, screen, *_own in responses:
         measured = "{}" if client == "{}" else in_order(json.loads(client))
         scored = "" if points is None else f'"rule": {quoted(rule)}, "score": {quoted(str(points))}, '
         by = "" if points is None else f', "version": {quoted(version)}'
@@ -376,8 +343,16 @@ def _in_json(responses: Sequence[Sequence[Any]]) -> str | None:
     return f"[{', '.join(parts)}]"
 
 
+def instrument_values(assignment: Assignment) -> list[Any]:
+    """The values of the instrument's columns for one assignment, as answers.csv has them."""
+    stage = assignment.slot.stage
+    reader = _Reader(stage.study, stage, {}, None, {}, facts=OWN_ALONE)
+    (values,) = reader.of_answers(Assignment.objects.filter(pk=assignment.pk), {"assignment": assignment.pk})
+    return values
+
+
 @dataclass(frozen=True)
-class CountedAnswers:
+class CountedAnswers(Counted):
     """The answers that estimates use, read again in chunks each time they are iterated."""
 
     study: Study
@@ -390,32 +365,14 @@ class CountedAnswers:
                 if has_levels(answer, self.levels):
                     yield answer
 
-    def files(self) -> Iterable[ExtraFile]:
-        """The instrument's further files about these answers, from tuples where it can."""
-        export = instruments.of_study(self.study).export
-        quick = export.quick
-        extra_files = None if quick is None else quick.extra_files(QuickAnswers(self))
-        return export.extra_files(self) if extra_files is None else extra_files
+    def values(self, columns: Sequence[AnswerColumn]) -> Iterator[Sequence[Any]]:
+        for stage in self._stages():
+            reader = _Reader(self.study, stage, self.levels, None, {}, columns=columns, facts=OWN_ALONE)
+            most = stage.slots.aggregate(most=Max("number"))["most"] or 0
+            for after, last in _parts(0, most, CHUNK):
+                yield from reader.counted(after, last)
 
     def _stages(self) -> Iterator[Stage]:
         for stage in self.study.main_stages():
             stage.study = self.study
             yield stage
-
-    def quick(self) -> Iterator[QuickAnswer]:
-        """The same answers as tuples."""
-        for stage in self._stages():
-            reader = _Reader(self.study, stage, self.levels, None, {})
-            most = stage.slots.aggregate(most=Max("number"))["most"] or 0
-            for after, last in _parts(0, most, CHUNK):
-                yield from reader.counted(after, last)
-
-
-@dataclass(frozen=True)
-class QuickAnswers:
-    """`CountedAnswers.quick`, read again each time it is iterated."""
-
-    answers: CountedAnswers
-
-    def __iter__(self) -> Iterator[QuickAnswer]:
-        return self.answers.quick()

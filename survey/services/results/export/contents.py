@@ -4,10 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from survey.contracts import instruments
+from survey.contracts.exports import CountedAnswers as Counted
+from survey.contracts.exports import NoAnswers
 from survey.contracts.tables import ExtraFile
 from survey.exceptions import HunchError, NotFound
 from survey.models import Stage, Study
-from survey.services.banks import question_flags
+from survey.services.banks.question_flags import questions_file
 from survey.services.results import reports
 from survey.services.results.export.answers_file import NO_LEVELS, CountedAnswers
 from survey.services.results.export.columns import IS_TEST
@@ -66,34 +68,34 @@ def _marked(study: Study, file: ExtraFile) -> ExtraFile:
 def file_heads(study: Study) -> Iterable[ExtraFile]:
     """The same files for who needs only their names and columns. No answer is read: the instrument's files have no
     rows."""
-    return _with_reports(study, _own_files(study, None), NO_LEVELS)
+    return _with_reports(study, _own_files(study, NoAnswers()), NO_LEVELS)
 
 
 def file_named(study: Study, name: str, *, with_pay: bool = False) -> ExtraFile | None:
     """The file with its rows; None if there is no such file. The instrument is asked for its files only if it is one of
     them."""
-    own = {file.name for file in instruments.of_study(study).export.extra_files(())}
+    own = {file.name for file in instruments.of_study(study).export.extra_files(NoAnswers())}
     files = (
         extra_files(study)
         if name in own
-        else _with_reports(study, _own_files(study, None, with_pay=with_pay), NO_LEVELS)
+        else _with_reports(study, _own_files(study, NoAnswers(), with_pay=with_pay), NO_LEVELS)
     )
     return next((file for file in files if file.name == name), None)
 
 
 def _own_files(
     study: Study,
-    answers: CountedAnswers | None,
+    answers: Counted,
     *,
     levels: Mapping[str, str] = NO_LEVELS,
     since: datetime | None = None,
     with_pay: bool = False,
 ) -> Iterator[ExtraFile]:
     instrument = instruments.of_study(study)
-    yield from instrument.export.extra_files(()) if answers is None else answers.files()
+    yield from instrument.export.extra_files(answers)
     yield from study_files(study, since=since, with_pay=with_pay)
     yield from sitting_files(study, since=since)
-    yield ExtraFile(question_flags.FILE, question_flags.COLUMNS, question_flags.file_rows(study.bank))
+    yield questions_file(study.bank)
     yield from timing_files(study, since=since)
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))

@@ -1,36 +1,50 @@
 """The majority labels of test stages as a file of an export. Imports models and below."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from survey.contracts.tables import Column, ExtraFile
+from survey.contracts.tables import ExtraFile, ValueColumn
 from survey.models import Stage, Study
-from survey.services.answers.majorities import majorities_of, ties_of
+from survey.services.answers.majorities import ItemMajority, majorities_of, ties_of
 
-FILE = "majorities.csv"
+from .common_columns import file_of_study, text
+
+
+class StageMajority(NamedTuple):
+    """What most answers to an item of a test stage say."""
+
+    stage: Stage
+    of_item: ItemMajority
+
+
 COLUMNS = (
-    Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The test stage, from 1, which is frozen.", whole=True),
-    Column("item", "text", "The item's key, as in answers.csv."),
-    Column("stratum", "text", "The end of the scores that the item was drawn from."),
-    Column("answered", "number", "How many of its answers count.", whole=True),
-    Column("ones", "number", "How many of these have label 1.", whole=True),
-    Column("tied", "0 or 1", "1 where just half of them have."),
-    Column("ties", "text", "What a tie counts as: label_0, label_1 or left_out."),
-    Column("label", "0 or 1", "The label of more than half of the answers; empty where a tie is left out."),
+    ValueColumn("stage", "number", "The test stage, from 1, which is frozen.", whole=True, value="stage.index"),
+    ValueColumn("item", "text", "The item's key, as in answers.csv.", value="of_item.item.key"),
+    ValueColumn(
+        "stratum", "text", "The end of the scores that the item was drawn from.", value=text("of_item.stratum")
+    ),
+    ValueColumn("answered", "number", "How many of its answers count.", whole=True, value="of_item.answered"),
+    ValueColumn("ones", "number", "How many of these have label 1.", whole=True, value="of_item.ones"),
+    ValueColumn("tied", "0 or 1", "1 where just half of them have.", value=lambda row: int(row.of_item.tied)),
+    ValueColumn(
+        "ties", "text", "What a tie counts as: label_0, label_1 or left_out.", value=lambda row: ties_of(row.stage)
+    ),
+    ValueColumn(
+        "label",
+        "0 or 1",
+        "The label of more than half of the answers; empty where a tie is left out.",
+        value="of_item.label",
+    ),
 )
 
 
 def majorities_file(study: Study) -> ExtraFile:
     """One row for each item of each frozen test stage."""
-    return ExtraFile(FILE, COLUMNS, _rows(study))
+    return file_of_study(study, "majorities.csv", COLUMNS, _majorities(study))
 
 
-def _rows(study: Study) -> Iterator[Sequence[Any]]:
+def _majorities(study: Study) -> Iterator[StageMajority]:
     for stage in study.main_stages().filter(state=Stage.State.FROZEN).order_by("index"):
         stage.study = study
         for majority in majorities_of(stage):
-            yield [
-                *(study.slug, stage.index, majority.item.key, majority.stratum or None),
-                *(majority.answered, majority.ones, int(majority.tied), ties_of(stage), majority.label),
-            ]
+            yield StageMajority(stage, majority)

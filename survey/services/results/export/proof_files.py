@@ -4,92 +4,187 @@
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from survey.contracts import instruments
-from survey.contracts.tables import Column, ExtraFile
-from survey.models import AuditEntry, AuditSeal, CandidateSet, Look, Study
+from survey.contracts.tables import ExtraFile, ValueColumn
+from survey.models import AuditEntry, AuditSeal, CandidateSet, Look, Stage, Study
 from survey.services.base import audit_chain, files
 from survey.services.plans.candidates import DISAGREEMENT, PRIORITY, SCORE, planned_questions
 
-CHUNK = 500
+from .common_columns import CHUNK, file_of_study, in_json, text
+
 # Addresses and costs at a panel: nothing of a plan follows from them.
 LEFT_OUT = ("postings",)
+
+
+class Candidate(NamedTuple):
+    """A candidate of a stage that draws by scores."""
+
+    stage: Stage
+    key: str
+    row: np.void
+
+    def number(self, name: str) -> float | None:
+        return float(self.row[name]) if name in (self.row.dtype.names or ()) else None
+
+
+class AuditRow(NamedTuple):
+    """An entry of the chain. `seal`: None while it is not sealed yet. `entry`: None where it is not of this study."""
+
+    key: int
+    seal: AuditSeal | None
+    previous: str | None
+    entry: AuditEntry | None
+
+    @property
+    def entry_sha256(self) -> str:
+        if self.seal is not None:
+            return self.seal.entry_sha256
+        assert self.entry is not None  # noqa: S101 - a row has one of both
+        return audit_chain.entry_digest(self.entry)
+
+
+def _of_seal(read: Callable[[AuditSeal], Any]) -> Callable[[AuditRow], Any]:
+    return lambda row: None if row.seal is None else read(row.seal)
+
+
+def _of_entry(read: Callable[[AuditEntry], Any]) -> Callable[[AuditRow], Any]:
+    return lambda row: None if row.entry is None else read(row.entry)
+
+
 STAGES = (
-    Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The stage, from 1.", whole=True),
-    Column("pilot", "0 or 1", "1: the stage is a pilot."),
-    Column("state", "text", "draft, planned, open, paused, closing or frozen."),
-    Column("plan_sha256", "text", "Hash of the stage's plan."),
-    Column("snapshot_sha256", "text", "Hash of its frozen answers, made of keyed hashes."),
-    Column("strata", "JSON list", "Each stratum: its name, its size, and how many of its items were drawn."),
-    Column("manifest", "JSON object", "Everything that the plan follows from."),
+    ValueColumn("stage", "number", "The stage, from 1.", whole=True, value="index"),
+    ValueColumn("pilot", "0 or 1", "1: the stage is a pilot.", value="is_pilot"),
+    ValueColumn("state", "text", "draft, planned, open, paused, closing or frozen."),
+    ValueColumn("plan_sha256", "text", "Hash of the stage's plan.", value=text("plan_sha256")),
+    ValueColumn(
+        "snapshot_sha256", "text", "Hash of its frozen answers, made of keyed hashes.", value=text("snapshot_sha256")
+    ),
+    ValueColumn(
+        "strata",
+        "JSON list",
+        "Each stratum: its name, its size, and how many of its items were drawn.",
+        value=lambda stage: in_json(
+            [{"name": stratum.name, "size": stratum.size, "drawn": stratum.slots} for stratum in stage.strata.all()]
+        ),
+    ),
+    ValueColumn(
+        "manifest",
+        "JSON object",
+        "Everything that the plan follows from.",
+        value=lambda stage: in_json({name: fact for name, fact in stage.manifest.items() if name not in LEFT_OUT}),
+    ),
 )
 CANDIDATES = (
-    Column("study", "text", "The study's short name."),
-    Column(
-        "stage", "number", "The stage, from 1. Only stages that draw by scores from a listed pool are here.", whole=True
+    ValueColumn(
+        "stage",
+        "number",
+        "The stage, from 1. Only stages that draw by scores from a listed pool are here.",
+        whole=True,
+        value="stage.index",
     ),
-    Column("item", "text", "The item's key, as in answers.csv."),
-    Column("score", "number", "What the stage's predictor gave it."),
-    Column("disagreement", "number", "How much the members of an ensemble disagreed about it."),
-    Column("priority", "number", "The instrument's number to draw by, in place of the score."),
+    ValueColumn("item", "text", "The item's key, as in answers.csv.", value="key"),
+    ValueColumn(
+        "score", "number", "What the stage's predictor gave it.", value=lambda candidate: candidate.number(SCORE)
+    ),
+    ValueColumn(
+        "disagreement",
+        "number",
+        "How much the members of an ensemble disagreed about it.",
+        value=lambda candidate: candidate.number(DISAGREEMENT),
+    ),
+    ValueColumn(
+        "priority",
+        "number",
+        "The instrument's number to draw by, in place of the score.",
+        value=lambda candidate: candidate.number(PRIORITY),
+    ),
 )
 LOOKS = (
-    Column("study", "text", "The study's short name."),
-    Column("stage", "number", "The stage, from 1. Only stages with a stopping rule are here.", whole=True),
-    Column("look", "number", "The look at the running stage, from 1.", whole=True),
-    Column("at", "time, UTC", "When it was made."),
-    Column("answers_until", "time, UTC", "Answers that were complete before this were looked at."),
-    Column("people", "number", "Whose answers they were.", whole=True),
-    Column("answers", "number", "How many answers, to sampled slots.", whole=True),
-    Column("value", "number", "The figure that the rule is about."),
-    Column("standard_error", "number", "Its standard error, between people."),
-    Column("low", "number", "The lower end of its 95 % interval that holds at any time."),
-    Column("high", "number", "The upper end."),
-    Column("reached", "0 or 1", "1: it was narrow enough, and ended the stage."),
+    ValueColumn(
+        "stage",
+        "number",
+        "The stage, from 1. Only stages with a stopping rule are here.",
+        whole=True,
+        value="stage.index",
+    ),
+    ValueColumn("look", "number", "The look at the running stage, from 1.", whole=True, value="number"),
+    ValueColumn("at", "time, UTC", "When it was made.", value=lambda look: look.at.isoformat()),
+    ValueColumn(
+        "answers_until",
+        "time, UTC",
+        "Answers that were complete before this were looked at.",
+        value=lambda look: look.answers_until.isoformat(),
+    ),
+    ValueColumn("people", "number", "Whose answers they were.", whole=True),
+    ValueColumn("answers", "number", "How many answers, to sampled slots.", whole=True),
+    ValueColumn("value", "number", "The figure that the rule is about."),
+    ValueColumn("standard_error", "number", "Its standard error, between people."),
+    ValueColumn("low", "number", "The lower end of its 95 % interval that holds at any time."),
+    ValueColumn("high", "number", "The upper end."),
+    ValueColumn(
+        "reached", "0 or 1", "1: it was narrow enough, and ended the stage.", value=lambda look: int(look.reached)
+    ),
 )
 AUDIT = (
-    Column("number", "number", "Place of the seal in the chain; empty: not sealed yet.", whole=True),
-    Column("entry", "number", "The entry's id.", whole=True),
-    Column("previous", "text", "Hash of the seal before."),
-    Column("entry_sha256", "text", "Hash of the entry."),
-    Column("sealed_at", "time, UTC", "When it was sealed."),
-    Column("sha256", "text", "Hash of the seal. The last one is the head."),
-    Column("at", "time, UTC", "When it was done. From here on empty for entries of others than this study."),
-    Column("actor", "text", "The user's audit name; empty for nobody or a worker."),
-    Column("via", "text", "admin, api, web, command or worker."),
-    Column("action", "text", "What was done."),
-    Column("subject", "text", "To what."),
-    Column("detail", "JSON object", "What else is known of it."),
-    Column("salt", "text", "Random; in the hash of the entry."),
+    ValueColumn(
+        "number",
+        "number",
+        "Place of the seal in the chain; empty: not sealed yet.",
+        whole=True,
+        value=_of_seal(lambda seal: seal.number),
+    ),
+    ValueColumn("entry", "number", "The entry's id.", whole=True, value="key"),
+    ValueColumn("previous", "text", "Hash of the seal before."),
+    ValueColumn("entry_sha256", "text", "Hash of the entry."),
+    ValueColumn(
+        "sealed_at",
+        "time, UTC",
+        "When it was sealed.",
+        value=_of_seal(lambda seal: audit_chain.written(seal.sealed_at)),
+    ),
+    ValueColumn(
+        "sha256", "text", "Hash of the seal. The last one is the head.", value=_of_seal(lambda seal: seal.sha256)
+    ),
+    ValueColumn(
+        "at",
+        "time, UTC",
+        "When it was done. From here on empty for entries of others than this study.",
+        value=_of_entry(lambda entry: audit_chain.written(entry.at)),
+    ),
+    ValueColumn(
+        "actor",
+        "text",
+        "The user's audit name; empty for nobody or a worker.",
+        value=_of_entry(lambda entry: entry.actor or None),
+    ),
+    ValueColumn("via", "text", "admin, api, web, command or worker.", value=_of_entry(lambda entry: entry.via)),
+    ValueColumn("action", "text", "What was done.", value=_of_entry(lambda entry: entry.action)),
+    ValueColumn("subject", "text", "To what.", value=_of_entry(lambda entry: entry.subject)),
+    ValueColumn(
+        "detail",
+        "JSON object",
+        "What else is known of it.",
+        value=_of_entry(lambda entry: json.dumps(entry.detail, sort_keys=True)),
+    ),
+    ValueColumn("salt", "text", "Random; in the hash of the entry.", value=_of_entry(lambda entry: entry.salt or None)),
 )
 
 
 def proof_files(study: Study) -> Iterator[ExtraFile]:
-    yield ExtraFile("stages.csv", STAGES, _stages(study))
-    yield ExtraFile("candidates.csv", CANDIDATES, _candidates(study))
-    yield ExtraFile("looks.csv", LOOKS, _looks(study))
-    yield ExtraFile("audit.csv", AUDIT, _audit(study))
+    stages = study.stages.prefetch_related("strata").order_by("index")
+    looks = Look.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "number")
+    yield file_of_study(study, "stages.csv", STAGES, stages)
+    yield file_of_study(study, "candidates.csv", CANDIDATES, _candidates(study))
+    yield file_of_study(study, "looks.csv", LOOKS, looks)
+    yield ExtraFile.of("audit.csv", AUDIT, _audit(study))
 
 
-def _stages(study: Study) -> Iterator[Sequence[Any]]:
-    for stage in study.stages.prefetch_related("strata").order_by("index"):
-        strata = [
-            {"name": stratum.name, "size": stratum.size, "drawn": stratum.slots} for stratum in stage.strata.all()
-        ]
-        manifest = {name: value for name, value in stage.manifest.items() if name not in LEFT_OUT}
-        yield [
-            *(study.slug, stage.index, stage.is_pilot, stage.state),
-            *(stage.plan_sha256 or None, stage.snapshot_sha256 or None),
-            *(json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None for value in (strata, manifest)),
-        ]
-
-
-def _candidates(study: Study) -> Iterator[Sequence[Any]]:
+def _candidates(study: Study) -> Iterator[Candidate]:
     """A file that is gone from the storage stops no export: the check then says what it lacks."""
     instrument = instruments.of_study(study)
     for stage in study.stages.order_by("index"):
@@ -103,23 +198,10 @@ def _candidates(study: Study) -> Iterator[Sequence[Any]]:
         except (FileNotFoundError, ValueError, KeyError):
             continue
         for row in rows:
-            numbers = (_number(row, name) for name in (SCORE, DISAGREEMENT, PRIORITY))
-            yield [study.slug, stage.index, instrument.item_key(row, questions), *numbers]
+            yield Candidate(stage, instrument.item_key(row, questions), row)
 
 
-def _looks(study: Study) -> Iterator[Sequence[Any]]:
-    for look in Look.objects.filter(stage__study=study).select_related("stage").order_by("stage__index", "number"):
-        yield [
-            *(study.slug, look.stage.index, look.number, look.at.isoformat(), look.answers_until.isoformat()),
-            *(look.people, look.answers, look.value, look.standard_error, look.low, look.high, int(look.reached)),
-        ]
-
-
-def _number(row: np.void, name: str) -> float | None:
-    return float(row[name]) if name in (row.dtype.names or ()) else None
-
-
-def _audit(study: Study) -> Iterator[Sequence[Any]]:
+def _audit(study: Study) -> Iterator[AuditRow]:
     """The chain from the study's first entry to the head, and the study's entries that are not sealed yet."""
     entries = AuditEntry.objects.filter(study=study.slug).order_by("pk")
     first = entries.first()
@@ -132,21 +214,12 @@ def _audit(study: Study) -> Iterator[Sequence[Any]]:
     following = next(own, None)
     sealed = AuditSeal.objects.filter(number__gt=before.number if before else 0, number__lte=head).order_by("number")
     for seal in sealed.iterator(CHUNK):
-        content: Sequence[Any] = [None] * 7
+        entry = None
         if following is not None and following.pk == seal.entry_id:
-            content, following = _content(following), next(own, None)
-        yield [
-            *(seal.number, seal.entry_id, previous, seal.entry_sha256),
-            *(audit_chain.written(seal.sealed_at), seal.sha256, *content),
-        ]
+            entry, following = following, next(own, None)
+        yield AuditRow(seal.entry_id, seal, previous, entry)
         previous, last = seal.sha256, seal.entry_id
     while following is not None:
         if following.pk > last:
-            yield [None, following.pk, None, audit_chain.entry_digest(following), None, None, *_content(following)]
+            yield AuditRow(following.pk, None, None, following)
         following = next(own, None)
-
-
-def _content(entry: AuditEntry) -> list[Any]:
-    detail = json.dumps(entry.detail, sort_keys=True)
-    at = audit_chain.written(entry.at)
-    return [at, entry.actor or None, entry.via, entry.action, entry.subject, detail, entry.salt or None]

@@ -23,7 +23,11 @@ from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans.candidates import SCORE, candidate_questions
 from survey.services.results.estimates.study_estimates import estimate
-from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable, unreadable_by_model
+from survey.services.results.people_and_models.unreadable_replies import (
+    Unreadable,
+    notes_on_unreadable,
+    unreadable_by_model,
+)
 
 from ..rows import BeliefRows, belief_rows, belief_update_of
 from .beliefs import MIN_ROWS, Answers, BeliefComparison, BeliefRegression, compare_beliefs, resampled_averages

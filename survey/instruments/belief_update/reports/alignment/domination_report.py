@@ -10,8 +10,8 @@ from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.words import percent
 from survey.models import Study
 from survey.services.banks.eligibility import eligible_questions
+from survey.services.results.people_and_models.unreadable_replies import Unreadable, notes_on_unreadable
 from survey.services.results.reports import CONDITION
-from survey.services.results.unreadable_replies import Unreadable, notes_on_unreadable
 
 from . import aligning
 from .domination import DeploymentGap, Domination

@@ -7,9 +7,9 @@ from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, LinkedCell, PartColumn, Table, TableView
 from survey.figures.words import number, percent, short
 from survey.models import LanguageModel, Question, Study, Task
-from survey.services.results.fragile_table import fragile_table
+from survey.services.results.people_and_models.fragile_table import fragile_table
+from survey.services.results.people_and_models.unreadable_replies import UNREADABLE
 from survey.services.results.reports import CONDITION
-from survey.services.results.unreadable_replies import UNREADABLE
 
 from . import aligning
 from .beliefs import BeliefComparison

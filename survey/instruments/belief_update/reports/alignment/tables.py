@@ -10,7 +10,7 @@ from survey.contracts.reports import Picture
 from survey.figures import Column, Figure, FigureColumn, PartColumn, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
 from survey.figures.words import percent, short
-from survey.services.results.unreadable_replies import UNREADABLE
+from survey.services.results.people_and_models.unreadable_replies import UNREADABLE
 
 from .scores import AlignmentComparison, ModelDifference, ModelScore, alpha_of, threshold_of
 

@@ -16,8 +16,8 @@ from survey.models import Assignment, LanguageModel, ModelAnswer, Study
 from survey.services.answers.blinding import HIDDEN, shown_conditions
 from survey.services.results.estimates.study_estimates import LevelFigures, figures_by_level
 from survey.services.results.estimates.study_figures import StudyFigure
+from survey.services.results.people_and_models.unreadable_replies import UNREADABLE, notes_on_unreadable
 from survey.services.results.reports import CONDITION
-from survey.services.results.unreadable_replies import UNREADABLE, notes_on_unreadable
 
 from ..alignment.aligning import models_of, rules_of, unreadable_of
 from ..alignment.report import LARGEST_ALPHA, model_names

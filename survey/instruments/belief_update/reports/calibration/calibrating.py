@@ -19,7 +19,7 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import design_weights, study_answers
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.base.seeds import generator
-from survey.services.results.unreadable_replies import notes_on_unreadable, unreadable_by_model
+from survey.services.results.people_and_models.unreadable_replies import notes_on_unreadable, unreadable_by_model
 
 from ..rows import belief_rows, belief_update_of
 from .expectations import StatedExpectations, expectations

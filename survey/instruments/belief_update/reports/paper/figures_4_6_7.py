@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from survey.contracts.reports import Picture
 from survey.figures import Column, Figure, Table, TableView
 from survey.figures.charts import Axis, Line
-from survey.services.results.unreadable_replies import UNREADABLE
+from survey.services.results.people_and_models.unreadable_replies import UNREADABLE
 
 from ..calibration.figure7 import CalibrationLine, calibration_chart
 from .pieces import OUTCOMES, VALUE, N, Piece, ScoredPairs, as_figure, drawn, share_over_people

@@ -25,7 +25,7 @@ from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, Bar, HistogramChart, Line, LineChart
 from survey.figures.rendering import latex, markdown, sheets_of
 from survey.figures.words import percent, short
-from survey.services.results.unreadable_replies import UNREADABLE
+from survey.services.results.people_and_models.unreadable_replies import UNREADABLE
 
 from ..alignment.scores import ModelScore, threshold_of
 

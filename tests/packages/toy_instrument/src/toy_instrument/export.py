@@ -1,27 +1,31 @@
 """The toy's columns."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
 
-from survey.contracts.exports import AnswerExport
-from survey.contracts.tables import Column
+from survey.contracts.exports import AnswerColumn, Answered, AnswerExport
 
-from .labels import GUESSES, guesses_of, total_of
+from .labels import GUESSES
 
-if TYPE_CHECKING:
-    from survey.models import Assignment
+
+def _guess(number: int, guesses: Sequence[str]) -> str | None:
+    return guesses[number - 1] if number <= len(guesses) else None
 
 
 class ToyExport(AnswerExport):
     columns = (
-        Column("question_id", "text", "Id of the question that was to be guessed."),
-        *(Column(f"guess_{number}", "text", f"Guess {number}.") for number in range(1, GUESSES + 1)),
-        Column("points", "number", "Points of all guesses together."),
+        AnswerColumn("question_id", "text", "Id of the question that was to be guessed.", of="question__external_id"),
+        *(
+            AnswerColumn(
+                f"guess_{number}",
+                "text",
+                f"Guess {number}.",
+                of=Answered("guess__text", every=True),
+                value=partial(_guess, number),
+            )
+            for number in range(1, GUESSES + 1)
+        ),
+        AnswerColumn(
+            "points", "number", "Points of all guesses together.", of=Answered("score__value", every=True), value=sum
+        ),
     )
-
-    def values(self, assignment: "Assignment") -> list[Any]:
-        guesses = guesses_of(assignment)
-        return [
-            assignment.slot.item.passage.question.external_id,
-            *(guesses + [None] * GUESSES)[:GUESSES],
-            total_of(assignment) if guesses else None,
-        ]

@@ -21,12 +21,11 @@ from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, 
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
 from survey.services.answers.sitting_flags import rules_in_words
-from survey.services.results.comparing import design_words
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.study_estimates import StudyEstimates
+from survey.services.results.estimates.study_figures import StudyFigure
+from survey.services.results.policies.comparing import design_words
 from survey.study_file import QuotaConfig
-
-from .estimates import study_estimates
-from .estimates.study_estimates import StudyEstimates
-from .estimates.study_figures import StudyFigure
 
 SAMPLING = (
     Column("stage", "number", "The stage, from 1.", whole=True),

@@ -8,11 +8,10 @@ from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.models import Study
+from survey.services.results.estimates import estimate_tables, headlines, stored_estimates
+from survey.services.results.estimates.estimate_tables import tables_of
+from survey.services.results.estimates.study_estimates import StudyEstimates, own_divisions
 from survey.services.results.reports import CONDITION
-
-from .estimates import estimate_tables, headlines, stored_estimates
-from .estimates.estimate_tables import tables_of
-from .estimates.study_estimates import StudyEstimates, own_divisions
 
 
 class EstimatesReport(Report):

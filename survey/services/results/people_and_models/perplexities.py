@@ -30,7 +30,7 @@ from survey.figures.csv_lines import csv_lines
 from survey.figures.words import integer
 from survey.services.banks.readings import Readings, same_texts
 from survey.services.base.seeds import generator
-from survey.services.results.fragile_table import fragile_table
+from survey.services.results.people_and_models.fragile_table import fragile_table
 
 SEED = 0
 BY_TEXT_SHOWN = 40  # Lines for people; files have all.

@@ -25,11 +25,10 @@ from survey.services.answers.conditions import in_words, read_condition
 from survey.services.answers.counting import ESTIMATED
 from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
-
-from .estimates.stage_rows import read_stage
-from .estimates.study_estimates import subjects_of
-from .estimates.weights import answer_weights
-from .reports import CONDITION
+from survey.services.results.estimates.stage_rows import read_stage
+from survey.services.results.estimates.study_estimates import subjects_of
+from survey.services.results.estimates.weights import answer_weights
+from survey.services.results.reports import CONDITION
 
 MIN_DRAWN = 30  # people; with fewer the outer percentiles are single people
 PERCENTILES = tuple(range(10, 91, 5))

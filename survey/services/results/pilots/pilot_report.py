@@ -7,8 +7,7 @@ from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.words import number
 from survey.models import Sitting, Study
-
-from .pilot_data import PilotReport, ScreenLine, pilot_report
+from survey.services.results.pilots.pilot_data import PilotReport, ScreenLine, pilot_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

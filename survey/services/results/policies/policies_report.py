@@ -8,9 +8,8 @@ from survey.contracts.reports import Argument, Report, ReportArguments, ReportRe
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.models import Study
-
-from . import comparing
-from .comparing import PolicyLine, StageComparison
+from survey.services.results.policies import comparing
+from survey.services.results.policies.comparing import PolicyLine, StageComparison
 
 MAX_POLICIES = 12  # policies or predictors at once: each predictor is trained again for each stage
 LOW, HIGH = "The lower end of its 95 % interval.", "The upper end."

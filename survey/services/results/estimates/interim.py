@@ -19,10 +19,9 @@ from survey.models import Assignment, Look, Slot, Stage
 from survey.services.answers.counting import counting
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
+from survey.services.results.estimates import study_estimates
+from survey.services.results.estimates.study_estimates import InterimLook, take_interim_look
 from survey.services.stages.lifecycle import close_stage
-
-from .estimates import study_estimates
-from .estimates.study_estimates import InterimLook, take_interim_look
 
 RUNNING = (Stage.State.OPEN, Stage.State.PAUSED)
 # An answer stands in the database some time after the moment that it bears. Looks leave out the last minute, so that

@@ -1,0 +1,1 @@
+"""People and models: agreement, calibration, gaps over `survey.contracts.expectations`; people alone; texts alone."""

@@ -1,0 +1,1 @@
+"""What a pilot showed, and what respondents said of its questions."""

@@ -1,0 +1,1 @@
+"""What other policies of a study would have found."""
