@@ -20,8 +20,9 @@ from survey.panels.reconciliation import NOT_HERE, Action, Participation, judge
 from survey.panels.submissions import read_posting, store
 from survey.services.base.auditing import actor_of
 from survey.services.sittings.enrolment import begin_sitting
+from tests import cast
 
-from .world import arrives, begins, posted, row_of
+from .world import PAY, arrives, begins, posted, row_of, sits, stored_posting, stored_submission
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -113,49 +114,39 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
     assert only_finding.judgement.action == Action.LOOK and "never finished" in only_finding.judgement.sentence
 
 
+LETTERS = dict(zip(Action, ".wabpsl", strict=True))
+# For each status in `SubmissionStatus`'s order: what is proposed where nothing is owed, and where something is.
+PROPOSED = {
+    # reserved, under way, awaiting, approved, in part, rejected, returned, timed out, screened out, unknown
+    "live": "         ww ww bb ll ll ll .p .p ll ll",
+    "complete": "     ww ww aa .p .p ll ll .p ll ll",
+    "expired": "      ww ww bb ll ll ll .p .p ll ll",
+    "failed_checks": "ww ww bb ll ll ll .p .p ll ll",
+    "turned_away": "  ww ww bb .p .p ll .p .p ll ll",
+    "screened_out": " ww ww bb .p .p ll .p .p .p ll",
+    NOT_HERE: "       ww ww bb ll ll ll .p .p ll ll",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ours", PROPOSED)
+def test_what_is_proposed(ours: str) -> None:
+    cells = [LETTERS[judge(ours, theirs, "", owes=owes).action] for theirs in Status for owes in (False, True)]
+    assert "".join(cells) == PROPOSED[ours].replace(" ", "")
+
+
 @pytest.mark.parametrize(
-    ("ours", "theirs", "code", "owes", "action"),
+    ("said", "status"),
     [
-        ("complete", "AWAITING REVIEW", "completed", False, Action.APPROVE),
-        ("complete", "AWAITING REVIEW", "unknown", False, Action.APPROVE),
-        ("complete", "ACTIVE", "", False, Action.WAIT),
-        ("complete", "APPROVED", "completed", False, Action.NOTHING),
-        ("complete", "APPROVED", "completed", True, Action.PAY),
-        ("complete", "PARTIALLY APPROVED", "completed", False, Action.NOTHING),
-        ("complete", "REJECTED", "completed", False, Action.LOOK),
-        ("complete", "SCREENED OUT", "completed", False, Action.LOOK),
-        ("complete", "TIMED-OUT", "", True, Action.PAY),
-        ("complete", "TIMED-OUT", "", False, Action.NOTHING),
-        ("failed_checks", "AWAITING REVIEW", "failed_checks", False, Action.ASK_BACK),
-        ("failed_checks", "RETURNED", "failed_checks", False, Action.NOTHING),
-        ("failed_checks", "REJECTED", "failed_checks", False, Action.LOOK),
-        ("failed_checks", "APPROVED", "failed_checks", False, Action.LOOK),
-        ("turned_away", "RETURNED", "study_full", True, Action.PAY),
-        ("turned_away", "RETURNED", "study_full", False, Action.NOTHING),
-        ("turned_away", "AWAITING REVIEW", "study_full", False, Action.ASK_BACK),
-        ("turned_away", "REJECTED", "study_full", False, Action.LOOK),
-        ("screened_out", "AWAITING REVIEW", "screened_out", False, Action.ASK_BACK),
-        ("screened_out", "RETURNED", "screened_out", False, Action.NOTHING),
-        ("screened_out", "SCREENED OUT", "screened_out", False, Action.NOTHING),
-        ("screened_out", "APPROVED", "screened_out", False, Action.NOTHING),
-        ("screened_out", "REJECTED", "screened_out", False, Action.LOOK),
-        (NOT_HERE, "AWAITING REVIEW", "screened_out", False, Action.ASK_BACK),
-        ("live", "AWAITING REVIEW", "completed", False, Action.LOOK),
-        ("live", "AWAITING REVIEW", "", False, Action.ASK_BACK),
-        ("expired", "RETURNED", "", False, Action.NOTHING),
-        ("expired", "TIMED-OUT", "", False, Action.NOTHING),
-        ("expired", "APPROVED", "", False, Action.LOOK),
-        (NOT_HERE, "RESERVED", "", False, Action.WAIT),
-        (NOT_HERE, "AWAITING REVIEW", "no_consent", False, Action.ASK_BACK),
-        (NOT_HERE, "AWAITING REVIEW", "completed", False, Action.LOOK),
-        (NOT_HERE, "TIMED-OUT", "", False, Action.NOTHING),
-        (NOT_HERE, "APPROVED", "", False, Action.LOOK),
-        ("complete", "PROCESSING", "", False, Action.LOOK),
+        ("ACTIVE", Status.UNDER_WAY),
+        ("AWAITING REVIEW", Status.AWAITING_REVIEW),
+        ("PARTIALLY APPROVED", Status.PARTIALLY_APPROVED),
+        ("TIMED-OUT", Status.TIMED_OUT),
+        ("SCREENED OUT", Status.SCREENED_OUT),
+        ("PROCESSING", Status.UNKNOWN),
     ],
 )
-def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action: Action) -> None:
-    status = panels.get("prolific").submission_status(theirs)
-    assert judge(ours, status, code, said=theirs, owes=owes).action == action
+def test_the_panels_words_are_known(said: str, status: Status) -> None:
+    assert panels.get("prolific").submission_status(said) == status
 
 
 @pytest.mark.parametrize(
@@ -164,6 +155,7 @@ def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action:
         ("no_consent", "did not consent"),
         ("study_full", "found all places taken"),
         ("", "never began here"),
+        ("screened_out", "never began here"),
     ],
 )
 def test_who_never_began_is_told_by_the_code_they_entered(code: str, sentence: str) -> None:
@@ -176,6 +168,8 @@ def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None
         judgement = judge(ours, Status.AWAITING_REVIEW, entered)
         assert judgement.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
         assert (judgement.action == Action.APPROVE) == (ours == "complete")
+        has_code_of_others = entered == "completed" and ours in ("live", "expired", NOT_HERE)
+        assert (judgement.action == Action.LOOK) == has_code_of_others
 
 
 def test_the_panels_two_spellings_are_one() -> None:
@@ -326,6 +320,30 @@ def test_a_bulk_approval_that_breaks_off_in_the_middle_is_gone_on_with(
     assert (entry.actor, entry.via, entry.detail) == (actor_of(owner), "admin", {"people": 4 - len(approved)})
     (report,) = reconciliation.read_and_reconcile(posting.study)
     assert report.differences == []
+
+
+def test_every_posting_that_is_at_the_panel_is_read_before_it_is_compared(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    first, _not_there, second = (stored_posting(study, **more) for more in ({}, {"external_id": ""}, {}))
+    read: list[Posting] = []
+    monkeypatch.setattr(reconciliation, "read_posting", read.append)
+    assert [report.posting for report in reconciliation.read_and_reconcile(study)] == read == [first, second]
+
+
+def test_what_approving_costs_is_the_reward_of_who_waits_for_it(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    posting = stored_posting(study)
+    first, _second, unfinished, _approved, _late = (
+        stored_submission(posting, sits(study, state), status)
+        for state, status in (
+            ("complete", "AWAITING REVIEW"), ("complete", "AWAITING REVIEW"), ("live", "AWAITING REVIEW"),
+            ("complete", "APPROVED"), ("complete", "TIMED-OUT"),
+        )
+    )  # fmt: skip
+    report = reconciliation.reconcile(posting)
+    assert [reconciliation.cost_of_approving(report, only) for only in (None, first, unfinished)] == [200, 100, 0]
 
 
 def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific) -> None:
