@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,6 +152,28 @@ def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProli
     }
     asked = [entry["actions"][0] for entry in codes.values() if entry["actions"][0]["action"] == "REQUEST_RETURN"]
     assert all(action["return_reason"] for action in asked)
+
+
+def test_people_are_asked_back_in_the_studys_language(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, texts={**cast.BASE["texts"], "language": "de"})
+    codes = drafts.draft_body(stored_posting(study), address="https://study.example")["completion_codes"]
+    assert {code["code_type"]: code["actions"][0].get("return_reason") for code in codes} == {
+        "COMPLETED": None,
+        "NO_CONSENT": "Sie haben sich gegen die Teilnahme entschieden.",
+        "FAILED_COMPREHENSION_CHECK": "Die Fragen zur Anleitung wurden nicht richtig beantwortet.",
+        "STUDY_FULL": "Alle Plätze der Studie waren vergeben.",
+    }
+
+
+def test_an_answer_without_a_state_leaves_it_and_a_long_one_is_cut(db: None) -> None:
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    answers = iter(("", "P" * 50))
+    client: Any = SimpleNamespace(pause=lambda _external_id: next(answers), start=None, stop=None)
+    assert postings.change(posting, Move.PAUSE, client=client).state == "ACTIVE" and posting.paused_at
+    assert postings.change(posting, Move.PAUSE, client=client).state == "P" * 40
+    postings.store_pause(posting.pk, "", at=timezone.now(), why="w")
+    posting.refresh_from_db()
+    assert posting.state == "P" * 40
 
 
 def test_a_study_that_screens_out_declares_one_more_code(fake: FakeProlific) -> None:
