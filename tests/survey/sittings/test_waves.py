@@ -223,6 +223,23 @@ def test_a_panel_sends_another_submission_for_each_wave() -> None:
     assert not Sitting.objects.filter(withdrawn_at=None).exists()
 
 
+def test_each_wave_is_known_by_the_browser_in_which_it_was_begun(study: Study) -> None:
+    """And never by no browser at all, as of who came by a program."""
+    person = Respondent.objects.create(study=study)
+    ids = PanelIds("prolific", "p", "s", "x")
+    first = identities.store_identity(respondent=person, ids=ids, browser="one")
+    later = [
+        identities.store_wave_identity(
+            respondent=person, wave=wave, ids=PanelIds("prolific", "p", "s", f"x{wave}"), browser=browser
+        )
+        for wave, browser in ((2, "two"), (3, ""))
+    ]
+    assert [
+        [browser for browser in ("one", "two", "") if identities.began_in(study, identity, browser)]
+        for identity in (first, *later)
+    ] == [["one"], ["two"], []]
+
+
 def test_ids_stay_until_the_last_wave_is_over(study: Study) -> None:
     assert "wave 2 is still to come" in purging.payments_open(study)
 

@@ -138,6 +138,8 @@ def test_what_remains_is_what_the_page_says(panel: dict[str, Any]) -> None:
     paid = panel["kind"] != "open"
     sentence = debriefing.second_question(paid=paid).hint
     assert {name for name in left if SAID[name] not in sentence} == set()
+    assert ("We also keep what you are owed" in sentence) is paid
+    assert ("Your pay is the same" in debriefing.question(paid=paid).hint) is paid
     assert {model.__name__ for model in withdrawal.STAYS} == set(SAID)
     times = {
         (name, field.name): getattr(row, field.name)
