@@ -13,11 +13,19 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, PostingCost, PreparedBonuses
+from survey.contracts.panels import (
+    PanelIds,
+    PanelRefused,
+    PanelUnreachable,
+    PayAdvice,
+    PostingCost,
+    PreparedBonuses,
+    Wallet,
+)
 from survey.exceptions import EntryRefused, FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
 from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study, Submission
-from survey.panels import demographics, groups, inviting, money, posting_checks, postings, reconciliation
+from survey.panels import accounts, demographics, groups, inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
@@ -1061,6 +1069,49 @@ def test_a_difference_is_said_with_its_sign(db: None, there: dict[str, Any], wor
     for _person in range(2):
         stored_submission(posting, None, "APPROVED")
     assert account_of(posting).sentence == words
+
+
+def test_what_the_panel_says_of_money_is_asked_when_it_matters_and_kept_where_it_cannot_be_asked(db: None) -> None:
+    stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}), state="UNPUBLISHED", published_at=None)
+    says: dict[str, Any] = {
+        "fees": FeeRates(3000, 2000, 7), "wallet": Wallet(500, "USD"), "pay_advice": PayAdvice(800, 1200, "USD"),
+        "recruitment_hours": 1.5, "spent": PostingCost(1, 2, 3, "USD"),
+    }  # fmt: skip
+    asked: list[str] = []
+
+    def answers(call: str) -> Any:
+        def answer(*_facts: Any) -> Any:
+            asked.append(call)
+            if isinstance(says[call], Exception):
+                raise says[call]
+            return says[call]
+
+        return answer
+
+    client: Any = SimpleNamespace(can=lambda call: call in says, **{call: answers(call) for call in says})
+
+    def read() -> tuple[list[str], dict[str, Any]]:
+        asked.clear()
+        accounts.read(Posting.objects.get(), client)
+        facts = dict(Posting.objects.get().panel_facts)
+        facts.pop("at", None)
+        return list(asked), facts
+
+    advice = {"balance": 500, "recommended": 1200, "minimum": 800, "hours": 1.5, "fees": True}
+    assert read() == (["fees", "wallet", "pay_advice", "recruitment_hours"], advice)
+    assert Posting.objects.get().fees == FeeRates(3000, 2000, 7)
+    says |= {"wallet": Wallet(900, "GBP"), "pay_advice": PayAdvice(1, 2, "GBP"), "recruitment_hours": 2.0}
+    advice |= {"balance": None, "hours": 2.0}
+    assert read() == (["wallet", "pay_advice", "recruitment_hours"], advice), "fees are asked once"
+    Posting.objects.update(state="ACTIVE")
+    spent = {"rewards": 1, "bonuses": 2, "fees": 3, "currency": "USD"}
+    assert read() == (["spent"], {**advice, "spent": spent, "spent_error": ""})
+    says["spent"] = PanelUnreachable("no answer")
+    assert read() == (["spent"], {**advice, "spent": spent, "spent_error": "no answer"})
+    says["spent"] = PostingCost(4, 0, 0, "USD")
+    assert read()[1]["spent"]["rewards"] == 4 and account_of(Posting.objects.get()).why_not_read == ""
+    del says["spent"]
+    assert read()[0] == []
 
 
 def test_who_withdrew_before_the_items_is_and_stays_in_the_group(dear: FakeProlific) -> None:

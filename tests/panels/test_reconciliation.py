@@ -1,6 +1,7 @@
 """Our view against the panel's: every awkward case, what is proposed, and what is forbidden."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting
 from survey.panels import postings, reconciliation, submissions
+from survey.panels.money import ids_of as submissions_ids
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific, Refused
 from survey.panels.prolific.statuses import in_one_spelling
@@ -418,6 +420,68 @@ def test_attention_checks_that_were_passed_are_no_failed_ones(posting: Posting, 
     fails_checks(sitting, "first", "second")
     AttentionAnswer.objects.update(passed=True)
     assert finding(posting).judgement.action == Action.APPROVE
+
+
+def test_people_are_asked_back_for_what_happened_here_or_else_for_the_code_they_entered(
+    db: None,
+) -> None:
+    reason = {
+        ("failed_checks", "completed"): "failed checks", ("turned_away", ""): "study full",
+        ("screened_out", ""): "screened out", ("live", "no_consent"): "not finished",
+        ("expired", "failed_checks"): "not finished", (NOT_HERE, ""): "not finished",
+        (NOT_HERE, "no_consent"): "no consent", (NOT_HERE, "failed_checks"): "failed checks",
+        (NOT_HERE, "study_full"): "study full", (NOT_HERE, "screened_out"): "screened out",
+        (NOT_HERE, "unknown"): "not finished",
+    }  # fmt: skip
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    posting = stored_posting(study)
+    codes = dict(study.codes.values_list("outcome", "code"))
+    asked: list[Any] = []
+    client: Any = SimpleNamespace(ask_to_return=lambda _submission, why: asked.append(str(why)), can=lambda _call: True)
+    for ours, entered in reason:
+        sitting = None if ours == NOT_HERE else sits(study, ours)
+        code_entered = "nonsense" if entered == "unknown" else codes.get(entered, "")
+        stored_submission(posting, sitting, "AWAITING REVIEW", entered_code=code_entered)
+    assert reconciliation.ask_back(posting, client=client) == len(reason)
+    assert asked == list(reason.values())
+    assert posting.submissions.filter(asked_back_at__isnull=False, pending="").count() == len(reason)
+    assert reconciliation.ask_back(posting, client=client) == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "minutes", "was_asked", "is_ended", "is_rejected"),
+    [
+        ("reject", "REJECTED", 1, False, True, True),
+        ("reject", "AWAITING REVIEW", 1, False, False, False),
+        ("reject", "AWAITING REVIEW", 1, True, False, False),
+        ("reject", "AWAITING REVIEW", 60, False, True, False),
+        ("reject", "APPROVED", 1, False, True, False),
+        ("reject", "REJECTED", -1, False, False, False),
+        ("ask_back", "AWAITING REVIEW", 60, False, False, False),
+        ("ask_back", "AWAITING REVIEW", 1, True, True, False),
+        ("ask_back", "RETURNED", 1, False, True, False),
+        ("ask_back", "REJECTED", 1, False, True, False),
+    ],
+)
+def test_what_the_panel_was_asked_for_ends_by_what_it_says_later(
+    db: None, what: str, status: str, minutes: int, was_asked: bool, is_ended: bool, is_rejected: bool
+) -> None:
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    now = timezone.now()
+    row = stored_submission(
+        posting, None, "AWAITING REVIEW", pending=what, pending_at=now, read_at=now - timedelta(hours=1),
+        rejection_category="LOW_EFFORT",
+    )  # fmt: skip
+    ids = submissions_ids(row)
+    at_panel = SubmissionAtPanel(
+        ids.submission, ids.person, posting.external_id, status, asked_back_at=now if was_asked else None
+    )
+    store(posting, [at_panel], read_at=now + timedelta(minutes=minutes))
+    row.refresh_from_db()
+    assert (row.pending == "", row.pending_at is None) == (is_ended, is_ended)
+    assert (row.rejected_at == now and row.resolution == "rejected by us: LOW_EFFORT") is is_rejected
+    assert row.resolved_status == ("REJECTED" if is_rejected else "")
+    assert (row.asked_back_at is not None) is was_asked
 
 
 @pytest.mark.parametrize("state", ["failed_checks", "turned_away", "screened_out"])
