@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,8 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from survey.contracts.panels import PanelError, PanelIds
+from survey.contracts import panels
+from survey.contracts.panels import PanelError, PanelIds, Verdict
 from survey.exceptions import EntryRefused
 from survey.models import PanelIdentity, Posting, Respondent, Sitting, Study
 from survey.panels.generic.signatures import signature_of
@@ -66,6 +68,28 @@ def signed(fake: FakeProlific, place: dict[str, Any], **claims: Any) -> dict[str
 
 
 # Looked up
+
+
+@pytest.mark.parametrize("own", [Verdict.SENT, Verdict.NOT_SENT, Verdict.NOT_KNOWN])
+@pytest.mark.parametrize("looked_up", [Verdict.SENT, Verdict.NOT_SENT, Verdict.NOT_KNOWN])
+def test_the_panel_is_looked_up_where_it_knows_nothing_else_of_the_person(
+    db: None, monkeypatch: pytest.MonkeyPatch, own: Verdict, looked_up: Verdict
+) -> None:
+    calls: list[str] = []
+    panel = panels.get("prolific")
+    monkeypatch.setattr(type(panel), "verdict", lambda *_of, **_more: own)
+    monkeypatch.setattr(type(panel), "can_look_up", lambda _panel: True)
+    monkeypatch.setattr(
+        entry, "look_up", lambda *_of, address: calls.append(address) or SimpleNamespace(verdict=looked_up)
+    )
+    study, values = the_study(), {"PROLIFIC_PID": "p", "STUDY_ID": "s", "SESSION_ID": "x"}
+    counts = looked_up if own == Verdict.NOT_KNOWN else own
+    if counts == Verdict.NOT_SENT:
+        assert refusal(study, values, address="192.0.2.1") == "not_sent_by_panel"
+    else:
+        visitor = arrive(study, values, host=HOST, address="192.0.2.1")
+        assert visitor is not None and visitor.confirmed is (counts == Verdict.SENT)
+    assert calls == (["192.0.2.1"] if own == Verdict.NOT_KNOWN else [])
 
 
 def test_a_person_whom_the_panel_sent_is_let_in(place: dict[str, Any]) -> None:
