@@ -53,7 +53,6 @@ def test_an_address_is_locked_out_of_a_name_and_told_when_to_try_again(helper: U
     assert log_in(PASSWORD, address="192.0.2.2").status_code == 302
 
 
-@pytest.mark.thorough
 def test_all_addresses_are_locked_out_after_many_more_failures(helper: User) -> None:
     for number in range(1, 5):
         assert fail(2, address=f"192.0.2.{number}") == [200, 200]

@@ -89,7 +89,6 @@ def test_a_bonus_that_is_owed_keeps_the_ids(fake: FakeProlific) -> None:
     assert purging.payments_open(posting.study) == ""
 
 
-@pytest.mark.thorough
 def test_the_ids_go_and_the_hashes_still_bar_a_second_time(fake: FakeProlific) -> None:
     posting = posted(sittings=1)
     place = arrives(fake, posting)
@@ -111,7 +110,6 @@ def test_the_ids_go_and_the_hashes_still_bar_a_second_time(fake: FakeProlific) -
     assert AuditEntry.objects.filter(action="purge_identities").count() == 1
 
 
-@pytest.mark.thorough
 def test_only_those_who_came_before_that_time(fake: FakeProlific) -> None:
     posting = posted(sittings=1)
     finished(fake, posting)
@@ -271,7 +269,6 @@ def test_one_study_that_cannot_be_judged_stops_no_other(
     assert "broken: the ids of people who withdrew could not be removed" in caplog.text
 
 
-@pytest.mark.thorough
 def test_who_withdrew_keeps_the_bonus_that_was_earned(fake: FakeProlific) -> None:
     posting = posted(sittings=2, bonus_per_point=10)
     sitting = finished(fake, posting)

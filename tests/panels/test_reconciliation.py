@@ -250,7 +250,6 @@ def test_who_returns_frees_the_place_at_once(posting: Posting, fake: FakeProlifi
     assert list(sitting.assignments.values_list("state", flat=True)) == ["released"]
 
 
-@pytest.mark.thorough
 def test_a_submission_read_before_its_person_began_is_joined_later(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     assert row_of(posting).respondent is None

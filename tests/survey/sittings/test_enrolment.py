@@ -125,7 +125,6 @@ def test_beginning_again_gives_the_same_sitting() -> None:
     assert stage.arrivals == 1
 
 
-@pytest.mark.thorough
 def test_one_who_took_part_in_an_earlier_stage_comes_back_to_its_end_and_gets_no_second_sitting() -> None:
     stage = cast.open_stage(stages=[{"sittings": 2, "train": False}, {"sittings": 2}])
     visitors = cast.fill(stage)

@@ -277,7 +277,6 @@ def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
     assert str(runs[0]) in AuditEntry.objects.get(action="withdraw").detail["predictor_runs"]
 
 
-@pytest.mark.thorough
 def test_a_predictor_with_one_trained_member_has_learnt() -> None:
     stage = cast.frozen_stage(**TRAINS)
     PredictorRun.objects.update(ready_at=None)  # As between the members of an ensemble.
