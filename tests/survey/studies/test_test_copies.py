@@ -130,6 +130,20 @@ def test_deleting_it_deletes_every_row_and_none_of_the_study() -> None:
         test_copies.delete_copy(study)
 
 
+def test_the_next_stage_of_a_copy_opens_unless_the_one_before_is_being_closed() -> None:
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 4}])
+    copy = test_copies.make_copy(study)
+    lifecycle.plan_stage(cast.stage_of(copy))
+    first = test_stages.open_copy(study)
+    assert (first.index, first.state) == (1, "open")
+    copy.stages.filter(index=1).update(state="closing")
+    with pytest.raises(StateRefused, match=r"stage 1 of .* is being closed.* test_copy small renew"):
+        test_stages.open_copy(study)
+    copy.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    with pytest.raises(StateRefused, match=r"every stage of .* is over: renew it with test_copy small renew"):
+        test_stages.open_copy(study)
+
+
 def test_it_is_not_deleted_while_a_worker_is_at_work() -> None:
     study = cast.small_study(predictor={"name": "logistic"}, stages=[{"sittings": 4}, {"sittings": 4}])
     stage = filled.answer(test_stages.open_copy(study))
