@@ -61,6 +61,19 @@ def test_all_addresses_are_locked_out_after_many_more_failures(helper: User) -> 
     assert fail(1, name="other", address="192.0.2.6") == [200]
 
 
+def test_the_audit_names_the_address_that_our_proxy_has_seen(helper: User, settings: Any) -> None:
+    settings.HUNCH_BEHIND_PROXY = True
+    for number, entered in ((7, "wrong"), (8, PASSWORD), (9, "wrong"), (9, "wrong"), (9, "wrong")):
+        log_in(entered, **{"X-Forwarded-For": f"198.51.100.1, 203.0.113.{number}"})
+    entries = AuditEntry.objects.filter(subject=actor_of(helper))
+    assert sorted((entry.action, entry.detail["address"]) for entry in entries) == [
+        ("fail_to_log_in", "203.0.113.7"),
+        *[("fail_to_log_in", "203.0.113.9")] * 3,
+        ("lock_out", "203.0.113.9"),
+        ("log_in", "203.0.113.8"),
+    ]
+
+
 def test_a_client_cannot_choose_its_address_or_browser(helper: User) -> None:
     for number in range(2):
         assert log_in(**{"X-Forwarded-For": f"198.51.100.{number}", "User-Agent": f"b{number}"}).status_code == 200

@@ -27,6 +27,13 @@ def test_every_kind_of_step_and_type_of_field_is_reported() -> None:
     assert rows("a field's `type`") == values_of("StepField", "type")
 
 
+def test_no_property_has_a_name_that_answers_lack() -> None:
+    """`fields_` in the code is `fields` in an answer."""
+    schemas = document()["components"]["schemas"]
+    assert {name for schema in schemas.values() for name in schema.get("properties", {}) if name.endswith("_")} == set()
+    assert all("fields" in schemas[name]["properties"] for name in ("Step", "Screen"))
+
+
 def test_every_status_of_an_error_is_reported() -> None:
     assert rows("status") == {str(status) for status in (*REFUSALS, 405, 406)}
 

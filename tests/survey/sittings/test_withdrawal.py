@@ -26,11 +26,13 @@ from survey.models import (
     LiveSnapshot,
     PanelIdentity,
     PredictorRun,
+    Respondent,
     Response,
     Score,
     Sitting,
     SnapshotAnswer,
     StoredEstimate,
+    Submission,
     UnfinishedScreen,
     Withdrawal,
 )
@@ -190,6 +192,11 @@ def test_what_was_made_of_the_answers_goes_too_and_nothing_of_another_study() ->
         )
     (erasure,) = Erasure.objects.all()
     assert erasure.refs == [ref_of(visitor.sitting.respondent)] and erasure.what == "answers"
+
+
+def test_people_and_submissions_of_the_same_name_are_two_on_the_list_of_erasures() -> None:
+    refs = {ref_of(row) for row in (Respondent(pseudonym="x"), Submission(submission_hash="x"))}
+    assert len(refs) == 2 and not any("x" in ref for ref in refs)
 
 
 def test_it_is_written_down_without_content() -> None:
