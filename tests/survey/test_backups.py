@@ -34,6 +34,7 @@ from survey.models import (
     ApiToken,
     AuditEntry,
     Bank,
+    BudgetCount,
     Erasure,
     PanelIdentity,
     Respondent,
@@ -300,6 +301,16 @@ def test_log_ins_and_the_way_into_an_empty_server_are_in_no_backup() -> None:
     tables = set(rows.tables_of(apps))
     assert not tables & {"django_session", "survey_upload", "survey_firstaccountlink"}
     assert {"auth_user", "survey_apitoken", "survey_erasure", "survey_payment", "survey_auditentry"} <= tables
+
+
+def test_columns_are_restored_by_their_names() -> None:
+    """An earlier version may have had them in another order."""
+    BudgetCount.objects.create(what="visits", who="w" * 64, until=timezone.now(), count=3)
+    (before,) = BudgetCount.objects.values()
+    columns, ((line,),) = rows.columns_of(BudgetCount), rows.parts_of(BudgetCount)
+    BudgetCount.objects.all().delete()
+    rows.insert(BudgetCount, columns[::-1], [json.dumps(json.loads(line)[::-1])])
+    assert list(BudgetCount.objects.values()) == [before]
 
 
 def test_who_had_withdrawn_before_the_backup_is_not_withdrawn_again(settings: Any) -> None:
