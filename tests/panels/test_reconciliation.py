@@ -12,7 +12,7 @@ from survey.contracts import panels
 from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
 from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
-from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting
+from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting, Submission
 from survey.panels import postings, reconciliation, submissions
 from survey.panels.money import ids_of as submissions_ids
 from survey.panels.prolific.account import ProlificAccount
@@ -105,6 +105,19 @@ def test_flags_stand_beside_what_to_do_and_change_nothing_of_it(fake: FakeProlif
     assert (only_finding.flags, only_finding.judgement.action) == (("speeder",), Action.APPROVE)
     assert only_finding.why == "finished; flagged speeder"
     assert reconciliation.approve_finished(posting) == 1
+
+
+def test_what_was_found_names_nobody_by_the_panels_id_and_says_every_flag() -> None:
+    look = reconciliation.Judgement(Action.LOOK, "look at it")
+    ours = Participation(None, Respondent(pseudonym="r-1"), "live", "–", "", look, flags=("speeder", "hidden"))
+    theirs = Participation(Submission(pk=7), None, NOT_HERE, "ACTIVE", "", look)
+    nobody = Participation(None, None, NOT_HERE, "–", "", reconciliation.Judgement(Action.NOTHING, "well"))
+    assert [participation.why for participation in (ours, theirs)] == [
+        "look at it; flagged speeder, hidden",
+        "look at it",
+    ]
+    assert [participation.who for participation in (ours, theirs, nobody)] == ["r-1", "submission 7", "somebody"]
+    assert (ours.is_settled, nobody.is_settled, nobody.status) == (False, True, Status.UNKNOWN)
 
 
 def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific) -> None:
