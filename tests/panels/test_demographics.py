@@ -122,6 +122,8 @@ def test_what_cannot_be_asked_says_why(fake: FakeProlific, posting: Posting) -> 
     with pytest.raises(PanelUnreachable, match="is not a table"):
         demographics.read_demographics(posting.study)
     fake.keeper.faults.clear()  # type: ignore[attr-defined] - Prolific never answers so.
+    lab = cast.open_study(slug="lab")
+    stored_posting(lab, external_id="")  # Its draft's answer got lost.
     with pytest.raises(StateRefused, match="has no posting"):
-        demographics.read_demographics(cast.open_study(slug="lab"))
+        demographics.read_demographics(lab)
     assert not AuditEntry.objects.filter(action=demographics.EXPORTED).exists()

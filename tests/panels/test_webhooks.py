@@ -6,6 +6,8 @@ import hmac
 import json
 import random
 import time
+from contextlib import nullcontext
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -238,6 +240,26 @@ def test_a_silent_panel_is_asked_again_later(client: Client, fake: FakeProlific,
     assert webhooks.work_on_events() == 0, "not at once"
     WebhookEvent.objects.update(due_at=row.received_at)
     assert webhooks.work_on_events() == 1
+
+
+@pytest.mark.parametrize(("tries", "seconds"), [(0, 15), (1, 30), (7, 15 * 128), (8, 15 * 256), (12, 15 * 256)])
+def test_each_wait_is_twice_as_long_and_a_panel_that_cannot_be_asked_uses_up_no_try(
+    db: None, monkeypatch: pytest.MonkeyPatch, tries: int, seconds: int
+) -> None:
+    due_at = timezone.now() - timedelta(minutes=1)
+    for panel in ("prolific", "another"):
+        WebhookEvent.objects.create(
+            panel=panel, event_id="1", event_type="x", body_encrypted=b"", due_at=due_at, tries=tries
+        )
+    monkeypatch.setattr(webhooks, "can_ask", lambda panel: panel == "prolific")
+    monkeypatch.setattr(webhooks, "client_of", lambda _panel: nullcontext())
+    monkeypatch.setattr(webhooks, "_work_on", lambda event, client: False)
+    before = timezone.now()
+    assert webhooks.work_on_events() == 0
+    asked, waiting = (WebhookEvent.objects.get(panel=panel) for panel in ("prolific", "another"))
+    assert (waiting.tries, waiting.due_at) == (tries, due_at)
+    assert asked.tries == tries + 1
+    assert before + timedelta(seconds=seconds) <= asked.due_at <= timezone.now() + timedelta(seconds=seconds)
 
 
 def test_it_gives_up_in_the_end_since_polling_finds_it_anyway(
