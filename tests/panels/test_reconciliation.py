@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
+from survey.contracts.panels import PanelError, PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
 from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
 from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting, Submission
@@ -458,6 +458,30 @@ def test_people_are_asked_back_for_what_happened_here_or_else_for_the_code_they_
     assert asked == list(reason.values())
     assert posting.submissions.filter(asked_back_at__isnull=False, pending="").count() == len(reason)
     assert reconciliation.ask_back(posting, client=client) == 0
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_rejection_of_which_nobody_knows_waits_for_the_panels_word(db: None, is_known: bool) -> None:
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    row = stored_submission(posting, None, "AWAITING REVIEW")
+
+    def fails(_submission: str, **_why: str) -> str:
+        raise PanelError("no answer", outcome_is_known=is_known)
+
+    client: Any = SimpleNamespace(
+        rejection_categories=("LOW_EFFORT",), shortest_reason=5, attention_category="", reject=fails
+    )
+    with pytest.raises(PanelError, match="no answer"):
+        reconciliation.reject(row, category="LOW_EFFORT", message=" Words. ", client=client)
+    row.refresh_from_db()
+    assert (row.pending, row.pending_at is None) == (("", True) if is_known else ("reject", False))
+    assert (row.rejection_category, row.rejection_message, row.rejected_at) == ("LOW_EFFORT", "Words.", None)
+    actions = ["reject_submission", *(["reject_submission_failed"] if is_known else [])]
+    entries = AuditEntry.objects.filter(action__startswith="reject_submission").order_by("pk")
+    assert list(entries.values_list("action", flat=True)) == actions
+    if not is_known:
+        with pytest.raises(StateRefused, match="has not answered"):
+            reconciliation.reject(row, category="LOW_EFFORT", message="Words.", client=client)
 
 
 @pytest.mark.parametrize(
