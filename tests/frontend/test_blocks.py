@@ -245,6 +245,11 @@ def test_a_remark_that_is_sent_with_continue_is_kept_and_the_answer_too(client: 
     assert (stored.text, stored.screen, Belief.objects.get().value) == ("Two options are the same", "prior", 37)
 
 
+def test_spaces_in_the_field_for_a_remark_hold_up_no_answer(client: Client, at_prior: Any) -> None:
+    assert send(client, at_prior, value="37", report=" \r\n ").form["data-screen"] == "posterior"
+    assert Belief.objects.get().value == 37 and not QuestionReport.objects.exists()
+
+
 def test_a_remark_that_is_too_long_keeps_what_was_entered(client: Client, at_prior: Any) -> None:
     response = shown_again(client, post(client, at_prior, SITTING, value="37", report="x" * 3000))
     body = response.content.decode()
