@@ -17,7 +17,7 @@ from survey.services.answers.counting import counted_answers
 from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans import planning
-from survey.services.plans.candidates import PRIORITY, SCORE
+from survey.services.plans.candidates import PRIORITY, SCORE, drawable_questions
 from survey.services.results import comparing
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.stage_rows import read_stage
@@ -147,6 +147,16 @@ def test_a_uniform_stage_has_no_priority() -> None:
     stage = two_stages(stages=[{"sittings": 8}, {"sittings": 8}], options={"priority": "length"})
     assert stage.state == "planned" and PRIORITY not in (rows_of(stage).dtype.names or ())
     assert "priority" not in stage.manifest
+
+
+def test_a_uniform_stage_is_scored_by_a_predictor_and_not_by_the_priority() -> None:
+    uniform = [{"sittings": 8}, {"sittings": 8}]
+    stage = cast.stage_of(readings.study(**{**PREDICTED, "stages": uniform}, options={"priority": "doubt"}), 2)
+    held: Any = None  # Nothing is computed that takes long.
+    scores = SimpleNamespace(of=lambda rows: np.arange(len(rows)))
+    pool, result = scoring._score_pool(held, stage, drawable_questions(stage), scores)  # type: ignore[arg-type]
+    assert pool.keys() == {"candidates", "scores", "disagreement"} and result == {"scored": 60}
+    assert pool["scores"].tolist() == list(range(60)) and pool["disagreement"] is None
 
 
 def test_flags_set_since_are_not_drawn_around_without_scores() -> None:
