@@ -451,3 +451,15 @@ def test_a_users_file_is_a_new_study_and_a_commands_the_next_file_of_its_study(d
     check = check_study(text=cast.study_text(seed=8), source_name="new.toml", reader=reader)
     assert any("exists already" in message for message in messages(check))
     assert not any("exists already" in message for message in messages(checked(seed=8)))
+
+
+def test_a_bank_that_is_not_there_is_a_remark_for_a_command_and_a_problem_for_a_person(
+    django_user_model: Any,
+) -> None:
+    text = cast.study_text(bank="nobodys", predictor={"name": "no_such"})
+    reader = django_user_model.objects.create_user("reader")
+    of_command, of_reader = (check_study(text=text, source_name="new.toml", reader=who) for who in (None, reader))
+    assert any("what needs its questions was not checked" in line for line in messages(of_command, "remark"))
+    assert [line.partition(":")[0] for line in messages(of_command)] == ["predictor.name"]
+    assert [line.partition(":")[0] for line in messages(of_reader)] == ["bank"]
+    assert not any("was not checked" in line for line in messages(of_reader, "remark"))
