@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -500,6 +500,29 @@ def test_a_file_that_is_missing_or_changed_is_named(tmp_path: Path) -> None:
     again = making.make(tmp_path / "b.backup", PASSPHRASE)
     assert set(again.missing_files) == {lost, changed}
     assert archive.verified(tmp_path / "b.backup", PASSPHRASE)[0].files == made.files[2:]
+
+
+def test_a_part_that_is_gone_changed_or_not_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cast.open_stage()
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    whole = {name: content.read() for name, content in archive.parts(tmp_path / "a.backup", PASSPHRASE)}
+    (name, *_others) = (part for part in whole if part not in (archive.CONTENTS, archive.KEYS))
+
+    def verify(parts: dict[str, bytes]) -> None:
+        monkeypatch.setattr(archive, "parts", lambda *_of: ((part, BytesIO(parts[part])) for part in parts))
+        archive.verified(tmp_path / "a.backup", PASSPHRASE)
+
+    verify(whole)
+    gone = {part: content for part, content in whole.items() if part != name}
+    for parts, words in (
+        (gone, f"{name} differ"),
+        ({**whole, name: whole[name] + b" "}, f"{name} differ"),
+        ({**whole, "another": b""}, "another differ"),
+        ({part: whole[part] for part in whole if part != archive.KEYS}, f"{archive.KEYS} differ"),
+        ({part: whole[part] for part in whole if part != archive.CONTENTS}, "has no contents"),
+    ):
+        with pytest.raises(HunchError, match=words):
+            verify(parts)
 
 
 def test_a_database_with_rows_is_replaced_only_where_it_is_said(tmp_path: Path) -> None:
