@@ -114,11 +114,16 @@ def test_the_newest_participation_that_was_not_given_back_is_looked_at_and_appro
     Sitting.objects.filter(pk=sitting.pk).update(state="complete", ended_at=timezone.now())
     assert looked() == (5, "the panel says APPROVED") and not trial.is_over
     assert calls == [("approve", "x2"), ("stop", "t")]
+    codes["x2"] = "ANOTHER"
+    assert looked()[0] == 5 and not trial.is_over
     codes["x2"] = right
     assert looked()[0] == 6 and trial.is_over and trial.read_at is not None
     calls.clear()
     assert looked()[0] == 6 and calls == []
     assert AuditEntry.objects.filter(action="rehearsed").count() == 1
+    assert rehearsals.newest(study) == trial
+    test_copies.renew_copy(study)
+    assert rehearsals.newest(study) is None, "it led into a copy that is gone"
 
 
 def test_a_wrong_code_is_noticed(fake: FakeProlific, client: Client, study: Study) -> None:
