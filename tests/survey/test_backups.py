@@ -502,11 +502,16 @@ def test_a_file_that_is_missing_or_changed_is_named(tmp_path: Path) -> None:
     assert archive.verified(tmp_path / "b.backup", PASSPHRASE)[0].files == made.files[2:]
 
 
-def test_a_part_that_is_gone_changed_or_not_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_is_gone_changed_or_not_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
     cast.open_stage()
     making.make(tmp_path / "a.backup", PASSPHRASE)
     whole = {name: content.read() for name, content in archive.parts(tmp_path / "a.backup", PASSPHRASE)}
     (name, *_others) = (part for part in whole if part not in (archive.CONTENTS, archive.KEYS))
+
+    keys = {name: getattr(settings, name) for name in ("SECRET_KEY", "HUNCH_IDENTITY_KEY")}
+    assert archive.verified(tmp_path / "a.backup", PASSPHRASE)[1] == keys and len(set(keys.values())) == 2
 
     def verify(parts: dict[str, bytes]) -> None:
         monkeypatch.setattr(archive, "parts", lambda *_of: ((part, BytesIO(parts[part])) for part in parts))
