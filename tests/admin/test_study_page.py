@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from survey.admin import study_page
+from survey.admin import stage_actions, study_page
 from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.instruments.belief_update.instrument import BeliefLabelReading, BeliefUpdate
 from survey.live.stage_sections import COUNTED, Mean, metric_table, sections, stage_outcomes
@@ -133,6 +133,31 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
     assert first.runs[0].evaluated_on == (second.index,)
     body = as_researcher.get(page(study)).content.decode()
     assert "NLL" in body and "previous incorrect" in body
+
+
+def test_what_is_offered_follows_from_the_stages_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_actions.lifecycle, "waits_for_a_choice", lambda stage: stage.waits)
+
+    def section(index: int, state: str, *, plans: bool = False, waits: bool = False, **facts: Any) -> Any:
+        design = SimpleNamespace(kind=facts.pop("kind", "epsilon_greedy"))
+        stage = SimpleNamespace(state=state, plans_on_opening=plans, waits=waits, config=SimpleNamespace(design=design))
+        plain = {"index": index, "stage": stage, "candidates": None, "live": 0, "failed_steps": []}
+        return SimpleNamespace(**{**plain, **facts})
+
+    def offered(of: Any, before: str = "frozen") -> list[str]:
+        sections = [section(1, before), of]
+        return [action.name for action in stage_actions.offered(of, sections)]
+
+    assert offered(section(2, "draft")) == []
+    assert offered(section(2, "draft", kind="uniform")) == offered(section(2, "draft", candidates="c")) == ["plan"]
+    assert offered(section(2, "draft", waits=True)) == ["plan-uniformly"]
+    assert offered(section(2, "draft", waits=True), before="closing") == []
+    assert offered(section(2, "draft", plans=True)) == offered(section(2, "planned", candidates="c")) == ["open"]
+    assert offered(section(2, "planned"), before="closing") == []
+    assert offered(section(2, "open"), before="closing") == ["pause", "close", "close-now"]
+    assert offered(section(2, "paused")) == ["resume", "close", "close-now"]
+    assert offered(section(2, "closing")) == [] and offered(section(2, "closing", live=1)) == ["close-now"]
+    assert offered(section(2, "frozen", live=1, candidates="c", failed_steps=["train"])) == ["retry"]
 
 
 def test_each_earlier_stage_has_its_own_people_screens_and_checks() -> None:
