@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from django import forms
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from frontend import fields
 from survey.instruments.belief_update.models import Belief
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Response, Sitting, Study, Withdrawal
 from survey.simulator.page import Page as SimulatedPage
@@ -313,3 +315,27 @@ def test_no_way_back_changes_a_prior(client: Client, at_prior: Any) -> None:
     send(client, posterior)
     tries()
     assert Belief.objects.count() == 2
+
+
+def test_a_field_that_is_needed_at_times_is_not_marked_as_optional() -> None:
+    class Asked(forms.Form):
+        optional = forms.CharField(required=False)
+        at_times = forms.CharField(required=False)
+        always = forms.CharField()
+        agreed = forms.BooleanField(required=False)
+        point = forms.ChoiceField(choices=[("1", "1"), ("2", "often")], widget=forms.RadioSelect)
+
+    form = Asked({"agreed": "on", "point": "2"})
+    form.fields["at_times"].needed_at_times = True  # type: ignore[attr-defined]
+    of_form = {bound.name: fields._of_instrument(bound, ["why"]) for bound in form}
+    assert [name for name, field in of_form.items() if field.required] == ["at_times", "always", "point"]
+    assert {name: field.kind for name, field in of_form.items()} == {
+        "optional": "widget", "at_times": "widget", "always": "widget", "agreed": "tick", "point": "radio",
+    }  # fmt: skip
+    assert [(option.value, option.text, option.chosen) for option in of_form["point"].options] == [
+        ("1", "1", False), ("2", "often", True),
+    ]  # fmt: skip
+    form.fields["point"].widget.is_scale = True  # type: ignore[attr-defined]
+    scale = fields._of_instrument(form["point"], [])
+    assert (scale.kind, [option.text for option in scale.options]) == ("scale", ["", "often"])
+    assert of_form["agreed"].options[0].chosen and of_form["always"].errors == ["why"]
