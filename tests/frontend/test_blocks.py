@@ -1,5 +1,6 @@
 """The pages of attention checks, scales, screening out, the choice about one's data, and reports on questions."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -339,3 +340,13 @@ def test_a_field_that_is_needed_at_times_is_not_marked_as_optional() -> None:
     scale = fields._of_instrument(form["point"], [])
     assert (scale.kind, [option.text for option in scale.options]) == ("scale", ["", "often"])
     assert of_form["agreed"].options[0].chosen and of_form["always"].errors == ["why"]
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_who_is_sure_about_withdrawing_reads_of_pay_where_they_are_paid(paid: bool) -> None:
+    step: Any = SimpleNamespace(paid=paid)
+    again = fields._use_or_withdraw(step, {"my_data_confirmed": ["why"]})
+    first = fields._use_or_withdraw(step, {"my_data": ["why"]})
+    assert ("We also keep what you are owed" in again.hint) is paid and again.errors == ()
+    assert ("Your pay is the same" in first.hint) is paid
+    assert [option.chosen for option in (*first.options, *again.options)] == [False] * 3
