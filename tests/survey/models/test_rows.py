@@ -9,7 +9,7 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from survey.fees import FeeRates
-from survey.models import ApiToken, AuditEntry, Posting, Question, Sitting, Stage
+from survey.models import ApiToken, AuditEntry, Posting, Question, Sitting, Stage, StoredEstimate
 from survey.models.question import plain_text, render_text
 from survey.services.base.auditing import record
 from tests import cast
@@ -111,3 +111,17 @@ def test_a_token_for_chosen_studies_is_for_no_other(django_user_model: Any) -> N
         token.refresh_from_db()
         assert (token.for_all_studies, list(token.studies.all())) == (is_for_all, studies or [])
         assert timedelta(days=2, hours=23) < token.expires_at - timezone.now() <= timedelta(days=3)
+
+
+@pytest.mark.django_db
+def test_figures_that_a_worker_computes_now_are_not_queued_again() -> None:
+    study, now = cast.study(), timezone.now()
+    for number, (state, lease) in enumerate((("done", None), ("running", -1), ("running", 1), ("queued", None))):
+        until = None if lease is None else now + timedelta(minutes=lease)
+        StoredEstimate.objects.create(study=study, asked={}, asked_sha256=str(number), state=state, lease_until=until)
+    StoredEstimate.objects.all().queue()
+    assert list(StoredEstimate.objects.order_by("pk").values_list("state", flat=True)) == [
+        *("queued", "queued", "running", "queued"),
+    ]
+    (working,) = StoredEstimate.objects.filter(state="running")
+    assert working.lease_until == now + timedelta(minutes=1)
