@@ -263,7 +263,6 @@ def test_the_command_unblinds_it(study: Study) -> None:
     assert not Study.objects.get(pk=study.pk).is_blind
 
 
-@pytest.mark.thorough
 @pytest.mark.django_db
 def test_asking_for_a_level_of_a_blind_study_is_refused_without_naming_any(study: Study) -> None:
     with pytest.raises(HunchError, match="there are: hidden while the study is blind"):

@@ -53,13 +53,25 @@ def test_an_address_is_locked_out_of_a_name_and_told_when_to_try_again(helper: U
     assert log_in(PASSWORD, address="192.0.2.2").status_code == 302
 
 
-@pytest.mark.thorough
 def test_all_addresses_are_locked_out_after_many_more_failures(helper: User) -> None:
     for number in range(1, 5):
         assert fail(2, address=f"192.0.2.{number}") == [200, 200]
     assert log_in(address="192.0.2.5").status_code == 429
     assert log_in(PASSWORD, address="192.0.2.6").status_code == 429
     assert fail(1, name="other", address="192.0.2.6") == [200]
+
+
+def test_the_audit_names_the_address_that_our_proxy_has_seen(helper: User, settings: Any) -> None:
+    settings.HUNCH_BEHIND_PROXY = True
+    for number, entered in ((7, "wrong"), (8, PASSWORD), (9, "wrong"), (9, "wrong"), (9, "wrong")):
+        log_in(entered, **{"X-Forwarded-For": f"198.51.100.1, 203.0.113.{number}"})
+    entries = AuditEntry.objects.filter(subject=actor_of(helper))
+    assert sorted((entry.action, entry.detail["address"]) for entry in entries) == [
+        ("fail_to_log_in", "203.0.113.7"),
+        *[("fail_to_log_in", "203.0.113.9")] * 3,
+        ("lock_out", "203.0.113.9"),
+        ("log_in", "203.0.113.8"),
+    ]
 
 
 def test_a_client_cannot_choose_its_address_or_browser(helper: User) -> None:

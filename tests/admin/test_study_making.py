@@ -17,7 +17,7 @@ from survey.services.base.auditing import actor_of
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.results.export import files
 from survey.services.stages import lifecycle
-from survey.services.studies import file_texts
+from survey.services.studies import amending, file_texts
 from survey.study_file.kept import forget_files
 from tests import cast
 from tests.admin.conftest import client_of
@@ -184,6 +184,21 @@ def test_an_owner_edits_an_unlocked_file_and_sees_the_lines_first(client: Client
     made = Amendment.objects.get()
     assert made.reason == "edited before the first main stage was opened"
     assert Study.objects.get().source_text == new
+
+
+def test_a_file_that_is_locked_meanwhile_is_changed_by_who_may_amend_alone(
+    client: Client, study: Study, superuser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def is_too_late(*_of: Any, only_unlocked: bool, **_more: Any) -> Any:
+        asked.append(only_unlocked)
+        raise amending.FileLocked("opened meanwhile")
+
+    monkeypatch.setattr(amending, "amend", is_too_late)
+    for visitor in (client, client_of(superuser)):
+        edit(study, visitor, study.source_text + "# a remark\n", study.source_sha256, amend="1", reason="r")
+    assert asked == [True, False]
 
 
 def test_the_second_of_two_editors_gets_a_diff_and_loses_nothing(client: Client, study: Study, superuser: Any) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,13 +12,16 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from survey.admin import stage_actions, study_page
 from survey.instruments.belief_update.capabilities import BeliefEstimates
 from survey.instruments.belief_update.instrument import BeliefLabelReading, BeliefUpdate
 from survey.live.stage_sections import COUNTED, Mean, metric_table, sections, stage_outcomes
 from survey.models import Assignment, AuditEntry, JobStep, Question, Sitting, Stage, Study
 from survey.services.base.auditing import actor_of
 from survey.services.results.export import files
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 
@@ -129,6 +133,57 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
     assert first.runs[0].evaluated_on == (second.index,)
     body = as_researcher.get(page(study)).content.decode()
     assert "NLL" in body and "previous incorrect" in body
+
+
+def test_what_is_offered_follows_from_the_stages_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_actions.lifecycle, "waits_for_a_choice", lambda stage: stage.waits)
+
+    def section(index: int, state: str, *, plans: bool = False, waits: bool = False, **facts: Any) -> Any:
+        design = SimpleNamespace(kind=facts.pop("kind", "epsilon_greedy"))
+        stage = SimpleNamespace(state=state, plans_on_opening=plans, waits=waits, config=SimpleNamespace(design=design))
+        plain = {"index": index, "stage": stage, "candidates": None, "live": 0, "failed_steps": []}
+        return SimpleNamespace(**{**plain, **facts})
+
+    def offered(of: Any, before: str = "frozen") -> list[str]:
+        sections = [section(1, before), of]
+        return [action.name for action in stage_actions.offered(of, sections)]
+
+    assert offered(section(2, "draft")) == []
+    assert offered(section(2, "draft", kind="uniform")) == offered(section(2, "draft", candidates="c")) == ["plan"]
+    assert offered(section(2, "draft", waits=True)) == ["plan-uniformly"]
+    assert offered(section(2, "draft", waits=True), before="closing") == []
+    assert offered(section(2, "draft", plans=True)) == offered(section(2, "planned", candidates="c")) == ["open"]
+    assert offered(section(2, "planned"), before="closing") == []
+    assert offered(section(2, "open"), before="closing") == ["pause", "close", "close-now"]
+    assert offered(section(2, "paused")) == ["resume", "close", "close-now"]
+    assert offered(section(2, "closing")) == [] and offered(section(2, "closing", live=1)) == ["close-now"]
+    assert offered(section(2, "frozen", live=1, candidates="c", failed_steps=["train"])) == ["retry"]
+
+
+def test_each_earlier_stage_has_its_own_people_screens_and_checks() -> None:
+    rows = {
+        name: [SimpleNamespace(stage=index, of=name) for index in (1, 2, 3)]
+        for name in ("funnels", "screens", "checks")
+    }
+    quick = SimpleNamespace(funnels=rows["funnels"], checks=rows["checks"])
+    look = SimpleNamespace(quick=quick, slow=SimpleNamespace(screens=rows["screens"]))
+    live: Any = SimpleNamespace(newest=2, look=look)
+    earlier = study_page.earlier_stages(live)
+    assert {index: (stage.funnel, [*stage.screens, *stage.checks]) for index, stage in earlier.items()} == {
+        index: (rows["funnels"][index - 1], [rows["screens"][index - 1], rows["checks"][index - 1]]) for index in (1, 3)
+    }
+    look.slow = None
+    assert study_page.earlier_stages(live)[1].screens == [] and study_page.earlier_stages(None) == {}
+
+
+def test_a_study_is_there_for_who_may_see_it_with_its_people_who_withdrew(study: Study, researcher: User) -> None:
+    outsider = User.objects.create_user("outsider", is_staff=True)
+    outsider.user_permissions.set(Permission.objects.filter(content_type__app_label="survey"))
+    withdraw(respondent=study.respondents.earliest("pk"), now=timezone.now())
+    whole = study_page.whole_study(researcher, str(study.pk))
+    assert whole == study and whole.withdrawn == 1  # type: ignore[attr-defined]
+    assert study_page.whole_study(outsider, str(study.pk)) is None
+    assert study_page.whole_study(researcher, "new") is None and study_page.whole_study(researcher, "0") is None
 
 
 def test_figures_have_their_intervals_beside_them() -> None:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from survey.api import serializers
 from survey.api.schema import REFUSALS
 from survey.services.sittings.timing import CLIENT_FIELDS
 from tests.api.documented import document
@@ -25,6 +26,14 @@ def values_of(schema: str, name: str) -> set[str]:
 def test_every_kind_of_step_and_type_of_field_is_reported() -> None:
     assert rows("`kind`") == values_of("Step", "kind")
     assert rows("a field's `type`") == values_of("StepField", "type")
+
+
+def test_no_field_of_an_answer_has_a_name_of_the_code_alone() -> None:
+    """A class of the framework uses the name `fields` itself: `fields_` in the code is `fields` in an answer."""
+    classes = [kind for kind in vars(serializers).values() if isinstance(kind, type) and hasattr(kind, "get_fields")]
+    names = {kind: list(kind().get_fields()) for kind in classes if kind.__module__ == serializers.__name__}
+    assert not [kind for kind, fields in names.items() if any(name.endswith("_") for name in fields)]
+    assert "fields" in names[serializers.StepSerializer] and "fields" in names[serializers.ScreenSerializer]
 
 
 def test_every_status_of_an_error_is_reported() -> None:

@@ -54,7 +54,6 @@ def test_a_job_is_asked_for_followed_and_downloaded(study: Study, runner: dict[s
     assert [job["number"] for job in call("jobs", path=path, headers=runner).json()] == [done["number"]]
 
 
-@pytest.mark.thorough
 def test_a_job_is_cancelled(study: Study, runner: dict[str, str]) -> None:
     job = call("job_ask", path={"slug": study.slug}, headers=runner, body={"kind": "export"}).json()
     assert call("job_cancel", path={"number": job["number"]}, headers=runner).json()["state"] == "cancelled"

@@ -1,12 +1,15 @@
 """The pages of attention checks, scales, screening out, the choice about one's data, and reports on questions."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django import forms
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from frontend import fields
 from survey.instruments.belief_update.models import Belief
 from survey.models import AttentionAnswer, DataChoice, FormAnswer, QuestionReport, Response, Sitting, Study, Withdrawal
 from survey.simulator.page import Page as SimulatedPage
@@ -245,6 +248,11 @@ def test_a_remark_that_is_sent_with_continue_is_kept_and_the_answer_too(client: 
     assert (stored.text, stored.screen, Belief.objects.get().value) == ("Two options are the same", "prior", 37)
 
 
+def test_spaces_in_the_field_for_a_remark_hold_up_no_answer(client: Client, at_prior: Any) -> None:
+    assert send(client, at_prior, value="37", report=" \r\n ").form["data-screen"] == "posterior"
+    assert Belief.objects.get().value == 37 and not QuestionReport.objects.exists()
+
+
 def test_a_remark_that_is_too_long_keeps_what_was_entered(client: Client, at_prior: Any) -> None:
     response = shown_again(client, post(client, at_prior, SITTING, value="37", report="x" * 3000))
     body = response.content.decode()
@@ -308,3 +316,37 @@ def test_no_way_back_changes_a_prior(client: Client, at_prior: Any) -> None:
     send(client, posterior)
     tries()
     assert Belief.objects.count() == 2
+
+
+def test_a_field_that_is_needed_at_times_is_not_marked_as_optional() -> None:
+    class Asked(forms.Form):
+        optional = forms.CharField(required=False)
+        at_times = forms.CharField(required=False)
+        always = forms.CharField()
+        agreed = forms.BooleanField(required=False)
+        point = forms.ChoiceField(choices=[("1", "1"), ("2", "often")], widget=forms.RadioSelect)
+
+    form = Asked({"agreed": "on", "point": "2"})
+    form.fields["at_times"].needed_at_times = True  # type: ignore[attr-defined]
+    of_form = {bound.name: fields._of_instrument(bound, ["why"]) for bound in form}
+    assert [name for name, field in of_form.items() if field.required] == ["at_times", "always", "point"]
+    assert {name: field.kind for name, field in of_form.items()} == {
+        "optional": "widget", "at_times": "widget", "always": "widget", "agreed": "tick", "point": "radio",
+    }  # fmt: skip
+    assert [(option.value, option.text, option.chosen) for option in of_form["point"].options] == [
+        ("1", "1", False), ("2", "often", True),
+    ]  # fmt: skip
+    form.fields["point"].widget.is_scale = True  # type: ignore[attr-defined]
+    scale = fields._of_instrument(form["point"], [])
+    assert (scale.kind, [option.text for option in scale.options]) == ("scale", ["", "often"])
+    assert of_form["agreed"].options[0].chosen and of_form["always"].errors == ["why"]
+
+
+@pytest.mark.parametrize("paid", [True, False])
+def test_who_is_sure_about_withdrawing_reads_of_pay_where_they_are_paid(paid: bool) -> None:
+    step: Any = SimpleNamespace(paid=paid)
+    again = fields._use_or_withdraw(step, {"my_data_confirmed": ["why"]})
+    first = fields._use_or_withdraw(step, {"my_data": ["why"]})
+    assert ("We also keep what you are owed" in again.hint) is paid and again.errors == ()
+    assert ("Your pay is the same" in first.hint) is paid
+    assert [option.chosen for option in (*first.options, *again.options)] == [False] * 3

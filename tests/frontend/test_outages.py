@@ -19,9 +19,10 @@ from django.db import (
     ProgrammingError,
     connection,
 )
-from django.test import Client
+from django.test import Client, RequestFactory
+from django.urls import resolve
 
-from frontend import views
+from frontend import outages, views
 from survey import health
 from survey.models import Consent, Response, Sitting, Study
 from survey.storage.outages import is_full_disk, is_outage
@@ -139,6 +140,18 @@ def test_fields_of_a_form_that_the_csrf_check_refuses_are_not_shown_again(study:
         response = stranger.post(SITTING, {"value": "61", "explanation": "from elsewhere"})
     assert response.status_code == 403
     assert b"from elsewhere" not in response.content
+
+
+def test_fields_are_not_shown_again_where_nobody_knows_whether_they_were_checked(client: Client) -> None:
+    """Django calls the page of an error from wherever it came, also from before the CSRF check."""
+    request = RequestFactory().post("/s/cast/sitting", {"value": "what was typed"})
+    request.resolver_match = resolve("/s/cast/sitting")
+    for unseen in (True, False):
+        try:
+            raise OperationalError("the database is away")
+        except OperationalError as exc:
+            response = views.server_error(request) if unseen else outages.unavailable(request, exc, is_checked=True)
+        assert response.status_code == 503 and ("what was typed" in response.content.decode()) is not unseen
 
 
 def test_the_new_page_has_a_token_of_its_own(study: Study) -> None:

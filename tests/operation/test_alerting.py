@@ -10,7 +10,7 @@ import pytest
 from django.core import mail
 from django.db import IntegrityError, transaction
 
-from survey.models import Alert
+from survey.models import Alert, Study
 from survey.operation import alerting, channels
 from survey.operation.alerting import Cause, Trouble
 
@@ -139,3 +139,14 @@ def test_a_ping_that_fails_breaks_nothing_and_names_no_address(
     with caplog.at_level(logging.WARNING):
         channels.ping(is_well=True)
     assert "ping" in caplog.text and "token" not in caplog.text and "example" not in caplog.text
+
+
+def test_programs_read_whether_it_is_over_and_whose_it_is() -> None:
+    study = Study(slug="cast")
+    row = Alert(cause="stage_full", subject="s", message="m", study=study, opened_at=NOON)
+    said = {"cause": "stage_full", "subject": "s", "message": "m", "study": "cast", "opened_at": NOON.isoformat()}
+    assert alerting._for_programs(row) == {**said, "state": "open"}
+    row.resolved_at = NOON
+    assert alerting._for_programs(row) == {**said, "state": "resolved"}
+    row.study, row.opened_at = None, None
+    assert alerting._for_programs(row) == {**said, "state": "resolved", "study": None, "opened_at": None}

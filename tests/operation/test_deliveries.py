@@ -340,3 +340,16 @@ def test_few_returns_of_few_people_are_none(fake: Any) -> None:
         posting=posting, submission_hash="0" * 64, ids_encrypted=b"", status="RETURNED", read_at=timezone.now()
     )
     assert list(causes.high_returns(timezone.now())) == []
+
+
+@pytest.mark.parametrize(("state", "head"), [("open", "Hunch: "), ("over", "Hunch: over: ")])
+def test_the_text_repeats_the_rest_for_people(study: Study, state: str, head: str) -> None:
+    at = timezone.now()
+    body = deliveries._body("e1", "stage_full", study, subject="stage 1", message="Full.", at=at, state=state)
+    text = body.pop("text").splitlines()
+    assert text[0] == f"{head}{Alert.Cause('stage_full').label}: stage 1" and text[1] == "Full."
+    assert text[2].endswith(f"/admin/survey/study/{study.pk}/change/") and len(text) == 3
+    assert body == {
+        "id": "e1", "type": "stage_full", "state": state, "study": "cast", "subject": "stage 1", "message": "Full.",
+        "at": at.isoformat(),
+    }  # fmt: skip

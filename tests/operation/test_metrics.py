@@ -58,7 +58,17 @@ def test_it_counts_what_there_is(client: Client, token: dict[str, str], fake: Fa
     stage = posting.stage
     JobStep.objects.create(stage=stage, kind="train", input_sha256="0", state="failed")
     WebhookEvent.objects.create(panel="prolific", event_id="1", event_type="x", body_encrypted=b"", due_at=now)
+    over = {
+        "state": WebhookEvent.State.DONE,
+        "panel": "prolific",
+        "event_type": "x",
+        "body_encrypted": b"",
+        "due_at": now,
+    }
     WebhookEvent.objects.update(received_at=now - timedelta(minutes=10))
+    for event, minutes in (("2", 20), ("3", 5)):
+        WebhookEvent.objects.create(event_id=event, **over)
+        WebhookEvent.objects.filter(event_id=event).update(received_at=now - timedelta(minutes=minutes))
     WatchRecord.objects.create(looked_at=now - timedelta(minutes=3))
     metrics = figures(client, token)
     assert metrics["hunch_sittings", ("complete",)] == metrics["hunch_sittings", ("live",)] == 1
@@ -69,6 +79,8 @@ def test_it_counts_what_there_is(client: Client, token: dict[str, str], fake: Fa
     assert metrics["hunch_actions_total", ("publish_posting",)] == 1
     assert metrics["hunch_queue_length", ("default",)] == 3
     assert 600 <= metrics["hunch_oldest_webhook_seconds", ()] < 700
+    assert 300 <= metrics["hunch_last_webhook_seconds", ()] < 400
+    assert metrics["hunch_webhook_events", ("prolific", "done")] == 2
     assert 180 <= metrics["hunch_watch_age_seconds", ()] < 280
     assert metrics["hunch_unhealthy_seconds", ()] == 0 and metrics["hunch_disk_free_bytes", ()] > 0
 

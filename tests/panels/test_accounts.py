@@ -6,17 +6,26 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingCost, PreparedBonuses
+from survey.contracts.panels import (
+    PanelIds,
+    PanelRefused,
+    PanelUnreachable,
+    PayAdvice,
+    PostingCost,
+    PreparedBonuses,
+    Wallet,
+)
 from survey.exceptions import EntryRefused, FileErrors, HunchError, PayTooLow, StateRefused
 from survey.fees import FeeRates
-from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study
-from survey.panels import demographics, inviting, money, posting_checks, postings, reconciliation
+from survey.models import AuditEntry, Payment, PaymentBatch, Posting, Response, Score, Sitting, Study, Submission
+from survey.panels import accounts, demographics, groups, inviting, money, posting_checks, postings, reconciliation
 from survey.panels.accounts import account_of, advice_of
 from survey.panels.postings import Move
 from survey.panels.prolific.account import ProlificAccount
@@ -29,6 +38,7 @@ from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.entry import arrive
 from survey.services.sittings.expiry import expire_sittings
 from survey.services.sittings.hourly_pay import hourly_pay
+from survey.services.sittings.identities import seal
 from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from survey.services.studies import amending
@@ -36,7 +46,7 @@ from tests import cast
 
 from .test_contract_with_prolific import SCREENER
 from .test_entry import HOST, given
-from .world import PAY, arrives, begins, ids_of, posted, stored_posting, stored_submission
+from .world import PAY, arrives, begins, ids_of, posted, sits, stored_posting, stored_submission
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PEOPLE = 30
@@ -589,6 +599,11 @@ def test_the_panel_says_balance_pay_and_time_before_publishing(dear: FakeProlifi
     assert "has 5.00, and 8.40 USD are needed" in checks_by_title["The account at the panel has enough"].problem
     pay = checks_by_title["An hour is paid as the panel recommends"]
     assert "20.00 USD an hour, and the panel recommends 21.00 for this account" in pay.problem and not pay.stops
+    dear.balance, dear.recommended = 840, 2000
+    read_posting(posting)
+    just_enough = posting_checks.checks(posting.stage, places=6, reward=100, posting=Posting.objects.get())
+    problems = {check.title: check.problem for check in just_enough}
+    assert not problems[pay.title] and not problems["The account at the panel has enough"]
 
 
 def test_the_minimum_that_the_panel_says_stands_in_the_place_of_the_general_one(dear: FakeProlific) -> None:
@@ -833,6 +848,38 @@ def test_a_posting_from_before_the_group_is_blocked_by_its_id(dear: FakeProlific
     assert names["participant_group_blocklist"] == [second.group]
 
 
+@pytest.mark.parametrize(("group", "cannot"), [("g", ""), ("g", "remove_from_group"), ("g", "add_to_group"), ("", "")])
+def test_who_is_put_into_the_group_and_taken_out(db: None, group: str, cannot: str) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    posting = stored_posting(study, group=group)
+    submissions = {
+        name: stored_submission(
+            posting,
+            None if name == "never here" else sits(study, state, **({"booklet": None} if "early" in name else {})),
+            "ACTIVE",
+            ids_encrypted=b"" if name == "forgotten" else seal(PanelIds("prolific", name, "s", name)).encode(),
+            grouped_at=timezone.now() if "grouped" in name else None,
+        )
+        for name, state in (
+            ("done", "complete"), ("grouped", "complete"), ("forgotten", "complete"), ("never here", ""),
+            ("early", "live"), ("early expired", "expired"), ("early grouped", "turned_away"),
+        )
+    }  # fmt: skip
+    calls = []
+    client: Any = SimpleNamespace(
+        can=lambda what: what != cannot,
+        add_to_group=lambda *call: calls.append(("add", *call)),
+        remove_from_group=lambda *call: calls.append(("remove", *call)),
+    )
+    does_something = group and cannot != "add_to_group"
+    assert groups.feed(posting, client) == (2 if does_something else 0)
+    taken_out = [] if cannot == "remove_from_group" else [("remove", "g", ["early grouped"])]
+    assert calls == ([*taken_out, ("add", "g", ["done", "early expired"])] if does_something else [])
+    in_it = {name for name, row in submissions.items() if Submission.objects.get(pk=row.pk).grouped_at}
+    stays = {"grouped", "early grouped"} if not does_something or not taken_out else {"grouped"}
+    assert in_it == stays | ({"done", "early expired"} if does_something else set())
+
+
 def test_people_who_could_not_be_added_are_added_with_the_next_reading(dear: FakeProlific) -> None:
     study, posting = stages_of(dear, participant_group="took part")
     begins(study, arrives(dear, posting))
@@ -1022,6 +1069,49 @@ def test_a_difference_is_said_with_its_sign(db: None, there: dict[str, Any], wor
     for _person in range(2):
         stored_submission(posting, None, "APPROVED")
     assert account_of(posting).sentence == words
+
+
+def test_what_the_panel_says_of_money_is_asked_when_it_matters_and_kept_where_it_cannot_be_asked(db: None) -> None:
+    stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}), state="UNPUBLISHED", published_at=None)
+    says: dict[str, Any] = {
+        "fees": FeeRates(3000, 2000, 7), "wallet": Wallet(500, "USD"), "pay_advice": PayAdvice(800, 1200, "USD"),
+        "recruitment_hours": 1.5, "spent": PostingCost(1, 2, 3, "USD"),
+    }  # fmt: skip
+    asked: list[str] = []
+
+    def answers(call: str) -> Any:
+        def answer(*_facts: Any) -> Any:
+            asked.append(call)
+            if isinstance(says[call], Exception):
+                raise says[call]
+            return says[call]
+
+        return answer
+
+    client: Any = SimpleNamespace(can=lambda call: call in says, **{call: answers(call) for call in says})
+
+    def read() -> tuple[list[str], dict[str, Any]]:
+        asked.clear()
+        accounts.read(Posting.objects.get(), client)
+        facts = dict(Posting.objects.get().panel_facts)
+        facts.pop("at", None)
+        return list(asked), facts
+
+    advice = {"balance": 500, "recommended": 1200, "minimum": 800, "hours": 1.5, "fees": True}
+    assert read() == (["fees", "wallet", "pay_advice", "recruitment_hours"], advice)
+    assert Posting.objects.get().fees == FeeRates(3000, 2000, 7)
+    says |= {"wallet": Wallet(900, "GBP"), "pay_advice": PayAdvice(1, 2, "GBP"), "recruitment_hours": 2.0}
+    advice |= {"balance": None, "hours": 2.0}
+    assert read() == (["wallet", "pay_advice", "recruitment_hours"], advice), "fees are asked once"
+    Posting.objects.update(state="ACTIVE")
+    spent = {"rewards": 1, "bonuses": 2, "fees": 3, "currency": "USD"}
+    assert read() == (["spent"], {**advice, "spent": spent, "spent_error": ""})
+    says["spent"] = PanelUnreachable("no answer")
+    assert read() == (["spent"], {**advice, "spent": spent, "spent_error": "no answer"})
+    says["spent"] = PostingCost(4, 0, 0, "USD")
+    assert read()[1]["spent"]["rewards"] == 4 and account_of(Posting.objects.get()).why_not_read == ""
+    del says["spent"]
+    assert read()[0] == []
 
 
 def test_who_withdrew_before_the_items_is_and_stays_in_the_group(dear: FakeProlific) -> None:

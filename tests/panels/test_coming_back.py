@@ -1,6 +1,8 @@
 """Who gets a begun sitting back, and what they may do in it: by a cookie, by a signed link, by ids alone."""
 
+import hmac
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from django.test import Client, RequestFactory
 from frontend import cookies
 from survey.contracts.panels import PanelIds
 from survey.models import DataChoice, PanelIdentity, Response, Sitting, Study
+from survey.panels.generic import signatures
 from survey.panels.generic.signatures import signature_of, text_to_sign
 from survey.panels.prolific.fake import FakeProlific
 from survey.services.sittings.links import make_links
@@ -393,3 +396,18 @@ def test_a_token_given_by_ids_is_no_whole_token_and_cannot_be_made_into_one() ->
         request = RequestFactory().get(HOME)
         request.COOKIES[cookies.SITTING] = token
         assert cookies.holds_whole(request, sitting) == is_whole
+
+
+@pytest.mark.parametrize(("seconds", "is_valid"), [(-61, False), (-60, True), (0, True), (600, True), (601, False)])
+def test_a_signature_is_of_all_ids_and_of_its_own_time(settings: Any, seconds: int, is_valid: bool) -> None:
+    settings.HUNCH_GENERIC_SECRET = "the secret"
+    ids = PanelIds("generic", "anna", "s9", "t1")
+    signature = hmac.new(b"the secret", b"cast\nanna\ns9\nt1\n1700000000", "sha256").hexdigest()
+
+    def is_signed(slug: str = "cast", ids: PanelIds = ids, signed_at: str = "1700000000") -> bool:
+        now = 1_700_000_000 + seconds
+        return signatures.is_signed(slug, ids, signed_at=signed_at, signature=signature, now=now)
+
+    assert is_signed() is is_valid
+    assert not is_signed(signed_at="1700000001") and not is_signed("other")
+    assert not any(is_signed(ids=replace(ids, **{name: "other"})) for name in ("person", "study", "submission"))

@@ -79,7 +79,6 @@ def test_without_a_token_nobody_knows_parts(fake: FakeProlific, settings: Any) -
     assert refusal(posting.study, given(place)) == "not_sent_by_panel"
 
 
-@pytest.mark.thorough
 def test_submissions_of_parts_are_read_and_told_with_the_posting(fake: FakeProlific) -> None:
     posting = posted()
     place = comes_by_a_part(fake, posting)
@@ -208,7 +207,6 @@ def test_each_is_asked_with_the_reason_of_their_case(fake: FakeProlific, outcome
 # Approving
 
 
-@pytest.mark.thorough
 def test_several_are_approved_by_one_call(fake: FakeProlific) -> None:
     posting = posted()
     for place in [arrives(fake, posting) for _ in range(3)]:

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,17 +10,19 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.admin.jobs import kinds_for
-from survey.contracts.panels import PanelUnreachable
+from survey.contracts.panels import Demographics, PanelIds, PanelUnreachable
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, Job, Posting
 from survey.panels import demographics
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.services.base import jobs
 from survey.services.base.auditing import actor_of
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.identities import store_wave_identity
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 
-from .world import arrives, begins, posted
+from .world import PAY, arrives, begins, posted, stored_posting
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 FACTS = {"Age": "34", "Sex": "Female", "Country of residence": "Kenya"}
@@ -65,6 +68,32 @@ def test_people_of_parts_are_found_too(fake: FakeProlific) -> None:
     assert len(table.rows) == 1 and table.columns == ("pseudonym", *sorted(FACTS)) and table.unknown == 0
 
 
+def test_of_two_postings_the_newer_ones_facts_count_and_all_names_have_a_column(db: None) -> None:
+    study = cast.open_study(
+        panel={**cast.PROLIFIC, **PAY},
+        stages=[{"sittings": 4}, {"sittings": 4, "wave": 2}],
+        waves=[{"after_days": 1, "open_days": 7}],
+    )
+    older, newer, draft = (stored_posting(study), stored_posting(study), stored_posting(study, external_id=""))
+    for person in ("came", "again"):
+        begin_sitting(study=study, ids=PanelIds("prolific", person, older.external_id, f"of {person}"))
+    came, again = study.respondents.order_by("pk")
+    ids = PanelIds("prolific", "came", newer.external_id, "of came")
+    store_wave_identity(respondent=came, wave=2, ids=ids, browser="")
+    received = {
+        older.external_id: [("came", {"Age": "34", "Sex": "Female"}), ("again", {"Age": "50"}), ("stranger", {})],
+        newer.external_id: [("came", {"Age": "35"}), ("stranger", {"Age": "9"})],
+    }
+
+    def asked(posting: str) -> list[Demographics]:
+        return [Demographics(f"of {person}", person, facts) for person, facts in received[posting]]
+
+    client: Any = SimpleNamespace(can=lambda what: what == "demographics", demographics=asked)
+    table = demographics.read_demographics(study, client=client)
+    assert draft.pk and table.columns == ("pseudonym", "Age") and table.unknown == 2
+    assert dict(table.rows) == {came.pseudonym: "35", again.pseudonym: "50"}
+
+
 def test_it_is_a_job_for_who_may_see_identities(
     fake: FakeProlific, posting: Posting, admin_user: Any, django_user_model: Any
 ) -> None:
@@ -93,6 +122,8 @@ def test_what_cannot_be_asked_says_why(fake: FakeProlific, posting: Posting) -> 
     with pytest.raises(PanelUnreachable, match="is not a table"):
         demographics.read_demographics(posting.study)
     fake.keeper.faults.clear()  # type: ignore[attr-defined] - Prolific never answers so.
+    lab = cast.open_study(slug="lab")
+    stored_posting(lab, external_id="")  # Its draft's answer got lost.
     with pytest.raises(StateRefused, match="has no posting"):
-        demographics.read_demographics(cast.open_study(slug="lab"))
+        demographics.read_demographics(lab)
     assert not AuditEntry.objects.filter(action=demographics.EXPORTED).exists()

@@ -7,6 +7,8 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,10 +19,12 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from survey.contracts.panels import PanelError, PanelIds
+from survey.contracts import panels
+from survey.contracts.panels import PanelError, PanelIds, PanelMissing, Verdict
 from survey.exceptions import EntryRefused
 from survey.models import PanelIdentity, Posting, Respondent, Sitting, Study
 from survey.panels.generic.signatures import signature_of
+from survey.panels.prolific import panel as panel_module
 from survey.panels.prolific import tokens
 from survey.panels.prolific.fake import FakeProlific, FakeServer
 from survey.services.sittings import entry
@@ -66,6 +70,67 @@ def signed(fake: FakeProlific, place: dict[str, Any], **claims: Any) -> dict[str
 
 
 # Looked up
+
+
+@pytest.mark.parametrize("own", [Verdict.SENT, Verdict.NOT_SENT, Verdict.NOT_KNOWN])
+@pytest.mark.parametrize("looked_up", [Verdict.SENT, Verdict.NOT_SENT, Verdict.NOT_KNOWN])
+def test_the_panel_is_looked_up_where_it_knows_nothing_else_of_the_person(
+    db: None, monkeypatch: pytest.MonkeyPatch, own: Verdict, looked_up: Verdict
+) -> None:
+    calls: list[str] = []
+    panel = panels.get("prolific")
+    monkeypatch.setattr(type(panel), "verdict", lambda *_of, **_more: own)
+    monkeypatch.setattr(type(panel), "can_look_up", lambda _panel: True)
+    monkeypatch.setattr(
+        entry, "look_up", lambda *_of, address: calls.append(address) or SimpleNamespace(verdict=looked_up)
+    )
+    study, values = the_study(), {"PROLIFIC_PID": "p", "STUDY_ID": "s", "SESSION_ID": "x"}
+    counts = looked_up if own == Verdict.NOT_KNOWN else own
+    if counts == Verdict.NOT_SENT:
+        assert refusal(study, values, address="192.0.2.1") == "not_sent_by_panel"
+    else:
+        visitor = arrive(study, values, host=HOST, address="192.0.2.1")
+        assert visitor is not None and visitor.confirmed is (counts == Verdict.SENT)
+    assert calls == (["192.0.2.1"] if own == Verdict.NOT_KNOWN else [])
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ({}, Verdict.NOT_KNOWN),
+        ({"participant_id": "p"}, Verdict.SENT),
+        ({"participant": "p", "study_id": "s"}, Verdict.SENT),
+        ({"participant": "p", "study_id": "part", "parent_study_id": "s"}, Verdict.SENT),
+        ({"study_id": "s"}, Verdict.NOT_KNOWN),
+        ({"participant_id": "other", "study_id": "s"}, Verdict.NOT_SENT),
+        ({"participant_id": "p", "study_id": "other"}, Verdict.NOT_SENT),
+        ({"participant_id": "p", "study_id": "other", "parent_study_id": "third"}, Verdict.NOT_SENT),
+        *(
+            ({"participant_id": "p", "status": status}, Verdict.NOT_SENT)
+            for status in ("RETURNED", "TIMED_OUT", "REJECTED")
+        ),
+        *(
+            ({"participant_id": "p", "status": status}, Verdict.SENT)
+            for status in ("RESERVED", "ACTIVE", "APPROVED", "X")
+        ),
+        (None, Verdict.NOT_SENT),
+    ],
+)
+def test_what_a_look_up_says_of_a_person(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, str] | None, verdict: Verdict
+) -> None:
+    def submission(name: str) -> dict[str, str]:
+        assert name == "x"
+        if said is None:
+            raise PanelMissing("no such submission")
+        return said
+
+    monkeypatch.setattr(
+        panel_module, "open_client", lambda *, at_the_door: nullcontext(SimpleNamespace(submission=submission))
+    )
+    looked_up = panels.get("prolific").look_up(Study(), PanelIds("prolific", "p", "s", "x"))
+    assert looked_up.verdict == verdict
+    assert looked_up.part_of == ((said or {}).get("parent_study_id", "") if verdict != Verdict.NOT_SENT else "")
 
 
 def test_a_person_whom_the_panel_sent_is_let_in(place: dict[str, Any]) -> None:

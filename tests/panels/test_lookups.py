@@ -68,7 +68,6 @@ def test_sixty_made_up_arrivals_of_one_address_cost_twenty_calls(fake: FakeProli
     assert come(of_a_real_person(fake)).status_code == 429
 
 
-@pytest.mark.thorough
 def test_people_whom_the_panel_sent_do_not_use_up_their_buildings_budget(fake: FakeProlific, study: Study) -> None:
     assert {come(of_a_real_person(fake)).status_code for _person in range(25)} == {302}
     assert len(fake.calls) == 25

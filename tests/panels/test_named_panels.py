@@ -144,6 +144,8 @@ def test_who_finds_all_places_taken_goes_back_as_that(client: Client) -> None:
     assert f'href="{BACK}"' in full.content.decode()
     code = made.completion_code("study_full")
     assert signed("study_full", "second", code) in leave(client)
+    code = made.completion_code("no_consent")
+    assert signed("no_consent", "second", code) in leave(client, "?again=declined"), "who said no said no"
     Stage.objects.update(state=Stage.State.CLOSING)
     assert client.get(BACK).status_code == 409, "a closed study sends nobody back as full"
 

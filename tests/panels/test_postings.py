@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 from decimal import Decimal
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,6 +152,83 @@ def test_each_outcome_has_its_code_and_what_the_panel_does_on_it(fake: FakeProli
     }
     asked = [entry["actions"][0] for entry in codes.values() if entry["actions"][0]["action"] == "REQUEST_RETURN"]
     assert all(action["return_reason"] for action in asked)
+
+
+def test_a_draft_says_all_that_the_file_says_and_nothing_else(db: None) -> None:
+    """Every key that Prolific is sent, of a plain study and of an unusual one."""
+    age = {"name": "adult", "label": "Adult?", "kind": "choice", "options": ["Yes", "No"]}
+    screener = {"kind": "form", "name": "screener", "fields": [{**age, "required": True, "screen_out": ["No"]}]}
+    weighted = {"filter_id": "sex", "selected_values": ["0", "1"], "weightings": {"0": 1, "1": 2}}
+    adults = {"filter_id": "age", "selected_range": {"lower": 18.0, "upper": 30.5}}
+    unusual = cast.open_study(
+        slug="unusual",
+        panel={
+            **cast.PROLIFIC, **PAY, "filters": [weighted, {"filter_id": "or", "selected_filters": [adults]}],
+            "signed_entry": True, "project": "p1", "maximum_minutes": 40, "devices": ["mobile"],
+            "content_warning": "sensitive", "content_warning_details": "Illness.", "screen_out_pay": 20,
+            "screen_out_places": 3, "codes": {"completed": "automatically_approve"},
+        },
+        blocks=[*cast.BASE["blocks"][:2], screener, *cast.BASE["blocks"][2:]],
+    )  # fmt: skip
+    plain = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    sampled = cast.open_study(slug="sampled", panel={**cast.PROLIFIC, **PAY, "filter_set": "f1"})
+    body = drafts.draft_body(
+        stored_posting(plain, places=5, expected_minutes=4, published_at=None), address="https://a.example"
+    )
+    codes = {code["code_type"]: code for code in body.pop("completion_codes")}
+    name = Posting.objects.get(study=plain).internal_name
+    assert body == {
+        "name": plain.title, "internal_name": name, "description": drafts.as_html(plain.config.texts.welcome),
+        "external_study_url": "https://a.example", "is_external_study_url_secure": False,
+        "prolific_id_option": "url_parameters", "metadata": drafts.mark_of(Posting.objects.get(study=plain)),
+        "total_available_places": 5, "estimated_completion_time": 4, "reward": 100, "filters": [],
+        "device_compatibility": ["desktop", "tablet", "mobile"],
+        "submissions_config": {"max_submissions_per_participant": 1},
+    }  # fmt: skip
+    assert set(codes) == {"COMPLETED", "NO_CONSENT", "FAILED_COMPREHENSION_CHECK", "STUDY_FULL"}
+    other = drafts.draft_body(stored_posting(unusual, group="g", published_at=None), address="https://a.example")
+    sent = {name: value for name, value in other.items() if name not in body or body[name] != value}
+    codes = {code["code_type"]: code for code in sent.pop("completion_codes")}
+    ages = {"filter_id": "age", "selected_range": {"lower": 18, "upper": 30.5}}
+    assert {key: sent[key] for key in sent if key not in ("internal_name", "metadata")} == {
+        "is_external_study_url_secure": True, "study_type": "QUOTA", "project": "p1", "maximum_allowed_time": 40,
+        "total_available_places": 6, "estimated_completion_time": 3, "device_compatibility": ["mobile"],
+        "content_warnings": ["sensitive"], "content_warning_details": "Illness.",
+        "filters": [
+            weighted, {"filter_id": "or", "selected_filters": [ages]},
+            {"filter_id": drafts.BLOCKED_GROUPS, "selected_values": ["g"]},
+        ],
+    }  # fmt: skip
+    put = {"action": "ADD_TO_PARTICIPANT_GROUP", "participant_group": "g"}
+    pays = {"action": "FIXED_SCREEN_OUT_PAYMENT", "fixed_screen_out_reward": 20, "slots": 3}
+    assert codes["COMPLETED"]["actions"] == [{"action": "AUTOMATICALLY_APPROVE"}, put]
+    assert codes["FIXED_SCREENOUT"]["actions"] == [pays, put]
+    assert [kind for kind, code in codes.items() if put not in code["actions"]] == ["NO_CONSENT", "STUDY_FULL"]
+    assert {code["actor"] for code in codes.values()} == {"participant"}
+    of_set = drafts.draft_body(stored_posting(sampled, published_at=None), address="https://a.example")
+    assert of_set["filter_set_id"] == "f1" and "filters" not in of_set and "study_type" not in of_set
+
+
+def test_people_are_asked_back_in_the_studys_language(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY}, texts={**cast.BASE["texts"], "language": "de"})
+    codes = drafts.draft_body(stored_posting(study), address="https://study.example")["completion_codes"]
+    assert {code["code_type"]: code["actions"][0].get("return_reason") for code in codes} == {
+        "COMPLETED": None,
+        "NO_CONSENT": "Sie haben sich gegen die Teilnahme entschieden.",
+        "FAILED_COMPREHENSION_CHECK": "Die Fragen zur Anleitung wurden nicht richtig beantwortet.",
+        "STUDY_FULL": "Alle Plätze der Studie waren vergeben.",
+    }
+
+
+def test_an_answer_without_a_state_leaves_it_and_a_long_one_is_cut(db: None) -> None:
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    answers = iter(("", "P" * 50))
+    client: Any = SimpleNamespace(pause=lambda _external_id: next(answers), start=None, stop=None)
+    assert postings.change(posting, Move.PAUSE, client=client).state == "ACTIVE" and posting.paused_at
+    assert postings.change(posting, Move.PAUSE, client=client).state == "P" * 40
+    postings.store_pause(posting.pk, "", at=timezone.now(), why="w")
+    posting.refresh_from_db()
+    assert posting.state == "P" * 40
 
 
 def test_a_study_that_screens_out_declares_one_more_code(fake: FakeProlific) -> None:

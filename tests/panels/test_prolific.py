@@ -2,10 +2,12 @@
 
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
+from django.test import override_settings
 
 from survey.contracts.panels import (
     Bonus,
@@ -15,8 +17,10 @@ from survey.contracts.panels import (
     PanelRefused,
     PanelRehearsal,
     PanelUnreachable,
+    PayAdvice,
     PostingCost,
     PreparedBonuses,
+    SubmissionAtPanel,
 )
 from survey.exceptions import HunchError
 from survey.panels.prolific import account
@@ -334,6 +338,55 @@ def test_what_people_are_paid_in_is_what_counts() -> None:
     assert (posting.currency, posting.places, posting.reward) == ("USD", 4, None)
     del row["presentment_currency_code"]
     assert account.ProlificAccount(Said(study=row)).posting("s").currency == "GBP"  # type: ignore[arg-type]
+
+
+def test_what_is_read_of_a_submission() -> None:
+    row = {
+        "id": "x", "participant": "single", "participant_id": "p", "study_id": "own", "study_code": "C",
+        "status": "TIMED_OUT", "entered_code": "D", "parent_study_id": "whole", "time_taken": 61.7,
+        "return_requested": "2026-11-01T10:00:00Z", "started_at": "2026-11-01T09:00:00+01:00",
+        "completed_at": "2026-11-01T09:05:00",
+    }  # fmt: skip
+    at = [datetime(2026, 11, 1, hour, minute, tzinfo=UTC) for hour, minute in ((10, 0), (8, 0), (9, 5))]
+    read = SubmissionAtPanel("x", "p", "asked", "TIMED-OUT", "C", "whole", *at, 61)
+    (listed,) = account.ProlificAccount(Said(submissions=[row, {"status": "ACTIVE"}])).submissions("asked")  # type: ignore[arg-type]
+    assert listed == read
+    del row["participant_id"], row["study_code"], row["id"], row["parent_study_id"]
+    row |= {"started_at": "yesterday", "completed_at": None, "time_taken": -1, "return_requested": 7}
+    alone = account.ProlificAccount(Said(submission=row)).submission("y")  # type: ignore[arg-type]
+    assert alone == SubmissionAtPanel("y", "single", "own", "TIMED-OUT", "D")
+
+
+def test_a_group_is_found_by_its_name_in_its_project_or_the_workspace(settings: Any) -> None:
+    settings.HUNCH_PROLIFIC_WORKSPACE = "w"
+    rows = [{"name": "other", "id": "o"}, {"name": "mine"}, {"name": "mine", "id": "m"}]
+    api = Said(groups=rows, create_group={"id": "new"})
+    asked = account.ProlificAccount(api)  # type: ignore[arg-type]
+    assert [asked.group("mine", project="q"), asked.group("mine"), asked.group("none", project="q")] == [
+        "m",
+        "m",
+        "new",
+    ]
+    in_project, in_workspace = {"project_id": "q"}, {"workspace_id": "w"}
+    assert [call[1] for call in api.asked if call[0] == "groups"] == [in_project, in_workspace, in_project]
+    settings.HUNCH_PROLIFIC_WORKSPACE = ""
+    assert asked.group("mine", project="q") == "m"
+    with pytest.raises(PanelRefused, match="name the project"):
+        asked.group("mine")
+
+
+def test_an_hours_pay_is_what_the_newest_row_says() -> None:
+    api = Said(reward_recommendations=[])
+    with override_settings(HUNCH_PROLIFIC_WORKSPACE="w"):
+        with pytest.raises(PanelUnreachable, match="holds none"):
+            account.ProlificAccount(api).pay_advice("GBP")  # type: ignore[arg-type]
+        api = Said(
+            reward_recommendations=[
+                {"min_reward_per_hour": 600, "recommended_reward_per_hour": "900", "currency": "USD"},
+                {"min_reward_per_hour": 1, "recommended_reward_per_hour": 2},
+            ]
+        )
+        assert account.ProlificAccount(api).pay_advice("GBP") == PayAdvice(600, 900, "USD")  # type: ignore[arg-type]
 
 
 def test_a_test_study_draws_no_sample_and_filters_nobody() -> None:

@@ -22,6 +22,7 @@ from survey.models import (
     Score,
     Sitting,
     Stage,
+    Study,
     Submission,
     WebhookEvent,
 )
@@ -88,7 +89,6 @@ def test_a_bonus_that_is_owed_keeps_the_ids(fake: FakeProlific) -> None:
     assert purging.payments_open(posting.study) == ""
 
 
-@pytest.mark.thorough
 def test_the_ids_go_and_the_hashes_still_bar_a_second_time(fake: FakeProlific) -> None:
     posting = posted(sittings=1)
     place = arrives(fake, posting)
@@ -110,7 +110,6 @@ def test_the_ids_go_and_the_hashes_still_bar_a_second_time(fake: FakeProlific) -
     assert AuditEntry.objects.filter(action="purge_identities").count() == 1
 
 
-@pytest.mark.thorough
 def test_only_those_who_came_before_that_time(fake: FakeProlific) -> None:
     posting = posted(sittings=1)
     finished(fake, posting)
@@ -270,7 +269,6 @@ def test_one_study_that_cannot_be_judged_stops_no_other(
     assert "broken: the ids of people who withdrew could not be removed" in caplog.text
 
 
-@pytest.mark.thorough
 def test_who_withdrew_keeps_the_bonus_that_was_earned(fake: FakeProlific) -> None:
     posting = posted(sittings=2, bonus_per_point=10)
     sitting = finished(fake, posting)
@@ -316,6 +314,27 @@ def test_who_arrived_before_the_day_is_among_the_purged_whenever_they_finished(
     assert purging._submissions(posting.study, day).exists() is is_purged
 
 
+def test_ids_stay_while_a_payment_or_a_submission_has_no_end(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    study.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    posting = stored_posting(study)
+    batch = PaymentBatch.objects.create(posting=posting, sent_at=timezone.now())
+    row = stored_submission(posting, None, "APPROVED")
+
+    def keeps(rows: Any, **values: Any) -> bool:
+        rows.update(**values)
+        return bool(purging.payments_open(study))
+
+    batches = PaymentBatch.objects.filter(pk=batch.pk)
+    assert [state for state in PaymentBatch.State.values if keeps(batches, state=state)] == [
+        "prepared", "sent", "unknown",
+    ]  # fmt: skip
+    assert not keeps(batches, state="paid")
+    words = ("RESERVED", "ACTIVE", "AWAITING REVIEW", "APPROVED", "REJECTED", "RETURNED", "TIMED-OUT")
+    submissions = posting.submissions.filter(pk=row.pk)
+    assert [word for word in words if keeps(submissions, status=word)] == ["RESERVED", "ACTIVE", "AWAITING REVIEW"]
+
+
 def test_ids_stay_until_the_first_wave_that_people_may_still_come_to_is_over(db: None) -> None:
     waves = [{"after_days": 1, "open_days": 7}] * 2
     stages = [{"sittings": 2}, {"sittings": 2, "wave": 2}, {"sittings": 2, "wave": 3}]
@@ -348,4 +367,7 @@ def test_hashes_are_needed_as_long_as_another_study_leaves_these_people_out_and_
     other = cast.open_study(slug="other", panel={**cast.PROLIFIC, "exclude_people_of": ["cast"]})
     assert "other leaves this study's people out" in purging.hashes_needed(study)
     other.stages.update(**frozen)
+    copy = cast.study(slug="copy", panel={**cast.PROLIFIC, "exclude_people_of": ["cast"]})
+    assert "copy leaves this study's people out" in purging.hashes_needed(study)
+    Study.objects.filter(pk=copy.pk).update(test_of=other, slug="other_test")
     assert purging.hashes_needed(study) == "" and bystander.stages.exists()

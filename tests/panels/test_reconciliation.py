@@ -1,6 +1,7 @@
 """Our view against the panel's: every awkward case, what is proposed, and what is forbidden."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,11 +9,12 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
+from survey.contracts.panels import PanelError, PanelIds, PanelRefused, PanelUnreachable, SubmissionAtPanel
 from survey.contracts.panels import SubmissionStatus as Status
 from survey.exceptions import StateRefused
-from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting
+from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, Respondent, Sitting, Submission
 from survey.panels import postings, reconciliation, submissions
+from survey.panels.money import ids_of as submissions_ids
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific, Refused
 from survey.panels.prolific.statuses import in_one_spelling
@@ -20,8 +22,9 @@ from survey.panels.reconciliation import NOT_HERE, Action, Participation, judge
 from survey.panels.submissions import read_posting, store
 from survey.services.base.auditing import actor_of
 from survey.services.sittings.enrolment import begin_sitting
+from tests import cast
 
-from .world import arrives, begins, posted, row_of
+from .world import PAY, arrives, begins, posted, row_of, sits, stored_posting, stored_submission
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -104,6 +107,19 @@ def test_flags_stand_beside_what_to_do_and_change_nothing_of_it(fake: FakeProlif
     assert reconciliation.approve_finished(posting) == 1
 
 
+def test_what_was_found_names_nobody_by_the_panels_id_and_says_every_flag() -> None:
+    look = reconciliation.Judgement(Action.LOOK, "look at it")
+    ours = Participation(None, Respondent(pseudonym="r-1"), "live", "–", "", look, flags=("speeder", "hidden"))
+    theirs = Participation(Submission(pk=7), None, NOT_HERE, "ACTIVE", "", look)
+    nobody = Participation(None, None, NOT_HERE, "–", "", reconciliation.Judgement(Action.NOTHING, "well"))
+    assert [participation.why for participation in (ours, theirs)] == [
+        "look at it; flagged speeder, hidden",
+        "look at it",
+    ]
+    assert [participation.who for participation in (ours, theirs, nobody)] == ["r-1", "submission 7", "somebody"]
+    assert (ours.is_settled, nobody.is_settled, nobody.status) == (False, True, Status.UNKNOWN)
+
+
 def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     begins(posting.study, place, until="item")
@@ -113,49 +129,39 @@ def test_approved_while_unfinished_is_shown(posting: Posting, fake: FakeProlific
     assert only_finding.judgement.action == Action.LOOK and "never finished" in only_finding.judgement.sentence
 
 
+LETTERS = dict(zip(Action, ".wabpsl", strict=True))
+# For each status in `SubmissionStatus`'s order: what is proposed where nothing is owed, and where something is.
+PROPOSED = {
+    # reserved, under way, awaiting, approved, in part, rejected, returned, timed out, screened out, unknown
+    "live": "         ww ww bb ll ll ll .p .p ll ll",
+    "complete": "     ww ww aa .p .p ll ll .p ll ll",
+    "expired": "      ww ww bb ll ll ll .p .p ll ll",
+    "failed_checks": "ww ww bb ll ll ll .p .p ll ll",
+    "turned_away": "  ww ww bb .p .p ll .p .p ll ll",
+    "screened_out": " ww ww bb .p .p ll .p .p .p ll",
+    NOT_HERE: "       ww ww bb ll ll ll .p .p ll ll",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ours", PROPOSED)
+def test_what_is_proposed(ours: str) -> None:
+    cells = [LETTERS[judge(ours, theirs, "", owes=owes).action] for theirs in Status for owes in (False, True)]
+    assert "".join(cells) == PROPOSED[ours].replace(" ", "")
+
+
 @pytest.mark.parametrize(
-    ("ours", "theirs", "code", "owes", "action"),
+    ("said", "status"),
     [
-        ("complete", "AWAITING REVIEW", "completed", False, Action.APPROVE),
-        ("complete", "AWAITING REVIEW", "unknown", False, Action.APPROVE),
-        ("complete", "ACTIVE", "", False, Action.WAIT),
-        ("complete", "APPROVED", "completed", False, Action.NOTHING),
-        ("complete", "APPROVED", "completed", True, Action.PAY),
-        ("complete", "PARTIALLY APPROVED", "completed", False, Action.NOTHING),
-        ("complete", "REJECTED", "completed", False, Action.LOOK),
-        ("complete", "SCREENED OUT", "completed", False, Action.LOOK),
-        ("complete", "TIMED-OUT", "", True, Action.PAY),
-        ("complete", "TIMED-OUT", "", False, Action.NOTHING),
-        ("failed_checks", "AWAITING REVIEW", "failed_checks", False, Action.ASK_BACK),
-        ("failed_checks", "RETURNED", "failed_checks", False, Action.NOTHING),
-        ("failed_checks", "REJECTED", "failed_checks", False, Action.LOOK),
-        ("failed_checks", "APPROVED", "failed_checks", False, Action.LOOK),
-        ("turned_away", "RETURNED", "study_full", True, Action.PAY),
-        ("turned_away", "RETURNED", "study_full", False, Action.NOTHING),
-        ("turned_away", "AWAITING REVIEW", "study_full", False, Action.ASK_BACK),
-        ("turned_away", "REJECTED", "study_full", False, Action.LOOK),
-        ("screened_out", "AWAITING REVIEW", "screened_out", False, Action.ASK_BACK),
-        ("screened_out", "RETURNED", "screened_out", False, Action.NOTHING),
-        ("screened_out", "SCREENED OUT", "screened_out", False, Action.NOTHING),
-        ("screened_out", "APPROVED", "screened_out", False, Action.NOTHING),
-        ("screened_out", "REJECTED", "screened_out", False, Action.LOOK),
-        (NOT_HERE, "AWAITING REVIEW", "screened_out", False, Action.ASK_BACK),
-        ("live", "AWAITING REVIEW", "completed", False, Action.LOOK),
-        ("live", "AWAITING REVIEW", "", False, Action.ASK_BACK),
-        ("expired", "RETURNED", "", False, Action.NOTHING),
-        ("expired", "TIMED-OUT", "", False, Action.NOTHING),
-        ("expired", "APPROVED", "", False, Action.LOOK),
-        (NOT_HERE, "RESERVED", "", False, Action.WAIT),
-        (NOT_HERE, "AWAITING REVIEW", "no_consent", False, Action.ASK_BACK),
-        (NOT_HERE, "AWAITING REVIEW", "completed", False, Action.LOOK),
-        (NOT_HERE, "TIMED-OUT", "", False, Action.NOTHING),
-        (NOT_HERE, "APPROVED", "", False, Action.LOOK),
-        ("complete", "PROCESSING", "", False, Action.LOOK),
+        ("ACTIVE", Status.UNDER_WAY),
+        ("AWAITING REVIEW", Status.AWAITING_REVIEW),
+        ("PARTIALLY APPROVED", Status.PARTIALLY_APPROVED),
+        ("TIMED-OUT", Status.TIMED_OUT),
+        ("SCREENED OUT", Status.SCREENED_OUT),
+        ("PROCESSING", Status.UNKNOWN),
     ],
 )
-def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action: Action) -> None:
-    status = panels.get("prolific").submission_status(theirs)
-    assert judge(ours, status, code, said=theirs, owes=owes).action == action
+def test_the_panels_words_are_known(said: str, status: Status) -> None:
+    assert panels.get("prolific").submission_status(said) == status
 
 
 @pytest.mark.parametrize(
@@ -164,6 +170,7 @@ def test_what_is_proposed(ours: str, theirs: str, code: str, owes: bool, action:
         ("no_consent", "did not consent"),
         ("study_full", "found all places taken"),
         ("", "never began here"),
+        ("screened_out", "never began here"),
     ],
 )
 def test_who_never_began_is_told_by_the_code_they_entered(code: str, sentence: str) -> None:
@@ -176,6 +183,8 @@ def test_nobody_who_handed_in_is_left_without_something_to_do(ours: str) -> None
         judgement = judge(ours, Status.AWAITING_REVIEW, entered)
         assert judgement.action in (Action.APPROVE, Action.ASK_BACK, Action.LOOK)
         assert (judgement.action == Action.APPROVE) == (ours == "complete")
+        has_code_of_others = entered == "completed" and ours in ("live", "expired", NOT_HERE)
+        assert (judgement.action == Action.LOOK) == has_code_of_others
 
 
 def test_the_panels_two_spellings_are_one() -> None:
@@ -254,7 +263,6 @@ def test_who_returns_frees_the_place_at_once(posting: Posting, fake: FakeProlifi
     assert list(sitting.assignments.values_list("state", flat=True)) == ["released"]
 
 
-@pytest.mark.thorough
 def test_a_submission_read_before_its_person_began_is_joined_later(posting: Posting, fake: FakeProlific) -> None:
     place = arrives(fake, posting)
     assert row_of(posting).respondent is None
@@ -326,6 +334,30 @@ def test_a_bulk_approval_that_breaks_off_in_the_middle_is_gone_on_with(
     assert (entry.actor, entry.via, entry.detail) == (actor_of(owner), "admin", {"people": 4 - len(approved)})
     (report,) = reconciliation.read_and_reconcile(posting.study)
     assert report.differences == []
+
+
+def test_every_posting_that_is_at_the_panel_is_read_before_it_is_compared(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    first, _not_there, second = (stored_posting(study, **more) for more in ({}, {"external_id": ""}, {}))
+    read: list[Posting] = []
+    monkeypatch.setattr(reconciliation, "read_posting", read.append)
+    assert [report.posting for report in reconciliation.read_and_reconcile(study)] == read == [first, second]
+
+
+def test_what_approving_costs_is_the_reward_of_who_waits_for_it(db: None) -> None:
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    posting = stored_posting(study)
+    first, _second, unfinished, _approved, _late = (
+        stored_submission(posting, sits(study, state), status)
+        for state, status in (
+            ("complete", "AWAITING REVIEW"), ("complete", "AWAITING REVIEW"), ("live", "AWAITING REVIEW"),
+            ("complete", "APPROVED"), ("complete", "TIMED-OUT"),
+        )
+    )  # fmt: skip
+    report = reconciliation.reconcile(posting)
+    assert [reconciliation.cost_of_approving(report, only) for only in (None, first, unfinished)] == [200, 100, 0]
 
 
 def test_nothing_is_approved_without_a_cap(posting: Posting, fake: FakeProlific) -> None:
@@ -400,6 +432,92 @@ def test_attention_checks_that_were_passed_are_no_failed_ones(posting: Posting, 
     fails_checks(sitting, "first", "second")
     AttentionAnswer.objects.update(passed=True)
     assert finding(posting).judgement.action == Action.APPROVE
+
+
+def test_people_are_asked_back_for_what_happened_here_or_else_for_the_code_they_entered(
+    db: None,
+) -> None:
+    reason = {
+        ("failed_checks", "completed"): "failed checks", ("turned_away", ""): "study full",
+        ("screened_out", ""): "screened out", ("live", "no_consent"): "not finished",
+        ("expired", "failed_checks"): "not finished", (NOT_HERE, ""): "not finished",
+        (NOT_HERE, "no_consent"): "no consent", (NOT_HERE, "failed_checks"): "failed checks",
+        (NOT_HERE, "study_full"): "study full", (NOT_HERE, "screened_out"): "screened out",
+        (NOT_HERE, "unknown"): "not finished",
+    }  # fmt: skip
+    study = cast.open_study(panel={**cast.PROLIFIC, **PAY})
+    posting = stored_posting(study)
+    codes = dict(study.codes.values_list("outcome", "code"))
+    asked: list[Any] = []
+    client: Any = SimpleNamespace(ask_to_return=lambda _submission, why: asked.append(str(why)), can=lambda _call: True)
+    for ours, entered in reason:
+        sitting = None if ours == NOT_HERE else sits(study, ours)
+        code_entered = "nonsense" if entered == "unknown" else codes.get(entered, "")
+        stored_submission(posting, sitting, "AWAITING REVIEW", entered_code=code_entered)
+    assert reconciliation.ask_back(posting, client=client) == len(reason)
+    assert asked == list(reason.values())
+    assert posting.submissions.filter(asked_back_at__isnull=False, pending="").count() == len(reason)
+    assert reconciliation.ask_back(posting, client=client) == 0
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_rejection_of_which_nobody_knows_waits_for_the_panels_word(db: None, is_known: bool) -> None:
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    row = stored_submission(posting, None, "AWAITING REVIEW")
+
+    def fails(_submission: str, **_why: str) -> str:
+        raise PanelError("no answer", outcome_is_known=is_known)
+
+    client: Any = SimpleNamespace(
+        rejection_categories=("LOW_EFFORT",), shortest_reason=5, attention_category="", reject=fails
+    )
+    with pytest.raises(PanelError, match="no answer"):
+        reconciliation.reject(row, category="LOW_EFFORT", message=" Words. ", client=client)
+    row.refresh_from_db()
+    assert (row.pending, row.pending_at is None) == (("", True) if is_known else ("reject", False))
+    assert (row.rejection_category, row.rejection_message, row.rejected_at) == ("LOW_EFFORT", "Words.", None)
+    actions = ["reject_submission", *(["reject_submission_failed"] if is_known else [])]
+    entries = AuditEntry.objects.filter(action__startswith="reject_submission").order_by("pk")
+    assert list(entries.values_list("action", flat=True)) == actions
+    if not is_known:
+        with pytest.raises(StateRefused, match="has not answered"):
+            reconciliation.reject(row, category="LOW_EFFORT", message="Words.", client=client)
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "minutes", "was_asked", "is_ended", "is_rejected"),
+    [
+        ("reject", "REJECTED", 1, False, True, True),
+        ("reject", "AWAITING REVIEW", 1, False, False, False),
+        ("reject", "AWAITING REVIEW", 1, True, False, False),
+        ("reject", "AWAITING REVIEW", 60, False, True, False),
+        ("reject", "APPROVED", 1, False, True, False),
+        ("reject", "REJECTED", -1, False, False, False),
+        ("ask_back", "AWAITING REVIEW", 60, False, False, False),
+        ("ask_back", "AWAITING REVIEW", 1, True, True, False),
+        ("ask_back", "RETURNED", 1, False, True, False),
+        ("ask_back", "REJECTED", 1, False, True, False),
+    ],
+)
+def test_what_the_panel_was_asked_for_ends_by_what_it_says_later(
+    db: None, what: str, status: str, minutes: int, was_asked: bool, is_ended: bool, is_rejected: bool
+) -> None:
+    posting = stored_posting(cast.open_study(panel={**cast.PROLIFIC, **PAY}))
+    now = timezone.now()
+    row = stored_submission(
+        posting, None, "AWAITING REVIEW", pending=what, pending_at=now, read_at=now - timedelta(hours=1),
+        rejection_category="LOW_EFFORT",
+    )  # fmt: skip
+    ids = submissions_ids(row)
+    at_panel = SubmissionAtPanel(
+        ids.submission, ids.person, posting.external_id, status, asked_back_at=now if was_asked else None
+    )
+    store(posting, [at_panel], read_at=now + timedelta(minutes=minutes))
+    row.refresh_from_db()
+    assert (row.pending == "", row.pending_at is None) == (is_ended, is_ended)
+    assert (row.rejected_at == now and row.resolution == "rejected by us: LOW_EFFORT") is is_rejected
+    assert row.resolved_status == ("REJECTED" if is_rejected else "")
+    assert (row.asked_back_at is not None) is was_asked
 
 
 @pytest.mark.parametrize("state", ["failed_checks", "turned_away", "screened_out"])

@@ -1,18 +1,22 @@
 """A study's whole life once at the panel, by a test participant: it leads into the test copy, and costs nothing."""
 
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
-from survey.contracts.panels import PanelRefused
+from survey.contracts.panels import PanelIds, PanelRefused, SubmissionAtPanel
 from survey.exceptions import StateRefused
 from survey.models import AuditEntry, Posting, Rehearsal, Sitting, Study
 from survey.panels import money, rehearsals
 from survey.panels.prolific.fake import FakeProlific
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.stages import test_stages
 from survey.services.studies import test_copies
 from tests import cast
 
@@ -73,6 +77,53 @@ def test_a_test_participant_goes_the_whole_way_and_it_costs_nothing(
         "rehearse",
         "rehearsed",
     ]
+
+
+def test_the_newest_participation_that_was_not_given_back_is_looked_at_and_approved_once(study: Study) -> None:
+    copy = test_stages.open_copy(study).study
+    trial = Rehearsal.objects.create(study=study, copy=copy.pk, panel="prolific", external_id="t")
+    right, calls = copy.completion_code("completed"), []
+    statuses, codes = {"x1": "RETURNED", "x2": "ACTIVE", "x3": "TIMED-OUT"}, {"x2": ""}
+
+    def at_panel(name: str) -> SubmissionAtPanel:
+        return SubmissionAtPanel(name, "p", "t", statuses[name], codes.get(name, right))
+
+    def approve(name: str) -> None:
+        calls.append(("approve", name))
+        statuses[name] = "APPROVED"
+
+    client: Any = SimpleNamespace(
+        submissions=lambda _trial: map(at_panel, statuses),
+        submission=at_panel,
+        approve=approve,
+        stop=lambda name: calls.append(("stop", name)),
+        can=lambda call: call == "stop",
+    )
+
+    def looked() -> tuple[int, str]:
+        steps = rehearsals.look(trial, client=client)
+        assert [list(step) for step in trial.steps] == [[step.title, step.is_done, step.sentence] for step in steps]
+        return done(steps), steps[5].sentence
+
+    assert looked() == (2, "the panel says ACTIVE")
+    statuses.pop("x2")
+    assert looked() == (3, "the panel says TIMED-OUT"), "it is shown where there is no other one; and has the code"
+    statuses["x2"] = "AWAITING REVIEW"
+    sitting = begin_sitting(study=copy, ids=PanelIds("prolific", "p", "t", "x2"))
+    assert (looked(), calls) == ((3, "the panel says AWAITING REVIEW"), []), "nobody is approved who has not finished"
+    Sitting.objects.filter(pk=sitting.pk).update(state="complete", ended_at=timezone.now())
+    assert looked() == (5, "the panel says APPROVED") and not trial.is_over
+    assert calls == [("approve", "x2"), ("stop", "t")]
+    codes["x2"] = "ANOTHER"
+    assert looked()[0] == 5 and not trial.is_over
+    codes["x2"] = right
+    assert looked()[0] == 6 and trial.is_over and trial.read_at is not None
+    calls.clear()
+    assert looked()[0] == 6 and calls == []
+    assert AuditEntry.objects.filter(action="rehearsed").count() == 1
+    assert rehearsals.newest(study) == trial
+    test_copies.renew_copy(study)
+    assert rehearsals.newest(study) is None, "it led into a copy that is gone"
 
 
 def test_a_wrong_code_is_noticed(fake: FakeProlific, client: Client, study: Study) -> None:

@@ -6,6 +6,8 @@ import hmac
 import json
 import random
 import time
+from contextlib import nullcontext
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -15,10 +17,11 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from survey.contracts.panels import EventRefused, PanelRefused, PanelUnreachable
+from survey.contracts.panels import EventRefused, EventSubject, PanelRefused, PanelUnreachable
 from survey.exceptions import HunchError
 from survey.models import Posting, Sitting, Submission, WebhookEvent
 from survey.panels import postings, reconciliation, submissions, webhooks
+from survey.panels.prolific import events
 from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific, Webhook, deliver
 from survey.panels.submissions import read_posting
@@ -238,6 +241,54 @@ def test_a_silent_panel_is_asked_again_later(client: Client, fake: FakeProlific,
     assert webhooks.work_on_events() == 0, "not at once"
     WebhookEvent.objects.update(due_at=row.received_at)
     assert webhooks.work_on_events() == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject"),
+    [
+        ("submission.status.change", EventSubject.SUBMISSION), ("study.status.change", EventSubject.POSTING),
+        ("submission.other", EventSubject.NOTHING_OF_OURS), ("studying", EventSubject.NOTHING_OF_OURS),
+    ],
+)  # fmt: skip
+def test_what_an_event_is_about_and_how_long_it_counts(settings: Any, kind: str, subject: EventSubject) -> None:
+    settings.HUNCH_PROLIFIC_WEBHOOK_SECRET = "s"
+    body = json.dumps({"event_type": kind, "resource_id": "r", "participant_id": "p"}).encode()
+
+    def read(*, at: int, named: str = "e1", stamp: str = "1700000000") -> Any:
+        right = base64.b64encode(hmac.new(b"s", stamp.encode() + body, hashlib.sha256).digest()).decode()
+        headers = {events.STAMP: stamp, events.SIGNATURE: right, events.EVENT_ID: named}
+        return ProlificAccount.read_event(headers=headers, body=body, now=1_700_000_000 + at)
+
+    event = read(at=events.WINDOW)
+    assert (event.kind, event.resource, event.person) == (kind, "r", "p")
+    assert ProlificAccount.event_subject(event.kind) == subject
+    assert read(at=-events.WINDOW) == event
+    for at in (events.WINDOW + 1, -events.WINDOW - 1):
+        with pytest.raises(EventRefused, match="too old"):
+            read(at=at)
+    other_id, other_time = read(at=0, named="e2"), read(at=0, stamp="1700000001")
+    assert (other_id.event_id != event.event_id, other_id.signed == event.signed) == (True, True)
+    assert (other_time.event_id == event.event_id, other_time.signed != event.signed) == (True, True)
+
+
+@pytest.mark.parametrize(("tries", "seconds"), [(0, 15), (1, 30), (7, 15 * 128), (8, 15 * 256), (12, 15 * 256)])
+def test_each_wait_is_twice_as_long_and_a_panel_that_cannot_be_asked_uses_up_no_try(
+    db: None, monkeypatch: pytest.MonkeyPatch, tries: int, seconds: int
+) -> None:
+    due_at = timezone.now() - timedelta(minutes=1)
+    for panel in ("prolific", "another"):
+        WebhookEvent.objects.create(
+            panel=panel, event_id="1", event_type="x", body_encrypted=b"", due_at=due_at, tries=tries
+        )
+    monkeypatch.setattr(webhooks, "can_ask", lambda panel: panel == "prolific")
+    monkeypatch.setattr(webhooks, "client_of", lambda _panel: nullcontext())
+    monkeypatch.setattr(webhooks, "_work_on", lambda event, client: False)
+    before = timezone.now()
+    assert webhooks.work_on_events() == 0
+    asked, waiting = (WebhookEvent.objects.get(panel=panel) for panel in ("prolific", "another"))
+    assert (waiting.tries, waiting.due_at) == (tries, due_at)
+    assert asked.tries == tries + 1
+    assert before + timedelta(seconds=seconds) <= asked.due_at <= timezone.now() + timedelta(seconds=seconds)
 
 
 def test_it_gives_up_in_the_end_since_polling_finds_it_anyway(

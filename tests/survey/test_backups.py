@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from survey.models import (
     ApiToken,
     AuditEntry,
     Bank,
+    BudgetCount,
     Erasure,
     PanelIdentity,
     Respondent,
@@ -302,6 +303,16 @@ def test_log_ins_and_the_way_into_an_empty_server_are_in_no_backup() -> None:
     assert {"auth_user", "survey_apitoken", "survey_erasure", "survey_payment", "survey_auditentry"} <= tables
 
 
+def test_columns_are_restored_by_their_names() -> None:
+    """An earlier version may have had them in another order."""
+    BudgetCount.objects.create(what="visits", who="w" * 64, until=timezone.now(), count=3)
+    (before,) = BudgetCount.objects.values()
+    columns, ((line,),) = rows.columns_of(BudgetCount), rows.parts_of(BudgetCount)
+    BudgetCount.objects.all().delete()
+    rows.insert(BudgetCount, columns[::-1], [json.dumps(json.loads(line)[::-1])])
+    assert list(BudgetCount.objects.values()) == [before]
+
+
 def test_who_had_withdrawn_before_the_backup_is_not_withdrawn_again(settings: Any) -> None:
     study = cast.open_stage().study
     before, after = [cast.Visitor(study).finish().sitting.respondent for _ in range(2)]
@@ -489,6 +500,34 @@ def test_a_file_that_is_missing_or_changed_is_named(tmp_path: Path) -> None:
     again = making.make(tmp_path / "b.backup", PASSPHRASE)
     assert set(again.missing_files) == {lost, changed}
     assert archive.verified(tmp_path / "b.backup", PASSPHRASE)[0].files == made.files[2:]
+
+
+def test_a_part_that_is_gone_changed_or_not_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    cast.open_stage()
+    making.make(tmp_path / "a.backup", PASSPHRASE)
+    whole = {name: content.read() for name, content in archive.parts(tmp_path / "a.backup", PASSPHRASE)}
+    (name, *_others) = (part for part in whole if part not in (archive.CONTENTS, archive.KEYS))
+
+    keys = {name: getattr(settings, name) for name in ("SECRET_KEY", "HUNCH_IDENTITY_KEY")}
+    assert archive.verified(tmp_path / "a.backup", PASSPHRASE)[1] == keys and len(set(keys.values())) == 2
+
+    def verify(parts: dict[str, bytes]) -> None:
+        monkeypatch.setattr(archive, "parts", lambda *_of: ((part, BytesIO(parts[part])) for part in parts))
+        archive.verified(tmp_path / "a.backup", PASSPHRASE)
+
+    verify(whole)
+    gone = {part: content for part, content in whole.items() if part != name}
+    for parts, words in (
+        (gone, f"{name} differ"),
+        ({**whole, name: whole[name] + b" "}, f"{name} differ"),
+        ({**whole, "another": b""}, "another differ"),
+        ({part: whole[part] for part in whole if part != archive.KEYS}, f"{archive.KEYS} differ"),
+        ({part: whole[part] for part in whole if part != archive.CONTENTS}, "has no contents"),
+    ):
+        with pytest.raises(HunchError, match=words):
+            verify(parts)
 
 
 def test_a_database_with_rows_is_replaced_only_where_it_is_said(tmp_path: Path) -> None:

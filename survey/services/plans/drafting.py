@@ -185,11 +185,7 @@ def _refuse_a_remainder(recipe: Recipe, part: RolePart) -> None:
             f"{part.booklets} sittings to sample; plan more sittings"
         )
     near = sorted(range(1, recipe.sittings + 3 * recipe.responses), key=lambda count: abs(count - recipe.sittings))
-    fitting = [
-        count
-        for count in near
-        if (items := _items(recipe, count)) and not items % recipe.responses and items >= recipe.responses
-    ]
+    fitting = [count for count in near if (items := _items(recipe, count)) and not items % recipe.responses]
     fix = f"plan {' or '.join(map(str, sorted(fitting[:2])))} sittings" if fitting else "change the shares of the roles"
     raise DesignError(
         f"responses_per_item: {recipe.sittings} sittings leave {part.items} slots to sampled items, which is no whole "

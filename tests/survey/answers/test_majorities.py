@@ -4,6 +4,7 @@ import csv
 import json
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from django.utils import timezone
 
 from survey.instruments.belief_update.models import Belief
 from survey.models import Assignment, Evaluation, Stage
-from survey.services.answers.majorities import majorities_among, majorities_of
+from survey.services.answers.majorities import ItemMajority, facts_of, majorities_among, majorities_of
+from survey.services.base.hashing import digest
 from survey.services.results.estimates import study_estimates
 from survey.services.results.export.files import write_export
 from survey.services.sittings import withdrawal
@@ -85,6 +87,21 @@ def test_a_tie_counts_as_the_study_file_says(ties: str | None, labels: list[int 
     assert [facts[name] for name in ("items", "label_1", "label_0", "left_out", "tied")] == [
         *(6, labels.count(1), labels.count(0), labels.count(None), 2)
     ]
+
+
+def test_the_manifest_says_how_many_items_have_each_label() -> None:
+    slots = [SimpleNamespace(item=SimpleNamespace(key=f"i{number}"), stratum=None) for number in range(6)]
+    labels = [(4, False, 1), (2, True, None), (1, False, 0), (2, True, None), (0, False, 0), (0, False, 0)]
+    majorities: list[Any] = [
+        ItemMajority(answer=SimpleNamespace(slot=slot), answered=4, ones=ones, tied=tied, label=label)  # type: ignore[arg-type]
+        for slot, (ones, tied, label) in zip(slots, labels, strict=True)
+    ]
+    stage: Any = SimpleNamespace(config=SimpleNamespace(ties="left_out"))
+    facts = facts_of(majorities, stage)
+    rows = [[f"i{number}", 4, ones, label] for number, (ones, _tied, label) in enumerate(labels)]
+    assert facts == {
+        "items": 6, "label_1": 1, "label_0": 3, "left_out": 2, "tied": 2, "ties": "left_out", "sha256": digest(rows),
+    }  # fmt: skip
 
 
 def test_only_frozen_test_stages_have_majorities() -> None:

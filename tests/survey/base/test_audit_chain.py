@@ -67,6 +67,22 @@ def test_sealing_goes_on_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (faults(), AuditSeal.objects.count()) == ([], 8)
 
 
+def test_seals_go_on_after_the_last_entry_where_keys_were_left_out() -> None:
+    """A transaction that is rolled back leaves its key unused."""
+    last = entries(2)[-1]
+    assert audit_chain.seal_entries() == 2
+    far = AuditEntry(pk=last.pk + 50, via="command", action="x", subject="s")
+    AuditEntry.objects.bulk_create([far])
+    for _entry in range(2):
+        assert audit_chain.seal_entries() == 1
+        entries(1)
+    assert list(AuditSeal.objects.order_by("number").values_list("number", "entry_id"))[2:] == [
+        (3, far.pk),
+        (4, far.pk + 1),
+    ]
+    assert faults() == []
+
+
 # Who may change it
 
 

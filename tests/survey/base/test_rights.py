@@ -18,7 +18,9 @@ from survey.models import (
     Reading,
     Respondent,
     Sitting,
+    Stage,
     Study,
+    StudyMembership,
 )
 from survey.services.base import auditing, rights
 from survey.services.base.rights import GATES, Right
@@ -194,3 +196,14 @@ def test_a_token_for_chosen_studies_sees_their_banks_alone() -> None:
     assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name, "other"}
     rights.limit(user, [mine.pk])
     assert {bank.name for bank in rights.visible_banks(user)} == {mine.bank.name}
+
+
+def test_a_row_belongs_to_the_study_that_its_relations_lead_to() -> None:
+    study, user = Study(pk=7, slug="s"), User(pk=3)
+    stage = Stage(pk=11, study=study)
+    person = Respondent(pk=17, study=study)
+    sitting = Sitting(pk=13, stage=stage, respondent=person)
+    rows = (study, stage, sitting, person, StudyMembership(pk=19, study=study, user=user))
+    assert [rights.study_key_of(row) for row in rows] == [7] * len(rows)
+    with pytest.raises(LookupError, match="rows of Bank belong to no study"):
+        rights.study_key_of(Bank(pk=7))

@@ -48,6 +48,9 @@ def test_lost_and_changed_files_are_named() -> None:
     assert f"{lost} (candidates of {stored.stage}) is not in the storage" in said
     assert f"{changed} ({next(iter(run.members['0']))} of {run}) has changed" in said
     assert f"2 of {len(needed)} files" in said
+    run.members = {**run.members, "1": {"another": "b" * 64}}
+    run.save(update_fields=["members"])
+    assert needed_files() == {**needed, "b" * 64: f"another of {run}"}
 
 
 def storage_url() -> str:

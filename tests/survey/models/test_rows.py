@@ -1,10 +1,15 @@
 """What a row can say about itself."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from django.core import signing
 from django.db.models import ProtectedError
+from django.utils import timezone
 
-from survey.models import ApiToken, AuditEntry, Question, Sitting, Stage
+from survey.fees import FeeRates
+from survey.models import ApiToken, AuditEntry, Posting, Question, Sitting, Stage, StoredEstimate
 from survey.models.question import plain_text, render_text
 from survey.services.base.auditing import record
 from tests import cast
@@ -89,3 +94,34 @@ def test_answers_keep_their_study_from_being_deleted() -> None:
     cast.Visitor(stage.study).finish()
     with pytest.raises(ProtectedError):
         stage.study.delete()
+
+
+def test_a_posting_costs_its_people_with_fee_and_vat_and_the_fixed_fee_once() -> None:
+    posting = Posting(reward=100, places=6, screen_outs=50, fee_rate=3000, vat_rate=2000, fixed_fee=7)
+    assert (posting.people_cost, posting.cost) == (650, 650 + 195 + 39 + 7)
+    assert posting.cost_with(posting.fees, more=2) == 850 + 255 + 51 + 7
+    assert posting.cost_with(FeeRates(1000), more=2) == 850 + 85
+
+
+@pytest.mark.django_db
+def test_a_token_for_chosen_studies_is_for_no_other(django_user_model: Any) -> None:
+    user, study = django_user_model.objects.create_user("researcher"), cast.study()
+    for studies, is_for_all in ((None, True), ([study], False), ([], False)):
+        token = ApiToken.issue(user=user, studies=studies, days=3)[0]
+        token.refresh_from_db()
+        assert (token.for_all_studies, list(token.studies.all())) == (is_for_all, studies or [])
+        assert timedelta(days=2, hours=23) < token.expires_at - timezone.now() <= timedelta(days=3)
+
+
+@pytest.mark.django_db
+def test_figures_that_a_worker_computes_now_are_not_queued_again() -> None:
+    study, now = cast.study(), timezone.now()
+    for number, (state, lease) in enumerate((("done", None), ("running", -1), ("running", 1), ("queued", None))):
+        until = None if lease is None else now + timedelta(minutes=lease)
+        StoredEstimate.objects.create(study=study, asked={}, asked_sha256=str(number), state=state, lease_until=until)
+    StoredEstimate.objects.all().queue()
+    assert list(StoredEstimate.objects.order_by("pk").values_list("state", flat=True)) == [
+        *("queued", "queued", "running", "queued"),
+    ]
+    (working,) = StoredEstimate.objects.filter(state="running")
+    assert working.lease_until == now + timedelta(minutes=1)

@@ -178,6 +178,7 @@ def test_a_stratum_that_is_too_small_is_refused() -> None:
 
 def test_a_question_without_a_key_is_refused_by_name() -> None:
     keyless = cast.small_bank(40, name="keyless", keyless=2)
+    keyless.questions.filter(external_id="q38").update(answer=" ")
     message = refused(cast.stage_of(cast.stored_study(on=keyless)))
     assert "2 questions have no answer key" in message and "q38, q39" in message
 

@@ -34,8 +34,10 @@ def slots_by_item(stage: Stage, role: str = "sampled") -> dict[int, list[Slot]]:
     return by_item
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("design", DESIGNS)
+FIRST, *OTHERS = DESIGNS
+
+
+@pytest.mark.parametrize("design", [FIRST, *(pytest.param(other, marks=pytest.mark.thorough) for other in OTHERS)])
 def test_every_design_gives_each_drawn_item_its_slots_in_as_many_booklets(design: str) -> None:
     stage = planning.plan_stage(scored(DESIGNS[design], stage=THREE))
     items = slots_by_item(stage)

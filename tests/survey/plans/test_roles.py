@@ -22,7 +22,7 @@ from survey.services.answers.counting import counted_answers, training_examples
 from survey.services.base.seeds import generator
 from survey.services.plans import drafting, planning
 from survey.services.plans.candidates import drawable_questions
-from survey.services.plans.drafting import Draft, PlannedSlot, Recipe, recipe_of, slots_by_role
+from survey.services.plans.drafting import Draft, PlannedSlot, Recipe, recipe_of, slots_by_role, stage_recipe
 from survey.services.results.export import answers_file, columns
 from survey.services.sittings import expiry
 from survey.services.stages import lifecycle
@@ -51,6 +51,12 @@ def test_a_stage_has_the_shares_of_holdout_and_controls_that_the_study_file_says
     kinds = Counter(stage.slots.filter(role="control").values_list("control_kind", flat=True))
     assert kinds == {"no_evidence": 4, "unrelated_evidence": 3}
     assert [booklet.slots.count() for booklet in stage.booklets.all()] == [6] * 10
+
+
+def test_a_manifest_says_the_whole_recipe_again() -> None:
+    stage = cast.planned_stage(**MIXED)
+    assert Recipe.of_manifest(stage.manifest) == stage_recipe(stage)
+    assert (stage_recipe(stage).holdout, stage_recipe(stage).controls) == (0.2, 0.15)
 
 
 def test_no_booklet_mixes_sampled_and_holdout_slots() -> None:

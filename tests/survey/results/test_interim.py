@@ -145,6 +145,16 @@ def test_each_look_has_the_estimate_of_that_moment_and_an_interval_for_all_momen
     assert first.width > 1.3 * (plain.interval[1] - plain.interval[0])
 
 
+def test_the_manifest_has_all_numbers_of_the_rule_that_may_end_a_stage() -> None:
+    stop = {"width": 0.2, "after": 30}
+    settings = {"candidates": {"size": 900}, **NO_ROLES}
+    stage = cast.planned_stage(stages=[{"sittings": PEOPLE, "stop": stop}], **settings)
+    assert stage.manifest["stop"] == {
+        **stop, "factor": None, "at_most": PEOPLE, "alpha": 0.05, "rho": bandit.mixture_parameter(PEOPLE // 2),
+        "span": [0.0, 1.0], "scale": "logit",
+    }  # fmt: skip
+
+
 def test_the_look_that_is_narrow_enough_ends_the_stage_and_is_remembered() -> None:
     stage = running(0.34)
     looks = look_often(stage)

@@ -202,6 +202,16 @@ def test_each_kind_of_question_takes_what_it_asks_for(field: dict[str, Any], giv
         assert read_form([localised], [in_file], {"q": given}) == {"q": stored}
 
 
+@pytest.mark.parametrize(
+    ("entered", "named"), [(["A", NOT_SAID], "Prefer not to say"), (["None of them", "A"], "None of them")]
+)
+def test_which_answer_stands_alone_is_said(entered: list[str], named: str) -> None:
+    field = FieldConfig(name="q", label="?", prefer_not_to_say=True, **SEVERAL)
+    with pytest.raises(FieldErrors) as refused:
+        read_form([field], [field], {"q": entered})
+    assert refused.value.errors == {"q": [f"“{named}” does not go together with other answers."]}
+
+
 def test_any_answer_of_those_named_ends_the_sitting() -> None:
     choice = FieldConfig(name="a", label="?", screen_out=["No"], required=True, **CHOICE)
     other, free = (

@@ -14,7 +14,7 @@ from survey.models import Booklet, ChosenLevels, ConditionLevel, PanelIdentity, 
 from survey.services.base.hashing import digest
 from survey.services.sittings import enrolment
 from survey.services.sittings.capacity import free_booklets, free_capacity
-from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.enrolment import begin_sitting, find_sitting
 from survey.services.sittings.identities import person_hash, seal, submission_hash, unseal
 from survey.services.stages import lifecycle
 from tests import cast
@@ -125,7 +125,6 @@ def test_beginning_again_gives_the_same_sitting() -> None:
     assert stage.arrivals == 1
 
 
-@pytest.mark.thorough
 def test_one_who_took_part_in_an_earlier_stage_comes_back_to_its_end_and_gets_no_second_sitting() -> None:
     stage = cast.open_stage(stages=[{"sittings": 2, "train": False}, {"sittings": 2}])
     visitors = cast.fill(stage)
@@ -143,6 +142,15 @@ def test_another_submission_of_the_same_person_is_refused() -> None:
     begin_sitting(study=stage.study, ids=PanelIds("prolific", "5f1", "s1", "x1"))
     assert refused(stage.study, PanelIds("prolific", "5f1", "s1", "x2")).code == "already_taken_part"
     assert Sitting.objects.count() == 1
+
+
+def test_who_came_without_a_submission_is_known_by_the_person_alone() -> None:
+    study = cast.open_stage(panel=GENERIC).study
+    bare, named = (begin_sitting(study=study, ids=PanelIds("generic", *who)) for who in (("anna",), ("eve", "", "one")))
+    assert find_sitting(study, PanelIds("generic", "anna", submission="two")) == bare
+    assert find_sitting(study, PanelIds("generic", "eve", submission="one")) == named
+    with pytest.raises(EntryRefused):
+        find_sitting(study, PanelIds("generic", "eve"))
 
 
 def test_two_studies_do_not_know_a_person_of_each_other() -> None:

@@ -86,7 +86,6 @@ def test_looking_at_the_page_does_not_bring_a_sitting_back() -> None:
     assert visitor.reload().state == "expired"
 
 
-@pytest.mark.thorough
 def test_make_up_booklets_hold_exactly_the_slots_that_nobody_holds() -> None:
     stage = cast.open_stage()
     visitors = [cast.Visitor(stage.study).to_items() for _person in range(4)]
@@ -104,7 +103,6 @@ def test_make_up_booklets_hold_exactly_the_slots_that_nobody_holds() -> None:
     assert expiry.deal_make_up_booklets(stage) == 0
 
 
-@pytest.mark.thorough
 def test_no_question_comes_twice_in_a_make_up_booklet() -> None:
     stage = cast.open_stage(stages=[{"sittings": 8}])
     for _person in range(8):
@@ -128,7 +126,6 @@ def test_the_same_leftovers_are_dealt_the_same_way() -> None:
     assert dealt("first") == dealt("second")
 
 
-@pytest.mark.thorough
 def test_a_short_booklet_is_dealt_only_when_nothing_else_is_free() -> None:
     stage = cast.open_stage(stages=[{"sittings": 2}])
     first = cast.Visitor(stage.study).to_items()
@@ -143,7 +140,6 @@ def test_a_short_booklet_is_dealt_only_when_nothing_else_is_free() -> None:
     assert stage_progress(stage).in_time == 6
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("one_is_free", "dealt"), [(False, 5), (True, 3)])
 def test_the_rest_waits_while_a_whole_booklet_is_free(one_is_free: bool, dealt: int) -> None:
     stage = cast.open_stage(stages=[{"sittings": 3 if one_is_free else 2}])
@@ -171,7 +167,6 @@ def test_leftovers_that_share_a_question_get_booklets_of_their_own() -> None:
     assert [booklet.slots.count() for booklet in made] == [1, 1, 1, 1]
 
 
-@pytest.mark.thorough
 def test_one_who_comes_back_takes_slots_out_of_a_booklet_that_nobody_has_claimed() -> None:
     stage = cast.open_stage(stages=[{"sittings": 1}])
     visitor = cast.Visitor(stage.study).to_items()
@@ -267,7 +262,6 @@ def test_one_who_comes_back_after_closing_answers_late_gets_the_code_and_holds_n
     assert visitor.finish().step.code == visitor.code_for("completed")
 
 
-@pytest.mark.thorough
 def test_what_was_answered_late_is_in_no_snapshot_and_trains_nothing() -> None:
     stage = cast.open_stage()
     visitor = cast.Visitor(stage.study).to_items()
@@ -328,7 +322,6 @@ def test_where_nothing_can_be_dealt_again_people_expire_all_the_same(monkeypatch
     assert set(Stage.objects.values_list("upkeep_error", flat=True)) == {""}
 
 
-@pytest.mark.thorough
 def test_one_who_stands_at_the_debriefing_does_not_hold_up_the_freeze() -> None:
     blocks = [*cast.BLOCKS[:3], {"kind": "debriefing", "text": "This was about expectations."}, cast.BLOCKS[3]]
     stage = cast.open_stage(blocks=blocks)

@@ -92,7 +92,6 @@ def test_a_place_at_a_panel_is_held_as_long_as_the_file_says() -> None:
     assert (expire_after(16), expire_after(29), expire_after(31)) == (0, 0, 1)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("minutes", "expires", "held"), [(5, 30, 5), (20, 30, 20), (15, 10, 10)])
 def test_the_file_says_how_long_an_open_place_is_held(minutes: int, expires: int, held: int) -> None:
     stage = cast.open_stage(sitting={"items": 3, "expires_after_minutes": expires, "open_place_minutes": minutes})

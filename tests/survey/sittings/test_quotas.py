@@ -184,7 +184,6 @@ def test_who_could_get_no_place_reads_so_at_the_door(capsys: pytest.CaptureFixtu
 # Giving it back
 
 
-@pytest.mark.thorough
 def test_places_of_who_leaves_fails_or_withdraws_go_to_others() -> None:
     stage = cast.open_stage(**study_of(OFTEN))
     study = stage.study

@@ -1,5 +1,6 @@
 """The time of every step, and the browser's reports about screens that were left."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from django.utils import timezone
 from survey.models import ScreenTiming, Sitting, UnfinishedScreen
 from survey.models.screen_timing import MAX_UNFINISHED
 from survey.services.results.export import contents
+from survey.services.sittings import timing
 from survey.services.sittings.answering import advance
 from survey.services.sittings.openings import record_opening
 from survey.services.sittings.timing import client_facts, is_named_in, record_unfinished
@@ -126,3 +128,20 @@ def test_a_screen_is_begun_at_the_step_of_a_sitting_that_is_not_over() -> None:
 
     assert is_begun(inside) and not is_begun(over)
     assert not is_begun(inside, step="1") and not is_begun(inside, nonce="0" * 15)
+
+
+@pytest.mark.parametrize(
+    ("kind", "screen", "block", "name"),
+    [
+        ("item", "prior", "main", "prior"), ("item", "prior", None, "prior"), ("form", "", "about", "about"),
+        ("instructions", "", None, ""), ("attention", "prior", "main", "first check"), ("form", "", "x" * 80, "x" * 60),
+    ],
+)  # fmt: skip
+def test_a_step_is_called_by_its_screen_or_else_its_block(kind: str, screen: str, block: str | None, name: str) -> None:
+    step: Any = SimpleNamespace(
+        kind=kind,
+        screen=SimpleNamespace(name=screen) if screen else None,
+        block=SimpleNamespace(name=block),
+        checks=[SimpleNamespace(name="first check"), SimpleNamespace(name="second")],
+    )
+    assert timing._name(step) == name

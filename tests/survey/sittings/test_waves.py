@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 
 from survey import study_file
+from survey.contracts import panels
 from survey.contracts.measures import Measure
 from survey.contracts.panels import PanelCannot, PanelIds
 from survey.exceptions import EntryRefused, FileErrors, StateRefused
@@ -223,6 +224,23 @@ def test_a_panel_sends_another_submission_for_each_wave() -> None:
     assert not Sitting.objects.filter(withdrawn_at=None).exists()
 
 
+def test_each_wave_is_known_by_the_browser_in_which_it_was_begun(study: Study) -> None:
+    """And never by no browser at all, as of who came by a program."""
+    person = Respondent.objects.create(study=study)
+    ids = PanelIds("prolific", "p", "s", "x")
+    first = identities.store_identity(respondent=person, ids=ids, browser="one")
+    later = [
+        identities.store_wave_identity(
+            respondent=person, wave=wave, ids=PanelIds("prolific", "p", "s", f"x{wave}"), browser=browser
+        )
+        for wave, browser in ((2, "two"), (3, ""))
+    ]
+    assert [
+        [browser for browser in ("one", "two", "") if identities.began_in(study, identity, browser)]
+        for identity in (first, *later)
+    ] == [["one"], ["two"], []]
+
+
 def test_ids_stay_until_the_last_wave_is_over(study: Study) -> None:
     assert "wave 2 is still to come" in purging.payments_open(study)
 
@@ -328,6 +346,35 @@ def test_an_invitation_needs_a_wave_that_can_be_begun(study: Study) -> None:
     Stage.objects.filter(study=study, index=2).update(state="closing")
     with pytest.raises(StateRefused, match="wave 2 of waves is over"):
         inviting.invite(study, 2, root=ROOT)
+
+
+def test_where_the_panel_invites_those_are_invited_who_may_come_now_and_the_others_are_counted(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel, asked = type(panels.get("links")), []
+    monkeypatch.setattr(panel, "invites_by_links", False)
+    monkeypatch.setattr(panel, "refuse_invitations", lambda _panel, _study: None)
+
+    def invite(_panel: Any, stage: Stage, people: Any, *, client: Any) -> Any:
+        asked.append((stage.index, [(person.ids.person, person.opens, person.closes) for person in people], client))
+        return SimpleNamespace(invited=len(people), links=())
+
+    monkeypatch.setattr(panel, "invite", invite)
+    client: Any = object()
+    first, second, third = (
+        Sitting.objects.get(
+            respondent__panel_identity__person_hash=identities.person_hash(study, person_of(study, number))
+        )
+        for number in (1, 2, 3)
+    )
+    PanelIdentity.objects.filter(respondent=first.respondent).update(ids_encrypted=b"")
+    result = inviting.invite(study, 2, client=client)
+    due = second.ended_at + timedelta(days=14)
+    assert asked == [(2, [(person_of(study, 2).person, due, due + timedelta(days=7))], client)]
+    assert (result.invited, result.forgotten, result.later) == (1, 1, 1)
+    assert result.next_at == third.ended_at + timedelta(days=14)
+    entry = AuditEntry.objects.filter(action="invite").latest("pk")
+    assert {name: entry.detail[name] for name in ("wave", "invited", "later")} == {"wave": 2, "invited": 1, "later": 1}
 
 
 def test_a_panel_that_cannot_invite_says_what_to_do() -> None:

@@ -26,11 +26,13 @@ from survey.models import (
     LiveSnapshot,
     PanelIdentity,
     PredictorRun,
+    Respondent,
     Response,
     Score,
     Sitting,
     SnapshotAnswer,
     StoredEstimate,
+    Submission,
     UnfinishedScreen,
     Withdrawal,
 )
@@ -138,6 +140,8 @@ def test_what_remains_is_what_the_page_says(panel: dict[str, Any]) -> None:
     paid = panel["kind"] != "open"
     sentence = debriefing.second_question(paid=paid).hint
     assert {name for name in left if SAID[name] not in sentence} == set()
+    assert ("We also keep what you are owed" in sentence) is paid
+    assert ("Your pay is the same" in debriefing.question(paid=paid).hint) is paid
     assert {model.__name__ for model in withdrawal.STAYS} == set(SAID)
     times = {
         (name, field.name): getattr(row, field.name)
@@ -188,6 +192,11 @@ def test_what_was_made_of_the_answers_goes_too_and_nothing_of_another_study() ->
         )
     (erasure,) = Erasure.objects.all()
     assert erasure.refs == [ref_of(visitor.sitting.respondent)] and erasure.what == "answers"
+
+
+def test_people_and_submissions_of_the_same_name_are_two_on_the_list_of_erasures() -> None:
+    refs = {ref_of(row) for row in (Respondent(pseudonym="x"), Submission(submission_hash="x"))}
+    assert len(refs) == 2 and not any("x" in ref for ref in refs)
 
 
 def test_it_is_written_down_without_content() -> None:
@@ -275,7 +284,6 @@ def test_predictors_that_had_learnt_from_the_answers_are_named() -> None:
     assert str(runs[0]) in AuditEntry.objects.get(action="withdraw").detail["predictor_runs"]
 
 
-@pytest.mark.thorough
 def test_a_predictor_with_one_trained_member_has_learnt() -> None:
     stage = cast.frozen_stage(**TRAINS)
     PredictorRun.objects.update(ready_at=None)  # As between the members of an ensemble.

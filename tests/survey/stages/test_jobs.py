@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from predictors import training as predictor_training
 from predictors.endpoints import EndpointError
-from predictors.errors import PredictorError
+from predictors.errors import PredictorError, Stopped
 from survey import tasks
 from survey.celery import app
 from survey.models import CandidateSet, Evaluation, JobStep, PredictorRun, Question, Stage
@@ -170,6 +170,34 @@ def test_a_running_step_is_not_claimed_by_another_worker_until_its_lease_is_over
     assert [due.pk for due in jobs.due_steps()] == [step.pk]
     again = jobs.claim(step.pk)
     assert again is not None and again.attempt == 2
+
+
+def test_a_stage_that_was_planned_meanwhile_is_not_planned_by_newer_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = cast.closed_stage(stages=[{"sittings": 4}, {"sittings": 4}])
+    step = cast.run_until(stage, "plan")
+    planned = lifecycle.plan_stage(cast.stage_of(stage.study, 2))
+    monkeypatch.setattr(jobs, "scores_are_outdated", lambda _following: True)
+    assert jobs.run_step(step.pk)
+    step.refresh_from_db()
+    assert step.result["plan_sha256"] == planned.plan_sha256
+
+
+def test_what_a_killed_worker_left_out_after_closing_is_queued() -> None:
+    stage = cast.closed_stage()
+    stage.job_steps.all().delete()
+    assert [step.kind for step in jobs.due_steps()] == ["freeze"]
+
+
+def test_a_step_that_ends_well_says_no_earlier_error() -> None:
+    step = cast.closed_stage().job_steps.get(kind="freeze")
+    held = jobs.claim(step.pk)
+    assert held is not None
+    JobStep.objects.filter(pk=step.pk).update(error="of an earlier try")
+    held.finish({"n": 1})
+    step.refresh_from_db()
+    assert (step.state, step.error, step.result, step.lease_until) == ("done", "", {"n": 1}, None)
+    with pytest.raises(Stopped):
+        held.finish({})
 
 
 def test_a_worker_that_lost_its_lease_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """A priority of the instrument's own: what stages draw by, with and without a predictor."""
 
+from contextlib import nullcontext
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,12 @@ from survey.services.answers.counting import counted_answers
 from survey.services.base import files
 from survey.services.base.seeds import generator
 from survey.services.plans import planning
-from survey.services.plans.candidates import PRIORITY, SCORE
+from survey.services.plans.candidates import PRIORITY, SCORE, drawable_questions
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.stage_rows import read_stage
 from survey.services.results.export import contents
 from survey.services.results.policies import comparing
-from survey.services.stages import lifecycle, verifying
+from survey.services.stages import lifecycle, scoring, verifying
 from survey.services.studies import creating
 from tests import cast
 from tests.survey import readings
@@ -147,6 +149,16 @@ def test_a_uniform_stage_has_no_priority() -> None:
     assert "priority" not in stage.manifest
 
 
+def test_a_uniform_stage_is_scored_by_a_predictor_and_not_by_the_priority() -> None:
+    uniform = [{"sittings": 8}, {"sittings": 8}]
+    stage = cast.stage_of(readings.study(**{**PREDICTED, "stages": uniform}, options={"priority": "doubt"}), 2)
+    held: Any = None  # Nothing is computed that takes long.
+    scores = SimpleNamespace(of=lambda rows: np.arange(len(rows)))
+    pool, result = scoring._score_pool(held, stage, drawable_questions(stage), scores)  # type: ignore[arg-type]
+    assert pool.keys() == {"candidates", "scores", "disagreement"} and result == {"scored": 60}
+    assert pool["scores"].tolist() == list(range(60)) and pool["disagreement"] is None
+
+
 def test_flags_set_since_are_not_drawn_around_without_scores() -> None:
     study = readings.study(**ADAPTIVE, options={"priority": "length"})
     first = lifecycle.open_stage(cast.stage_of(study))
@@ -185,6 +197,22 @@ def test_a_training_under_way_holds_up_even_what_needs_no_predictor() -> None:
         JobStep.objects.filter(pk=training.pk).update(state=state, lease_until=lease)
         kinds = {step.kind for step in lifecycle.next_steps(cast.stage_of(study))}
         assert kinds & {"score", "plan"} == following, state
+
+
+def test_a_priority_reads_the_answers_that_the_predictor_learnt_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And without one those that no plan so far holds out."""
+    asked: list[int | None] = []
+    monkeypatch.setattr(
+        scoring, "training_examples", lambda _stage, *, held_out_through: asked.append(held_out_through) or []
+    )
+    priority = SimpleNamespace(name="p", of=lambda **_what: [1, 2])
+    held: Any = SimpleNamespace(step=SimpleNamespace(stage=None), heartbeat=lambda *_how: None, kept_alive=nullcontext)
+    for run in (None, SimpleNamespace(held_out_through=2)):
+        monkeypatch.setattr(scoring, "ready_run", lambda _stage, run=run: run)
+        instrument: Any = SimpleNamespace(name="i", priority=priority)
+        rows = scoring._priority(held, Stage(index=2, seed=1), np.zeros(2), [], None, instrument)
+        assert rows.tolist() == [1.0, 2.0]
+    assert asked == [None, 2]
 
 
 def test_no_person_chooses_uniform_for_what_needs_no_predictor() -> None:

@@ -61,7 +61,6 @@ def test_a_scored_stage_is_rebuilt_and_so_is_its_snapshot() -> None:
     assert (verification.answers, verification.withdrawn) == (30, 0)
 
 
-@pytest.mark.thorough
 def test_the_hash_of_an_answer_says_whose_it_is_and_to_which_slot() -> None:
     stage = cast.closed_stage()
     instrument = instruments.of_study(stage.study)

@@ -55,6 +55,18 @@ def stage(study: Study, index: int) -> Stage:
     return Stage.objects.select_related("study__bank").get(study=study, index=index)
 
 
+def test_who_may_change_the_file_before_the_lock_alone_is_refused_once_it_is_locked() -> None:
+    study = cast.study()
+    text = cast.study_text(title="Another title")
+    amending.amend(study, text=text, source_name="new.toml", reason="r", only_unlocked=True)
+    Study.objects.filter(pk=study.pk).update(locked_at=timezone.now(), locked_sha256="s")
+    text = cast.study_text(title="A third title")
+    with pytest.raises(amending.FileLocked, match="was opened meanwhile"):
+        amending.amend(study, text=text, source_name="new.toml", reason="r", only_unlocked=True)
+    assert fresh(study).title == "Another title"
+    amending.amend(study, text=text, source_name="new.toml", reason="r")
+
+
 def test_before_anything_is_planned_everything_but_the_name_may_change() -> None:
     study = cast.study()
     made = amend(

@@ -556,3 +556,15 @@ def test_instructions_of_the_token_studies_are_short_and_plain(name: str) -> Non
         assert len(re.findall(r"[^\W_]+(?:[’'.,-][^\W_]+)*", text)) <= 120
     every_text = [file["texts"]["welcome"], german, *(block.get("text", "") for block in file["blocks"])]
     assert not any(word in text.casefold() for text in every_text for word in ("token", "**", "·"))
+
+
+def test_a_bank_that_is_not_there_is_a_remark_for_a_command_and_a_problem_for_a_person(
+    django_user_model: Any,
+) -> None:
+    text = cast.study_text(bank="nobodys", predictor={"name": "no_such"})
+    reader = django_user_model.objects.create_user("reader")
+    of_command, of_reader = (check_study(text=text, source_name="new.toml", reader=who) for who in (None, reader))
+    assert any("what needs its questions was not checked" in line for line in messages(of_command, "remark"))
+    assert [line.partition(":")[0] for line in messages(of_command)] == ["predictor.name"]
+    assert [line.partition(":")[0] for line in messages(of_reader)] == ["bank"]
+    assert not any("was not checked" in line for line in messages(of_reader, "remark"))

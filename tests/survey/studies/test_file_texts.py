@@ -153,3 +153,23 @@ def test_a_study_is_archived_once_unless_a_stage_runs(state: str) -> None:
     assert bring_back(study).archived_at is None and bring_back(study).archived_at is None
     said = AuditEntry.objects.filter(action__in=("archive_study", "bring_back_study")).order_by("pk")
     assert [entry.action for entry in said] == ["archive_study", "bring_back_study"]
+
+
+@pytest.mark.parametrize(
+    ("stages", "sizes"),
+    [
+        ("20, 60, 60", [20, 60, 60]),
+        (" 1;2\n3 ", [1, 2, 3]),
+        ("", None),
+        ("0", None),
+        ("5, 0", None),
+        ("-1", None),
+        ("a", None),
+    ],
+)
+def test_stages_are_numbers_from_1(stages: str, sizes: list[int] | None) -> None:
+    if sizes is None:
+        with pytest.raises(ValueError, match=r"write a number|invalid literal"):
+            file_texts.sizes_of(stages)
+    else:
+        assert file_texts.sizes_of(stages) == sizes

@@ -16,7 +16,7 @@ from django.utils import timezone
 from survey.contracts import panels
 from survey.contracts.panels import PanelIds
 from survey.exceptions import EntryRefused, FileErrors, HunchError, NotFound, StateRefused
-from survey.models import Assignment, AuditEntry, ChosenLevels, Job, Posting, Respondent, Sitting, Study
+from survey.models import Assignment, AuditEntry, ChosenLevels, Job, JobStep, Posting, Respondent, Sitting, Study
 from survey.models.study import TEST_ENDING
 from survey.operation import causes
 from survey.operation.metrics import _Figures
@@ -130,6 +130,20 @@ def test_deleting_it_deletes_every_row_and_none_of_the_study() -> None:
         test_copies.delete_copy(study)
 
 
+def test_the_next_stage_of_a_copy_opens_unless_the_one_before_is_being_closed() -> None:
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 4}])
+    copy = test_copies.make_copy(study)
+    lifecycle.plan_stage(cast.stage_of(copy))
+    first = test_stages.open_copy(study)
+    assert (first.index, first.state) == (1, "open")
+    copy.stages.filter(index=1).update(state="closing")
+    with pytest.raises(StateRefused, match=r"stage 1 of .* is being closed.* test_copy small renew"):
+        test_stages.open_copy(study)
+    copy.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
+    with pytest.raises(StateRefused, match=r"every stage of .* is over: renew it with test_copy small renew"):
+        test_stages.open_copy(study)
+
+
 def test_it_is_not_deleted_while_a_worker_is_at_work() -> None:
     study = cast.small_study(predictor={"name": "logistic"}, stages=[{"sittings": 4}, {"sittings": 4}])
     stage = filled.answer(test_stages.open_copy(study))
@@ -138,7 +152,7 @@ def test_it_is_not_deleted_while_a_worker_is_at_work() -> None:
     assert held is not None
     with pytest.raises(StateRefused, match="a worker is at work"):
         test_copies.delete_copy(study)
-    held.give_back()
+    JobStep.objects.filter(pk=held.step.pk).update(lease_until=timezone.now())  # The worker has died.
     test_copies.delete_copy(study)
 
 
