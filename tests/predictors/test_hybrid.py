@@ -293,6 +293,25 @@ def test_predictions_are_averaged_over_what_the_coefficients_may_be():
     assert abs(probabilities[0] - sigmoid(np.array([2.0]))[0]) > 0.1
 
 
+def test_of_many_rows_each_stays_with_its_own_value_and_weight(monkeypatch):
+    from predictors.models import hybrid_models
+    from predictors.models.hybrid_models import Landmarks, Likeness, View
+
+    rng = np.random.default_rng(8)
+    columns = [np.arange(12.0) + 100 * number for number in range(4)]
+    view = View(rng.normal(size=(12, 1, 2, 1)).astype(np.float32), *columns[:3], beside=columns[3][:, None])
+    some = view.take(np.array([7, 2]))
+    assert some.beside is not None and some.beside.tolist() == [[307], [302]]
+    assert (some.sides.tolist(), some.similarity.tolist(), some.same_task.tolist()) == ([7, 2], [107, 102], [207, 202])
+    seen = []
+    monkeypatch.setattr(hybrid_models, "_ROWS_FOR_SHARES", 5)
+    monkeypatch.setattr(hybrid_models, "likeliest_shares", lambda _parts, *of_rows: seen.append(of_rows))
+    likeness = Likeness(np.zeros((1, 4), dtype=np.float32), np.ones((1, 4), dtype=np.float32))
+    Landmarks(likeness, view).with_shares_of(view, columns[1], columns[3], np.random.default_rng(2))
+    ((sides, values, weights),) = seen
+    assert len(sides) == 5 and (values == sides + 100).all() and (weights == sides + 300).all()
+
+
 @pytest.mark.thorough
 def test_the_kernel_counts_the_parts_that_made_the_values():
     from predictors.models.hybrid_models import Landmarks, Likeness, View, likeliest_shares

@@ -9,6 +9,7 @@ import pytest
 from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
 from survey.services.results.expectations.agreeing import agreement
 from survey.services.results.expectations.calibrating import ALL, OTHERS, calibrations
+from survey.services.results.expectations.common import in_words
 from survey.services.results.expectations.gaps import gaps
 
 CHOICE = ComparedEvent("choice", "a person chooses A", "the choice", "the chance of A")
@@ -131,6 +132,10 @@ def test_what_got_chance_0_costs_infinitely_much_and_is_counted():
     assert math.isinf(model.stated)
     assert model.infinite == pytest.approx(0.25)
     assert model.bits.value == pytest.approx((math.log2(100) - 3 * math.log2(0.99)) / 4)
+
+
+def test_only_an_event_that_people_forecast_is_said_to_be_forecast():
+    assert ["forecast" in sentence for sentence in in_words([CHOICE, BELIEF])] == [False, True]
 
 
 def test_beliefs_are_scored_by_what_each_model_did_and_share_their_weight():

@@ -109,6 +109,11 @@ def test_levels_of_items_stand_beside_those_of_their_sitting_and_filter_the_rows
         StringIO("".join(files.answers_csv(study, levels={"mode": "field", "framing": own})), newline="")
     )
     assert json.loads(row["condition"]) == {"framing": own, "mode": "field"}
+    whole, slot_by_slot = (
+        [row for chunk in answers_file.chunks(study, stage=None, levels={}, size=size) for row in chunk.rows]
+        for size in (0, 1)
+    )
+    assert slot_by_slot == whole
     call_command("export", "cast", out=tmp_path, condition=["mode=choice"])
     assert len((tmp_path / "answers.csv").read_text().splitlines()) == 2
     assert len((tmp_path / "belief_changes.csv").read_text().splitlines()) == 2
@@ -209,6 +214,14 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
     assert [count for count in read if count] == [3, 3]
     assert len((tmp_path / "eager.csv").read_text().splitlines()) == 4
     assert "eager.csv,answer" in (tmp_path / "codebook.csv").read_text()
+
+
+def test_what_is_wanted_now_stays_where_too_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_file, "KEPT", 3)
+    cache = {1: "a", 2: "b"}
+    assert answers_file._make_room(cache, [3, 2]) == [3] and cache == {1: "a", 2: "b"}
+    assert answers_file._make_room(cache, [4, 3, 2]) == [3, 4] and cache == {2: "b"}
+    assert answers_file._make_room(cache, [2]) == []
 
 
 def test_one_stage_can_be_read_alone(study: Study) -> None:
