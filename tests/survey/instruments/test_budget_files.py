@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from bandit import EpsilonGreedy
 from survey.exceptions import FileErrors
 from survey.instruments.cloze.reports.budget_file import ClozeBudgetFile
+from survey.instruments.next_token.analysis.simulation import GuessPlan
+from survey.instruments.next_token.reports import budget_file
 from survey.instruments.next_token.reports.budget_file import NextTokenBudget
 from survey.instruments.preference.analysis import bradley_terry
 from survey.instruments.preference.analysis.simulation import PreferenceWorld, simulate
@@ -119,6 +122,24 @@ def test_a_design_that_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> No
     path = changed("preference", tmp_path, ("prompts = 100", "prompts = 5"))
     with pytest.raises(FileErrors, match=r"policies\.by information"):
         budget_of(path, studies=2).report_result(jobs=1, progress=lambda: None)
+
+
+def test_runs_are_simulated_as_the_file_plans_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[GuessPlan] = []
+    monkeypatch.setattr(
+        budget_file, "one_study", lambda _name, plan, _seed, _number: plans.append(plan) or [0.5, 0.1, 0.1, 0.1]
+    )
+    changes = (("passages = 80", "passages = 70"), ("runs = 2 ", "runs = 3 "), ("run = 12", "run = 9"))
+    path = changed("next-token", tmp_path, *changes, ("responses_per_item = 5", "responses_per_item = 4"))
+    budget = budget_of(path, studies=1)
+    budget.report_result(jobs=1, progress=lambda: None)
+    assert [vars(plan) for plan in plans] == [
+        {**{"passages": 70, "runs": 3, "tokens": 9, "drawn": (100, 100), "responses": 4, "items": 5}, **own}
+        for own in (
+            {"design": None, "priority": ""},
+            {"design": EpsilonGreedy(epsilon=0.4, top_fraction=0.3), "priority": "gap"},
+        )
+    ]
 
 
 def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:

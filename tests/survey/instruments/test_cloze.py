@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +21,7 @@ from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
 from survey.instruments.cloze import chances as chances_of_cloze
 from survey.instruments.cloze import labels, rescoring
-from survey.instruments.cloze.analysis.normalising import Match, letters, match_of, normalised
+from survey.instruments.cloze.analysis.normalising import Match, is_one_slip, letters, match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.model_words import read_models, unknown_words, words_of_models
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
@@ -322,6 +323,7 @@ def test_what_a_study_of_sentences_knows_beside_its_answers(sentences: None) -> 
     again = Assignment.objects.get(pk=step.assignment.pk)
     assert instrument.counts_unfinished(again) and instrument.answer_values(again) == ["Hat rack", True]
     assert list(instrument.signals.stated_values([sitting.pk])) == [(sitting.pk, "word", "hat rack")]
+    assert not list(instrument.signals.stated_values([]))
     asked = AskedWord.objects.get(item=again.slot.item_id)
     assert instrument.signals.word_counts([asked.pk]) == {asked.pk: asked.position}
 
@@ -370,6 +372,16 @@ def test_a_word_that_is_none_is_refused(word: str, said: str, sentences: None) -
         advance(sitting=sitting, step=current_step(sitting).number, data={"word": word})
     assert said in str(refused.value)
     assert not WrittenWord.objects.exists()
+
+
+def test_a_slip_is_one_of_the_edits_written_out() -> None:
+    words = ["".join(letters_) for length in range(1, 5) for letters_ in product("abc", repeat=length)]
+    for word in words[:39]:
+        places = range(len(word) + 1)
+        slips = {word[:n] + letter + word[n:] for n in places for letter in "abc"}
+        slips |= {word[:n] + letter + word[n + 1 :] for n in places[:-1] for letter in ("", *"abc")}
+        slips |= {word[:n] + word[n : n + 2][::-1] + word[n + 2 :] for n in places[:-1]}
+        assert {other for other in words if other != word and is_one_slip(word, other)} == slips - {word, ""}, word
 
 
 @pytest.mark.parametrize(

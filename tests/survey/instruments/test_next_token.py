@@ -518,6 +518,9 @@ def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:
         advance(sitting=sitting, step=current_step(sitting).number, data={"guess": "no such token"})
     advance(sitting=sitting, step=current_step(sitting).number, data={"guess": " the"})
     guess = TokenGuess.objects.get()
+    signals = instruments.of_study(study).signals
+    assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "token", " the")]
+    assert not list(signals.stated_values([]))
     with pytest.raises(IntegrityError, match="next_token_right_by_id"), transaction.atomic():
         TokenGuess.objects.filter(pk=guess.pk).update(right=not guess.right)
 

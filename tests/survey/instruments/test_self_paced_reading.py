@@ -526,6 +526,7 @@ def test_what_the_careless_and_the_blind_see(passages: None) -> None:
         advance(sitting=sitting, step=sitting.step, data={"answer": "perhaps"})
     advance(sitting=sitting, step=sitting.step, data={"answer": "no"})
     assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "answer", "no")]
+    assert not list(signals.stated_values([]))
     (item,) = [step.assignment.slot.item_id] if step.assignment else [0]
     assert signals.word_counts([item]) == {item: words_of(step)}
     response = Response.objects.get(screen="passage")

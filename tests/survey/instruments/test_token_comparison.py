@@ -22,6 +22,7 @@ from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, HunchError
 from survey.instruments.token_comparison import preparing
 from survey.instruments.token_comparison.analysis.rewards import points
+from survey.instruments.token_comparison.forms import form_for
 from survey.instruments.token_comparison.models import ContextReading, PreparedContext, StatedChance, TokenPair
 from survey.instruments.token_comparison.options import ComparisonOptions
 from survey.instruments.token_comparison.reports import own_answers
@@ -153,6 +154,21 @@ def test_a_study_goes_through_its_stages(compared: Study, tmp_path: Path) -> Non
     stated = list(StatedChance.objects.all())
     assert (live.data["answers"], live.data["stages"]) == (30, 2)
     assert live.data["towards_true"] == sum(answer.percent_true > 50 for answer in stated)
+    for row in live.tables[0].file_rows():
+        own = [answer for answer in stated if answer.response.assignment.slot.stage.index == row[0]]
+        assert row[1:4] == [
+            len(own),
+            len({answer.response.assignment.sitting.respondent_id for answer in own}),
+            len({answer.response.assignment.slot.item.token_pair.context_id for answer in own}),
+        ]
+        assert row[3] < row[1]
+        assert row[4:] == pytest.approx(
+            [
+                np.mean([answer.percent_true > 50 for answer in own]),
+                np.mean([answer.percent_left == 50 for answer in own]),
+                np.mean([float(answer.reward) for answer in own]),
+            ]
+        )
     report = reports.make(study, "token_comparison", {"by": ["person"]})
     people = report.data["people"]
     assert report.data["answers"] == 30 and people["perplexity"] == pytest.approx(math.exp(people["loss"]))
@@ -274,6 +290,18 @@ def test_a_chance_that_is_not_offered_is_refused(percent: str) -> None:
     with pytest.raises(FieldErrors, match="Choose one of the percentages"):
         advance(sitting=sitting, step=step.number, data={"percent_left": percent})
     assert not StatedChance.objects.exists()
+
+
+def test_the_ends_of_the_scale_name_the_side_that_they_are_for() -> None:
+    """The percentage is the left one's chance."""
+    choices = dict(form_for((2, 10, 50, 90, 98))().fields["percent_left"].choices)
+    assert {percent: str(words) for percent, words in choices.items()} == {
+        "2": "very surely the right one",
+        "10": "10",
+        "50": "I don’t know",
+        "90": "90",
+        "98": "very surely the left one",
+    }
 
 
 def test_preparing_draws_from_the_seed_and_only_what_people_can_read() -> None:
@@ -503,6 +531,9 @@ def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Clie
         assert sent.status_code in (303, 409, 422)
     stated = StatedChance.objects.get()
     assert (stated.pk, stated.percent_left, stated.reward) == (first.pk, 10, first.reward)
+    signals, sitting = instruments.of_study(study).signals, Sitting.objects.get()
+    assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "percent_left", 10)]
+    assert not list(signals.stated_values([]))
     assert Score.objects.count() == 1
     # The sides are the same in every tab, and chances sent with the reveal are no answer.
     page = read(client.get("/s/compare/sitting").content.decode())

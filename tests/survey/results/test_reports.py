@@ -456,11 +456,13 @@ def test_pages_and_api_take_no_number_above_the_webs_limit(
 ) -> None:
     least, *others = ToyReport.arguments
     monkeypatch.setattr(ToyReport, "arguments", (replace(least, most_on_web=2), *others))
-    answer = reader().get(f"{API}words/?why=fun&least=3")
+    api = reader()
+    answer = api.get(f"{API}words/?why=fun&least=3")
     assert answer.status_code == 400
     assert answer.json()["error"]["fields"] == {
         "least": ["pages and the API take at most 2; for more, run: hunch report cast words least=3"]
     }
+    assert api.get(f"{API}words/?why=fun&least=2").status_code == 200
     page = admin_client.get(page_of(study), {"least": "3"}).content.decode()
     assert "pages and the API take at most 2" in page and 'value="3"' in page
     assert admin_client.post(f"{file_of(study, 'words.csv')}?least=3").status_code == 404
