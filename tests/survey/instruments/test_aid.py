@@ -5,6 +5,7 @@ import html
 import math
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError, PlanRefused, StateRefused
+from survey.figures import Figure
 from survey.instruments.belief_update import people, variants
 from survey.instruments.belief_update.aids import Similar, store_vectors, words_of
 from survey.instruments.belief_update.models import Aid, Belief, Pair, QuestionVector
 from survey.instruments.belief_update.reports.alignment.deployment import Rule
+from survey.instruments.belief_update.reports.arms import report as arms_report
 from survey.instruments.belief_update.reports.arms.measures import ArmAnswers, ArmMeasure, as_measures, measures_of_arms
 from survey.live.replay import replay
 from survey.models import Assignment, AssignmentCondition, ModelAnswer, Question, Sitting, Study
@@ -427,6 +430,26 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     assert told["posterior", "performance", "threshold"] == told["posterior", "deployed", "threshold"] == right
     assert any("alignment, alpha 1 is higher under aided than under alone" in line for line in made.lines)
     assert made.pictures and {table.name for table in made.tables} == {"arms", "arm_differences"}
+
+
+def test_the_picture_has_each_arm_less_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(arms_report, "ForestChart", lambda **named: drawn.append(SimpleNamespace(**named)))
+    monkeypatch.setattr(arms_report, "_figure_of", lambda value: Figure(value))
+    monkeypatch.setattr(arms_report.Picture, "of", lambda *_arguments: None)
+    measures = [SimpleNamespace(measure="accuracy"), SimpleNamespace(measure="cross_entropy")]
+    monkeypatch.setattr(arms_report, "_short", lambda what: what.measure)
+    figures = [("aided", measures[0], 0.1), ("led", measures[0], 0.2), ("aided", measures[1], 0.3)]
+    comparison: Any = SimpleNamespace(
+        llm="m",
+        found=SimpleNamespace(factor="help", levels=["alone", "aided", "led"]),
+        wanted=measures,
+        differences=lambda: figures,
+    )
+    arms_report._picture(comparison)
+    (chart,) = drawn
+    assert chart.series == ["aided less alone", "led less alone"] and chart.mark_at == 0
+    assert [(row.name, [figure.value for figure in row.figures]) for row in chart.rows] == [("accuracy", [0.1, 0.2])]
 
 
 @pytest.mark.thorough

@@ -134,7 +134,7 @@ def test_runs_are_simulated_as_the_file_plans_them(tmp_path: Path, monkeypatch: 
     budget = budget_of(path, studies=1)
     budget.report_result(jobs=1, progress=lambda: None)
     assert [vars(plan) for plan in plans] == [
-        {**{"passages": 70, "runs": 3, "tokens": 9, "drawn": (100, 100), "responses": 4, "items": 5}, **own}
+        {"passages": 70, "runs": 3, "tokens": 9, "drawn": (100, 100), "responses": 4, "items": 5, **own}
         for own in (
             {"design": None, "priority": ""},
             {"design": EpsilonGreedy(epsilon=0.4, top_fraction=0.3), "priority": "gap"},

@@ -19,7 +19,17 @@ from survey.instruments.preference import judging_calls, judging_runs, screens
 from survey.instruments.preference.judging_runs import JudgeRun, import_judgements, judge_replies
 from survey.instruments.preference.models import JudgeVerdict, ReplyComparison, ReplyJudgement
 from survey.instruments.preference.rows import judges_of
-from survey.models import Assignment, AuditEntry, LanguageModel, ModelAnswer, Question, SnapshotAnswer, Stage, Study
+from survey.models import (
+    Assignment,
+    AuditEntry,
+    LanguageModel,
+    ModelAnswer,
+    Question,
+    Sitting,
+    SnapshotAnswer,
+    Stage,
+    Study,
+)
 from survey.services.answers.counting import study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports

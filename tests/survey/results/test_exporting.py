@@ -23,9 +23,9 @@ from survey.figures import csv_lines
 from survey.instruments.belief_update.capabilities import BeliefExport
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import Assignment, AuditEntry, AuditSeal, PanelIdentity, Sitting, Slot, Stage, Study
-from survey.services.plans.candidates import SCORE
 from survey.services.base import audit_chain
 from survey.services.base.auditing import record
+from survey.services.plans.candidates import SCORE
 from survey.services.results.export import answers_file, columns, contents, files, proof_files, sitting_files
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
