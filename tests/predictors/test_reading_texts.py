@@ -238,6 +238,13 @@ def test_a_gguf_file_is_read_as_the_folder_that_it_was_made_from(llama, tmp_path
 
 
 @pytest.mark.torch
+def test_a_tokenizer_of_its_own_is_read_before_one_in_a_gguf_file(llama, tmp_path):
+    folder = shutil.copytree(llama, tmp_path / "both")
+    (folder / "weights.gguf").write_bytes(b"GGUF")
+    assert FileTokenizer(folder).sha256 == FileTokenizer(llama).sha256
+
+
+@pytest.mark.torch
 def test_what_is_no_causal_model_is_refused(tmp_path, llama):
     from predictors.readings.causal import CausalReader
 

@@ -14,6 +14,7 @@ from survey.exceptions import Problem
 from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyFileError
 from survey.study_file.blocks import ConditionConfig
 from survey.study_file.closing import CompletionSignatureConfig
+from survey.study_file.older import read_stored
 from survey.study_file.panel import PanelConfig
 from survey.study_file.quotas import CellConfig
 from survey.study_file.rules import SpeederRule
@@ -535,3 +536,9 @@ def test_a_stage_teaches_and_asks_as_its_design_says() -> None:
     assert (several.slots_per_item, stages[2].slots_per_item, stages[2].responses_per_item) == (3, 1, 4)
     default = StageConfig.model_validate({**STAGE, "design": {"kind": "test_set"}})
     assert default.responses_per_item == default.design.responses_per_pair == 9
+
+
+def test_all_that_a_later_version_refuses_of_a_stored_file_is_said() -> None:
+    stored = study_file.parse(GOOD).model_dump(mode="json") | {"colour": 1, "shape": 2}
+    said = ("colour: this version knows no such key", "shape: this version knows no such key")
+    assert read_stored(stored).problems == said

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle
 from survey.simulator import demonstration
 from survey.simulator.demonstration import DemoVerdict, StageLine
+from survey.simulator.own_site import OwnSite
 from tests import cast
 
 
@@ -142,6 +144,24 @@ def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, sa
     verdict = DemoVerdict(comparison=comparison(0.3, second), null=null)
     assert verdict.passed is passed
     assert verdict.sentence.startswith(said)
+
+
+def test_a_lift_is_of_what_the_design_drew_and_not_of_the_holdout(monkeypatch) -> None:
+    asked = []
+    values = SimpleNamespace(outcomes=lambda _answers: {"changed": np.zeros(0), "other": np.ones(0)})
+    monkeypatch.setattr(demonstration, "counted_answers", lambda stage, **named: asked.append(named) or [])
+    monkeypatch.setattr(demonstration.instruments, "of_study", lambda study: None)
+    monkeypatch.setattr(demonstration.instruments, "estimates_of", lambda instrument: values)
+    demonstration._changes(SimpleNamespace(study=None))
+    assert asked == [{"roles": ("sampled",)}]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "address"), [(["*"], "localhost"), ([".example.org", "x"], "example.org"), ([], "localhost")]
+)
+def test_simulated_people_come_to_a_host_that_the_site_answers_to(settings, hosts, address) -> None:
+    settings.ALLOWED_HOSTS = hosts
+    assert OwnSite().base_url == f"https://{address}"
 
 
 def test_the_summary_is_one_json_object_with_all_numbers() -> None:
