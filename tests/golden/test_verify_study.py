@@ -161,7 +161,7 @@ def test_of_all_items_those_that_were_left_out_are_in_no_stratum() -> None:
     }
     expected = verify_study.expected_strata({"stage": "1"}, manifest, 12, verify_study.VerificationResult())
     assert expected == verify_study.Expected({"all": (90, 6)}, 2)
-    greedy = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.1, "rest_strata": 2}
+    greedy = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.1, "floor": 0.0, "rest_strata": 2}
     expected = verify_study.expected_strata(
         {"stage": "1"}, manifest | {"design": greedy}, 12, verify_study.VerificationResult()
     )
