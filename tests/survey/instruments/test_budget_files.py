@@ -146,6 +146,9 @@ def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
     costs = budget_of(STUDIES / "example-budget-cloze.toml", studies=2).costs
     assert (costs.people, costs.complete) == (222, 200) and costs.hours == pytest.approx((200 + 11) / 6)
     assert costs.total == pytest.approx(400 * 1.333)
+    assert [*budget_files.cost_lines(costs)] == [
+        "222 people begin, 200 finish; 35 hours; 400.00 rewards + 133.20 fees = 533.20 USD."
+    ]
 
 
 @pytest.mark.slow
