@@ -69,6 +69,13 @@ def test_two_people_and_the_reader_are_compared_on_the_same_choice():
     assert line.same.value == pytest.approx((1 + 1 + 0 + 0.5 * 3 - 0 + 0.0) / 6, abs=0.1)
     # Of the first item one in three pairs agrees; of the second one in three too.
     assert line.two_people.value == pytest.approx(1 / 3)
+    # By the design's weights; an item with one answer has no two people.
+    answers = given(
+        [0, 0, 0, 1, 1, 2], [1, 2, 3, 1, 2, 3], [1, 1, 0, 0, 1, 1], [0.8, 0.3, 0.5], weight=[1, 2, 4, 1, 3, 5]
+    )
+    line = agreement(answers, answers.readers[0])
+    assert line.two_people.value == pytest.approx((0.5 * 1 + 0.5 * 2) / (1 + 2 + 4 + 1 + 3))
+    assert line.same.value == pytest.approx((1 + 2 + 0 + 1 + 0 + 0.5 * 5) / 16)
 
 
 @pytest.mark.parametrize(

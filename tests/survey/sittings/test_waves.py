@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -470,6 +471,19 @@ def test_under_a_level_each_level_of_another_factor_is_of_who_had_both(monkeypat
     ]
     # A figure between 0 and 10 changes by 10 at most, and two changes differ by 20 at most.
     assert spans == [(-10, 10)] * 3 + [(-20, 20)]
+    # Of several measures each is compared with itself.
+    two = [
+        replace(
+            wave_part, measures=[*wave_part.measures, replace(measure, name="other", values=10 - 3 * measure.values)]
+        )
+        for wave_part in (part(1, [0, 0, 0, 0]), part(2, [5, 7, 1, 2]))
+        for measure in wave_part.measures
+    ]
+    rows = wave_changes.changes_between_waves(study, two, under={}, by={"framing": ["loss", "gain"]})  # type: ignore[arg-type]
+    assert [(row.name, row.estimate and row.estimate.value) for row in rows if " - " in row.under] == [
+        ("score", 4.5),
+        ("other", -13.5),
+    ]
 
 
 # Where it is done
