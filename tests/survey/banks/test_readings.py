@@ -72,6 +72,8 @@ def test_a_bound_has_the_mark_of_bounds_in_the_chart():
     ]
     chart = perplexities._chart(models, SimpleNamespace(bits_per_character=dict.fromkeys(("whole", "few"), (1, 3))))
     assert [[figure.value for figure in row.figures] for row in chart.rows] == [[2.0], [None, 2.0]]
+    assert len(chart.series) == 2
+    assert perplexities._chart(models[:1], SimpleNamespace(bits_per_character={"whole": (1, 3)})).series == [""]
 
 
 # Stored once

@@ -451,6 +451,18 @@ def test_page_files_and_api_share_what_was_made_until_something_changes(
     assert len(made) == 4
 
 
+def test_a_list_of_reports_names_what_its_reader_may_see(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[Any] = []
+
+    def choices(_study: Study, _entry: Any, _argument: Any, *, reader: Any = None) -> list[str]:
+        readers.append(reader)
+        return []
+
+    monkeypatch.setattr(reports, "choices_of", choices)
+    reports.lines_as_json(study, reader="somebody")
+    assert readers and set(readers) == {"somebody"}
+
+
 def test_pages_and_api_take_no_number_above_the_webs_limit(
     study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
