@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from survey.admin.pictures import NotAPicture, inline
-from survey.figures import Figure
+from survey.figures import Figure, charts
 from survey.figures.charts import (
     COLOURS,
     WIDTH,
@@ -313,3 +313,21 @@ def test_bars_begin_at_0_and_a_histogram_has_a_bar_for_each() -> None:
 def test_what_is_no_svg_is_not_shown(text: str) -> None:
     with pytest.raises(NotAPicture):
         inline(text)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steps"),
+    [
+        (1, 100, [1, 2, 5, 10, 20, 50, 100]),
+        (1.5, 90, [1, 2, 5, 10, 20, 50, 100]),
+        (1, 200, [1, 3, 10, 30, 100, 300]),
+        (0.01, 1000, [0.01, 0.1, 1, 10, 100, 1000]),
+        (3, 4, [2, 5]),
+        (10, 10, [10, 20]),
+    ],
+)
+def test_steps_of_a_logarithmic_axis_end_at_the_first_round_number_beyond(
+    low: float, high: float, steps: list[float]
+) -> None:
+    logarithms = charts._log_steps(math.log10(low), math.log10(high))
+    assert [10**step for step in logarithms] == pytest.approx(steps)

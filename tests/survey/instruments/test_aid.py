@@ -3,6 +3,7 @@
 import csv
 import html
 import math
+import random
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -465,3 +466,12 @@ def test_the_report_refuses_what_it_cannot_compare(tmp_path: Path) -> None:
     files.write_export(study, tmp_path)
     with (tmp_path / "arm_differences.csv").open(newline="") as file:
         assert {row["level"] for row in csv.DictReader(file)} == {"aided"}
+
+
+def test_simulated_people_are_anything_from_not_to_wholly_sure_of_their_own_answer() -> None:
+    person: Any = SimpleNamespace(_chance=random.Random(1), person=SimpleNamespace(step=25))
+    parts = {"target": "Which?\n(A) one\n(B) two"}
+    given = [people.BeliefPerson._own_answer(person, parts) for _time in range(200)]
+    assert {answer["confidence"] for answer in given} == {"0", "25", "50", "75", "100"}
+    assert {answer["answer"] for answer in given} == {"A", "B"}
+    assert people.BeliefPerson._own_answer(person, {"target": "Why?"})["answer"] == people.GUESS

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,33 @@ def test_runs_are_simulated_as_the_file_plans_them(tmp_path: Path, monkeypatch: 
             {"design": EpsilonGreedy(epsilon=0.4, top_fraction=0.3), "priority": "gap"},
         )
     ]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_simulated_study_draws_anew(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the file's seed, the policy's name and the study's number; the same three draw the same."""
+    instrument = {"reading": "self_paced_reading"}.get(name, name.replace("-", "_"))
+    outlook = import_module(f"survey.instruments.{instrument}.analysis.outlook")
+    is_preference = name == "preference"  # Its policies differ in their plans, and meet the same people.
+
+    def first_draw(policy: str, seed: int, number: int) -> float:
+        def draws(*_arguments: Any, rng: np.random.Generator, **_named: Any) -> None:
+            raise Drawn(rng.random())
+
+        monkeypatch.setattr(outlook, "simulate" if is_preference else "study", draws)
+        between = [None] * (1 if name in ("cloze", "next-token") else 2)
+        arguments = (None, (), None, seed, False, number) if is_preference else (policy, *between, seed, number)
+        with pytest.raises(Drawn) as caught:
+            outlook.one_study(*arguments)
+        return float(caught.value.args[0])
+
+    cases = [("a", 1, 1), ("a", 1, 2), ("a", 2, 1), *([] if is_preference else [("b", 1, 1)])]
+    assert len({first_draw(*case) for case in cases}) == len(cases)
+    assert first_draw("a", 1, 1) == first_draw("a", 1, 1)
+
+
+class Drawn(Exception):
+    """Ends a simulated study at its first number."""
 
 
 def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:

@@ -573,6 +573,7 @@ def test_problems_of_both_files_are_named_with_their_lines(tmp_path: Path, capsy
         ([], "give a study's SLUG or --comparisons FILE"),
         (["s", "--comparisons", "f"], "not both"),
         (["--comparisons", "f", "--ridge", "-1"], "--ridge: '-1' is not a number from 0"),
+        (["--comparisons", "f", "--ridge", "1000.5"], "--ridge: '1000.5' is not a number from 0 to 1000"),
         (["--comparisons", "f", "--tie", "5"], "--tie: '5' is neither"),
         (["--comparisons", "f", "--question", "x"], "question: only with a study"),
         (["s", "--judgements", "f"], "only with --comparisons"),
@@ -592,12 +593,12 @@ def test_what_the_command_is_asked_is_what_is_fitted(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(preferences, "analyse", fitted)
     (tmp_path / "c.csv").write_text("prompt,model_a,model_b,annotator,outcome\np,x,y,1,a\n")
-    for options in (["--no-side", "--ridge", "0.3"], ["--each-answer", "--tie", "4-5"]):
+    for options in (["--no-side", "--ridge", "0.3"], ["--each-answer", "--tie", "4-5", "--ridge", "1000"]):
         with pytest.raises(SystemExit):
             call_command("preferences", "--comparisons", str(tmp_path / "c.csv"), *options)
     assert asked == [
         AnalysisSettings(side=False, ridge=0.3),
-        AnalysisSettings(each_answer=True, tie="4-5"),
+        AnalysisSettings(each_answer=True, tie="4-5", ridge=1000),
     ]
 
 

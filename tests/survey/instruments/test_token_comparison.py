@@ -25,6 +25,7 @@ from survey.instruments.token_comparison.analysis.rewards import points
 from survey.instruments.token_comparison.forms import form_for
 from survey.instruments.token_comparison.models import ContextReading, PreparedContext, StatedChance, TokenPair
 from survey.instruments.token_comparison.options import ComparisonOptions
+from survey.instruments.token_comparison.practice import ComparisonPractice
 from survey.instruments.token_comparison.reports import own_answers
 from survey.models import ApiToken, Bank, NgramModel, Score, Sitting, Stage, Study
 from survey.panels.money import points_of
@@ -542,3 +543,22 @@ def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Clie
     assert StatedChance.objects.count() == 1
     parts, two = (read(client.get("/s/compare/sitting").content.decode()).parts for _tab in range(2))
     assert "left" in parts and parts == two
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"context": "  "}, "context", "is missing"),
+        ({"g_true": ""}, "g_true", "is missing"),
+        ({"hint": "x"}, "hint", "unknown"),
+        ({"other": "mat"}, "other", "is the true token"),
+        ({"g_true": "0"}, "g_true", "is no chance"),
+        ({"g_true": "1.5"}, "g_true", "is no chance"),
+    ],
+)
+def test_a_practice_comparison_names_each_of_its_faults(changes: dict[str, str], name: str, said: str) -> None:
+    example = {"context": "The cat sat on the", "true": "mat", "other": "hat", "g_true": "1"}
+    examples = ComparisonPractice((10, 50, 90))
+    assert list(examples.problems(example)) == []
+    ((field, problem),) = examples.problems({**example, **changes})
+    assert field == name and said in problem
