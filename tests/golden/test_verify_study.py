@@ -144,6 +144,25 @@ def test_a_removed_candidate_is_found_though_nobody_was_asked_it(beliefs: Path) 
     assert said in faults(beliefs)
 
 
+def test_each_stages_exclusions_are_those_of_its_own_sittings() -> None:
+    stages, sittings, rows = [], [], []
+    for number in ("1", "2"):
+        hashes = {"plan_sha256": f"plan {number}", "snapshot_sha256": f"snapshot {number}"}
+        stages.append({"study": "x", "stage": number, "state": "frozen", **hashes})
+        sittings.append({"stage": number, "respondent": f"p{number}", "excluded": "fast slow", "withdrawn_at": ""})
+        excluded = [verify_study.canonical([int(number), f"p{number}", ["fast", "slow"]])]
+        for action, detail in (
+            ("plan_stage", {"plan_sha256": hashes["plan_sha256"]}),
+            ("freeze_stage", {"snapshot_sha256": hashes["snapshot_sha256"], "excluded": excluded}),
+        ):
+            subject = {"action": action, "subject": f"x stage {number}", "entry": "1"}
+            rows.append({**subject, "detail": json.dumps(detail)})
+    findings = verify_study.VerificationResult()
+    verify_study.check_what_the_audit_says(stages, [], sittings, rows, findings)
+    assert findings.faults == []
+    assert {f"stage {number}: 1 exclusions against the audit" for number in (1, 2)} <= set(findings.checked)
+
+
 def test_no_more_exclusions_are_gone_than_people_who_withdrew() -> None:
     sittings = [{"respondent": name, "excluded": "", "withdrawn_at": at} for name, at in (("a", "2030"), ("b", ""))]
     for hashes, faulty in ((["x"], False), (["x", "y"], True)):
