@@ -1071,6 +1071,10 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
     ):
         assert ranking is not None and ranking.gamma is None
         assert ranking.theta == pytest.approx(bradley_terry.fit(counted, **asked).theta)
+    by_answer = analysed(divided, each_answer=True, side=False)
+    for category in ("even", "odd"):
+        counted = divided.where(divided.category == category)
+        assert by_answer.by_category[category].gamma is None and bradley_terry.fit(counted).gamma is not None
     # A model's rating is towards it whether it is A or B, by the design's weights.
     weight, towards = 1 / people.probability, {0: [0.0, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.0]}
     for a, b, value, mass in zip(people.a, people.b, people.value, weight, strict=True):
