@@ -169,7 +169,6 @@ def test_judging_again_counts_what_cannot_be_read_of_a_planned_study_and_changes
     assert "known as unreadable" not in capsys.readouterr().out
 
 
-@pytest.mark.django_db
 def test_a_reply_is_shown_wherever_in_an_items_evidence_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """An item has up to three pieces of evidence."""
 
@@ -188,6 +187,7 @@ def test_a_reply_is_shown_wherever_in_an_items_evidence_it_stands(monkeypatch: p
     assert outcomes.in_items() == {1, 2, 3, 4}
 
 
+@pytest.mark.django_db
 def test_remarks_name_the_unreadable_replies_that_stages_planned_before_show() -> None:
     study = real_study()
     lifecycle.open_stage(cast.stage_of(study))

@@ -115,7 +115,6 @@ def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
     assert made is not None and (made.people, made.answers) == (30, 90)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("people", "of_estimate", "error", "last", "is_stored"),
     [
@@ -141,6 +140,7 @@ def test_a_look_needs_enough_people_in_the_stage_and_in_its_estimate(
     assert (interim.look(stage) is not None) is is_stored
 
 
+@pytest.mark.thorough
 def test_of_a_large_stage_it_looks_at_every_fiftieth_part() -> None:
     stage = running(0.01)
     stage.manifest["stop"]["at_most"] = 700

@@ -3,7 +3,9 @@
 import json
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +14,13 @@ from django.contrib.auth import get_user_model
 from bandit.estimators import compare_shares
 from survey.contracts import instruments
 from survey.contracts.instruments import DemonstrationVerdict, InstrumentMissing, Metric
-from survey.exceptions import NotFound
+from survey.exceptions import NotFound, StateRefused
 from survey.figures.rendering import aligned
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
 from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle
-from survey.simulator import demonstration
+from survey.simulator import demonstration, dry_run
 from survey.simulator.demonstration import DemoVerdict, StageLine
 from survey.simulator.own_site import OwnSite
 from tests import cast
@@ -217,3 +219,33 @@ def test_an_instrument_says_itself_what_its_demonstration_must_find(starter, mon
 
 def own_verdict(study, null) -> DemonstrationVerdict:
     return DemonstrationVerdict(passed=not null, sentence=f"FAILED: {study.slug}", figures={"found": 1 / 3})
+
+
+def test_each_report_is_written_to_its_own_folder_with_the_arguments_it_cannot_do_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    choices = {"llm": ["parrot", "owl"], "other": []}
+    fakes = SimpleNamespace(
+        choices_of=lambda _copy, _entry, argument: choices[argument.name],
+        make=lambda _copy, name, arguments: calls.append((name, arguments)) or "findings",
+        write=lambda _copy, name, findings, folder: calls.append((name, findings, folder)),
+    )
+    monkeypatch.setattr(dry_run, "reports", fakes)
+    required, optional, lacking = (
+        SimpleNamespace(name=name, required=is_required, help="a model")
+        for name, is_required in (("llm", True), ("llm", False), ("other", True))
+    )
+    copy: Any = None
+
+    def report(*arguments: Any) -> None:
+        line: Any = SimpleNamespace(entry=SimpleNamespace(name="words"), arguments=arguments)
+        dry_run._report(copy, line, tmp_path)
+
+    report(required)
+    report(optional)
+    folder = tmp_path / "reports" / "words"
+    written = ("words", "findings", folder)
+    assert calls == [("words", {"llm": ["parrot"]}), written, ("words", {}), written]
+    with pytest.raises(StateRefused, match="other: a model: there is none yet"):
+        report(lacking)

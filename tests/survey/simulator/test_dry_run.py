@@ -2,7 +2,6 @@
 
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -175,33 +174,3 @@ def test_the_command_says_what_was_filled(tmp_path: Path, capsys: pytest.Capture
     said = capsys.readouterr().out
     assert "stage 1: 2 people, frozen" in said and "Export: filled" in said
     assert "not filled: " in said
-
-
-def test_each_report_is_written_to_its_own_folder_with_the_arguments_it_cannot_do_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    calls: list[Any] = []
-    choices = {"llm": ["parrot", "owl"], "other": []}
-    fakes = SimpleNamespace(
-        choices_of=lambda _copy, _entry, argument: choices[argument.name],
-        make=lambda _copy, name, arguments: calls.append((name, arguments)) or "findings",
-        write=lambda _copy, name, findings, folder: calls.append((name, findings, folder)),
-    )
-    monkeypatch.setattr(dry_run, "reports", fakes)
-    required, optional, lacking = (
-        SimpleNamespace(name=name, required=is_required, help="a model")
-        for name, is_required in (("llm", True), ("llm", False), ("other", True))
-    )
-    copy: Any = None
-
-    def report(*arguments: Any) -> None:
-        line: Any = SimpleNamespace(entry=SimpleNamespace(name="words"), arguments=arguments)
-        dry_run._report(copy, line, tmp_path)
-
-    report(required)
-    report(optional)
-    folder = tmp_path / "reports" / "words"
-    written = ("words", "findings", folder)
-    assert calls == [("words", {"llm": ["parrot"]}), written, ("words", {}), written]
-    with pytest.raises(StateRefused, match="other: a model: there is none yet"):
-        report(lacking)
