@@ -554,11 +554,11 @@ class _Items:
     fraction: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, item: ArrayLike, stratum: NDArray[np.int64], fraction: NDArray[np.float64] | None = None) -> _Items:
+    def of(cls, item: ArrayLike, stratum: NDArray[np.int64]) -> _Items:
         _, number = np.unique(np.asarray(item), return_inverse=True)
         if number.shape != stratum.shape:
             raise DesignError(f"item: {number.size} items for {stratum.size} answers; give one an answer")
-        return cls(item=number.astype(np.int64), stratum=stratum, fraction=fraction)
+        return cls(item=number.astype(np.int64), stratum=stratum)
 
     def variance(self, contributions: NDArray[np.float64], by_person: float) -> float:
         """The variance by respondent and by item, given that by respondent.

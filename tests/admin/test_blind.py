@@ -284,3 +284,5 @@ def test_a_blind_study_has_conditions_and_does_not_stop_by_one() -> None:
     stop = {"factor": FACTOR, "width": 0.2, "after": 30}
     with pytest.raises(FileErrors, match="its looks would show the difference"):
         cast.study(blind=True, conditions=CONDITIONS[:1], stages=[{"sittings": 40, "stop": stop}])
+    with pytest.raises(FileErrors, match=r"stages\.2\.stop\.factor: its looks would show the difference"):
+        cast.study(blind=True, conditions=CONDITIONS[:1], stages=[{"sittings": 40}, {"sittings": 40, "stop": stop}])

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from survey.live import people, snapshots
+from survey.live import people, snapshots, stage_sections
 from survey.models import AttentionAnswer, CheckAttempt, LiveSnapshot, QuestionReport, Sitting, Study
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
@@ -366,3 +366,19 @@ def test_the_places_of_quotas_are_shown_while_a_stage_runs(as_researcher: Client
         "–",
         "1",
     ]
+
+
+def test_each_figure_of_a_metric_has_its_own_interval() -> None:
+    metrics = {
+        "n": 40,
+        "auc": {"overall": 0.7, "same_task": 0.6, "all": None},
+        "nll": {"overall": 0.5, "other_task": 0.25},
+        "intervals": {"auc": {"overall": [0.65, 0.75], "same_task": [0.5, 0.7]}},
+    }
+    table = stage_sections.metric_table(metrics, None)
+    assert table.parts == ("overall", "same task", "all", "other task")
+    assert table.rows == (
+        ("answers", ("40", "", "", "")),
+        ("auc", ("0.700 [0.650, 0.750]", "0.600 [0.500, 0.700]", "–", "–")),
+        ("nll", ("0.500", "–", "–", "0.250")),
+    )

@@ -154,6 +154,23 @@ def test_a_retest_is_of_all_items_where_weights_say_so():
         retest_correlation(first=first, second=second, cluster=people, weight=np.zeros(4000))
 
 
+def test_a_weighted_retest_leaves_out_one_person_at_a_time_with_the_weights():
+    rng = np.random.default_rng(5)
+    people, weight = np.repeat(np.arange(12), 3), rng.choice([1.0, 9.0], size=36)
+    first = rng.normal(size=36)
+    second = first + rng.normal(size=36)
+
+    def z(rows):
+        covariance = np.cov(first[rows], second[rows], aweights=weight[rows])
+        return math.atanh(covariance[0, 1] / math.sqrt(covariance[0, 0] * covariance[1, 1]))
+
+    without = np.array([z(people != person) for person in range(12)])
+    reach = stats.t.ppf(0.975, 11) * math.sqrt(11 / 12 * ((without - without.mean()) ** 2).sum())
+    centre = z(people >= 0)
+    retest = retest_correlation(first=first, second=second, cluster=people, weight=weight)
+    assert retest.interval == pytest.approx((math.tanh(centre - reach), math.tanh(centre + reach)), rel=1e-9)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("habits", [noise_cases.PERSON, noise_cases.CARRY_OVER, noise_cases.EXTREMITY, noise_cases.ALL])
 @pytest.mark.parametrize("uneven", [False, True])

@@ -433,6 +433,15 @@ def test_a_language_of_few_people_is_merged_and_lengths_are_bands(golden: None) 
     )
 
 
+def test_a_length_of_simulated_people_alone_hides_no_real_one() -> None:
+    columns = [Column(name, "text", "") for name in ("respondent", "simulated", "seconds")]
+    few, enough = coarsening.FEWEST - 1, coarsening.FEWEST
+    rows = [[f"r{n}", 0, 60] for n in range(few)] + [[f"s{n}", 1, 60] for n in range(enough)]
+    rows += [[f"t{n}", 0, 90] for n in range(200)]
+    lengths = [row[2] for row in coarsening._with_bands(rows, "sittings", columns)]
+    assert 60 not in lengths and set(lengths[: few + enough]) != {"60"}
+
+
 def test_people_have_new_names_in_every_column_and_rows_are_in_their_order(golden: None) -> None:
     """Also where an instrument calls them a person or an annotator, or names several in one cell."""
     study = study_of("beliefs")

@@ -131,6 +131,62 @@ def test_a_removed_slot_is_found(beliefs: Path) -> None:
     assert any(fault.startswith("stage 2: the plan's hash") for fault in faults(beliefs))
 
 
+def test_a_removed_candidate_is_found_though_nobody_was_asked_it(beliefs: Path) -> None:
+    asked = {row["item"] for row in verify_study.read(beliefs, "answers.csv")}
+    sizes: list[int] = []
+
+    def remove(rows: list[dict[str, str]]) -> None:
+        sizes.append(sum(row["stage"] == "3" for row in rows))
+        rows.remove(next(row for row in rows if row["stage"] == "3" and row["item"] not in asked))
+
+    change(beliefs, "candidates.csv", remove)
+    said = f"stage 3: candidates.csv has {sizes[0] - 1} items, the manifest {sizes[0]}"
+    assert said in faults(beliefs)
+
+
+def test_each_stages_exclusions_are_those_of_its_own_sittings() -> None:
+    stages, sittings, rows = [], [], []
+    for number in ("1", "2"):
+        hashes = {"plan_sha256": f"plan {number}", "snapshot_sha256": f"snapshot {number}"}
+        stages.append({"study": "x", "stage": number, "state": "frozen", **hashes})
+        sittings.append({"stage": number, "respondent": f"p{number}", "excluded": "fast slow", "withdrawn_at": ""})
+        excluded = [verify_study.canonical([int(number), f"p{number}", ["fast", "slow"]])]
+        for action, detail in (
+            ("plan_stage", {"plan_sha256": hashes["plan_sha256"]}),
+            ("freeze_stage", {"snapshot_sha256": hashes["snapshot_sha256"], "excluded": excluded}),
+        ):
+            subject = {"action": action, "subject": f"x stage {number}", "entry": "1"}
+            rows.append({**subject, "detail": json.dumps(detail)})
+    findings = verify_study.VerificationResult()
+    verify_study.check_what_the_audit_says(stages, [], sittings, rows, findings)
+    assert findings.faults == []
+    assert {f"stage {number}: 1 exclusions against the audit" for number in (1, 2)} <= set(findings.checked)
+
+
+def test_no_more_exclusions_are_gone_than_people_who_withdrew() -> None:
+    sittings = [{"respondent": name, "excluded": "", "withdrawn_at": at} for name, at in (("a", "2030"), ("b", ""))]
+    for hashes, faulty in ((["x"], False), (["x", "y"], True)):
+        findings = verify_study.VerificationResult()
+        frozen = [{"detail": json.dumps({"excluded": hashes})}]
+        verify_study.check_exclusions({"stage": "1", "state": "frozen"}, {}, sittings, frozen, findings)
+        assert (bool(findings.faults), bool(findings.unchecked)) == (faulty, not faulty)
+
+
+def test_of_all_items_those_that_were_left_out_are_in_no_stratum() -> None:
+    manifest = {
+        "design": {"kind": "uniform"},
+        "candidates": {"kind": "exhaustive", "universe_size": 100, "excluded": 10},
+        "responses_per_item": 2,
+    }
+    expected = verify_study.expected_strata({"stage": "1"}, manifest, 12, verify_study.VerificationResult())
+    assert expected == verify_study.Expected({"all": (90, 6)}, 2)
+    greedy = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.1, "floor": 0.0, "rest_strata": 2}
+    expected = verify_study.expected_strata(
+        {"stage": "1"}, manifest | {"design": greedy}, 12, verify_study.VerificationResult()
+    )
+    assert expected == verify_study.Expected({"top": (9, 3), "rest 1": (41, 2), "rest 2": (40, 1)}, 2)
+
+
 def test_an_item_in_the_wrong_stratum_is_found(beliefs: Path) -> None:
     answers = verify_study.read(beliefs, "answers.csv")
     low = next(row for row in answers if (row["stage"], row["stratum"]) == ("3", "rest"))

@@ -488,6 +488,19 @@ def test_beside_a_teacher_only_pairs_with_labels_of_people_are_kept_back(tiny_pa
         assert member.n_examples_ + len(member.kept_back_.labels) == 270
 
 
+def test_rows_kept_back_keep_their_labels_and_weights(monkeypatch):
+    from types import SimpleNamespace
+
+    from predictors.features import TrainingData
+    from predictors.models import bert
+
+    monkeypatch.setattr(bert, "predict", lambda networks, rows, *_others: [np.array([0.25 * row for row in rows])])
+    network = SimpleNamespace(tokenise=list)
+    data = TrainingData([1, 2], np.array([0.0, 1.0]), np.array([3.0, 1.0]))
+    assert [column.tolist() for column in bert._said_of(network, data, None)] == [[0.25, 0.5], [0, 1], [3, 1]]
+    assert not any(map(len, bert._said_of(network, TrainingData([], np.empty(0), np.empty(0)), None)))
+
+
 def test_no_more_rows_are_kept_back_than_two_numbers_need():
     from predictors.models import bert
 

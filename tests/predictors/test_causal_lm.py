@@ -441,3 +441,16 @@ def test_there_is_no_member_beyond_the_last(params):
 def test_a_setting_out_of_range_is_refused_by_name(field, value):
     with pytest.raises(PredictorError, match=f"^{field}: "):
         CausalLmSettings(**{field: value})
+
+
+def test_all_special_tokens_behind_a_text_are_cut_and_none_before_it():
+    from types import SimpleNamespace
+
+    from predictors.networks.causal_network import _without_end
+
+    for ids, special, left in (
+        ([1, 5, 6, 2, 2], [1, 0, 0, 1, 1], [1, 5, 6]),
+        ([5, 6], [0, 0], [5, 6]),
+        ([2, 2], [1, 1], []),
+    ):
+        assert _without_end(SimpleNamespace(ids=ids, special_tokens_mask=special)) == left

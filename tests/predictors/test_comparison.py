@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 from predictors import comparison, registry
 from predictors.comparison import Predictions, compare
-from predictors.datasets import PairTable
+from predictors.datasets import PairTable, join
 from predictors.errors import PredictorError
 from predictors.evaluation import evaluate, parts_by_outcome
 from predictors.pairs import Pair
+from predictors.splits import Fold
 
 
 def table_of(pairs: list[Pair], labels, **changes) -> PairTable:
@@ -218,6 +220,17 @@ def test_folds_of_small_networks_may_train_in_processes_of_their_own(tiny_params
     only = replace(folds[0], train=folds[0].train[whole.labels[folds[0].train] == 1])
     with pytest.raises(PredictorError, match="fold 2 of 2: "):
         comparison.cross_validate("bert", params, seed=0, table=whole, folds=[folds[1], only], workers=2)
+
+
+def test_folds_apart_predict_majorities_as_folds_in_turn_do(monkeypatch):
+    monkeypatch.setattr(registry, "create", lambda *args: TellsMajorities())
+    monkeypatch.setattr(comparison, "ProcessPoolExecutor", lambda workers, **_named: ThreadPoolExecutor(workers))
+    monkeypatch.setattr(comparison, "_is_small_network", lambda *args: True)
+    train, test = people_and_majorities(known=True)
+    whole = join([train, test])
+    folds = [Fold(np.arange(len(train)), np.arange(len(train), len(whole)), dropped=0)]
+    probabilities = comparison.cross_validate("bert", {}, seed=0, table=whole, folds=folds, workers=2).probabilities
+    assert set(probabilities[len(train) :]) == {0.09}
 
 
 def test_a_predictor_whose_predictions_are_no_probabilities_fails_by_itself(monkeypatch, test_rows):

@@ -116,6 +116,14 @@ def test_the_memory_forgets_the_longest_unused(tiny_bert, counted, monkeypatch):
 
 
 @pytest.mark.torch
+def test_what_another_device_computed_is_not_taken(tiny_bert, tmp_path, counted, monkeypatch):
+    embed(TEXTS, model=str(tiny_bert), cache=tmp_path)
+    monkeypatch.setattr("predictors.networks.embedder.numerics", lambda: "cuda bfloat16 1")
+    embed(TEXTS, model=str(tiny_bert), cache=tmp_path)
+    assert len(counted) == 2
+
+
+@pytest.mark.torch
 def test_a_folder_keeps_embeddings_for_other_processes(tiny_bert, tmp_path, counted):
     first = embed(TEXTS, model=str(tiny_bert), cache=tmp_path)
     embeddings.forget_embeddings()

@@ -119,6 +119,9 @@ def test_the_tokens_of_a_prompt_have_logarithms_of_probabilities(server, connect
     assert outcome.likeliest == ((), ((" b", -0.5), ("x", -2.0)), ())
     sent = {"model": "m", "prompt": "a b c", "max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
     assert server.seen[0].body == sent
+    listed["top_logprobs"].pop()  # Of two it is not known which of the three tokens they belong to.
+    ((_number, outcome),) = connect().prompt_tokens(model="m", texts=["a b c"])
+    assert outcome.strings == ("a", " b", " c") and outcome.likeliest == ()
 
 
 @pytest.mark.parametrize(

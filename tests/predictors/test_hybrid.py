@@ -293,6 +293,44 @@ def test_predictions_are_averaged_over_what_the_coefficients_may_be():
     assert abs(probabilities[0] - sigmoid(np.array([2.0]))[0]) > 0.1
 
 
+def test_a_share_of_several_answers_is_of_people_and_no_teachers():
+    from predictors.features import TrainingData
+    from predictors.models.hybrid import _by_source
+
+    pairs = some_pairs(24, seed=3)
+    labels = np.append(np.random.default_rng(0).uniform(0.1, 0.9, 22), [0.5, 1.0])
+    weights = np.arange(1.0, 25.0)
+    responses = np.append(np.ones(22, dtype=np.int64), [2, 1])
+    taught, answered = _by_source(TrainingData(pairs, labels, weights), responses, pairs)
+    assert taught is not None and answered is not None
+    assert taught.labels == pytest.approx(labels[:22]) and taught.weights.tolist() == weights[:22].tolist()
+    assert answered.labels.tolist() == [0.5, 1.0] and answered.responses.tolist() == [2, 1]
+    # Repeated single answers are the weighted mean of their pair.
+    again = TrainingData([pairs[0], pairs[1], pairs[0]], np.array([1.0, 1.0, 0.0]), np.array([3.0, 2.0, 1.0]))
+    nobody, mean = _by_source(again, np.ones(3, dtype=np.int64), pairs[:2])
+    assert nobody is None and mean is not None
+    assert (mean.labels.tolist(), mean.weights.tolist()) == ([0.75, 1.0], [4.0, 2.0])
+
+
+def test_of_many_rows_each_stays_with_its_own_value_and_weight(monkeypatch):
+    from predictors.models import hybrid_models
+    from predictors.models.hybrid_models import Landmarks, Likeness, View
+
+    rng = np.random.default_rng(8)
+    columns = [np.arange(12.0) + 100 * number for number in range(4)]
+    view = View(rng.normal(size=(12, 1, 2, 1)).astype(np.float32), *columns[:3], beside=columns[3][:, None])
+    some = view.take(np.array([7, 2]))
+    assert some.beside is not None and some.beside.tolist() == [[307], [302]]
+    assert (some.sides.tolist(), some.similarity.tolist(), some.same_task.tolist()) == ([7, 2], [107, 102], [207, 202])
+    seen = []
+    monkeypatch.setattr(hybrid_models, "_ROWS_FOR_SHARES", 5)
+    monkeypatch.setattr(hybrid_models, "likeliest_shares", lambda _parts, *of_rows: seen.append(of_rows))
+    likeness = Likeness(np.zeros((1, 4), dtype=np.float32), np.ones((1, 4), dtype=np.float32))
+    Landmarks(likeness, view).with_shares_of(view, columns[1], columns[3], np.random.default_rng(2))
+    ((sides, values, weights),) = seen
+    assert len(sides) == 5 and (values == sides + 100).all() and (weights == sides + 300).all()
+
+
 @pytest.mark.thorough
 def test_the_kernel_counts_the_parts_that_made_the_values():
     from predictors.models.hybrid_models import Landmarks, Likeness, View, likeliest_shares

@@ -238,6 +238,13 @@ def test_a_gguf_file_is_read_as_the_folder_that_it_was_made_from(llama, tmp_path
 
 
 @pytest.mark.torch
+def test_a_tokenizer_of_its_own_is_read_before_one_in_a_gguf_file(llama, tmp_path):
+    folder = shutil.copytree(llama, tmp_path / "both")
+    (folder / "weights.gguf").write_bytes(b"GGUF")
+    assert FileTokenizer(folder).sha256 == FileTokenizer(llama).sha256
+
+
+@pytest.mark.torch
 def test_what_is_no_causal_model_is_refused(tmp_path, llama):
     from predictors.readings.causal import CausalReader
 
@@ -369,6 +376,19 @@ def test_a_server_that_lists_its_likeliest_tokens_says_them(endpoint):
     assert endpoint.seen[0].body["logprobs"] == 1
     with pytest.raises(PredictorError, match="leave --samples out"):
         list(reader_of(endpoint).each(texts, detail=Detail(top=1, samples=2)))
+
+    def with_a_beginning(seen):
+        """A server that puts its own first token before the text, and lists no alternatives to it."""
+        said = with_likeliest(seen)
+        logprobs = said.body["choices"][0]["logprobs"]
+        for name, value in (("tokens", "<s>"), ("token_logprobs", None), ("top_logprobs", None)):
+            logprobs[name].insert(0, value)
+        return said
+
+    endpoint.answer = with_a_beginning
+    ((_number, reading),) = reader_of(endpoint).each(texts, detail=Detail(top=1))
+    assert reading.strings("one two") == ["one", " two"]
+    assert reading.distributions.top == [(), ((" two", -0.5),)]
     endpoint.answer = listing
     with pytest.raises(EndpointError, match="lists no likeliest tokens"):
         list(reader_of(endpoint).each(texts, detail=Detail(top=1)))

@@ -15,6 +15,7 @@ from survey.exceptions import Problem
 from survey.study_file import BlockConfig, FieldConfig, QuotaConfig, StageConfig, StudyConfig, StudyFileError
 from survey.study_file.blocks import ConditionConfig
 from survey.study_file.closing import CompletionSignatureConfig
+from survey.study_file.older import read_stored
 from survey.study_file.panel import PanelConfig
 from survey.study_file.quotas import CellConfig
 from survey.study_file.rules import SpeederRule
@@ -556,3 +557,9 @@ def test_texts_name_values_of_the_file_as_people_read_them() -> None:
     assert german.consent.text == "9"
     # The file itself keeps the names.
     assert "{reward}" in config.blocks[0].text
+
+
+def test_all_that_a_later_version_refuses_of_a_stored_file_is_said() -> None:
+    stored = study_file.parse(GOOD).model_dump(mode="json") | {"colour": 1, "shape": 2}
+    said = ("colour: this version knows no such key", "shape: this version knows no such key")
+    assert read_stored(stored).problems == said

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +51,29 @@ def trained(name="two", texts=("one two three", "two one"), **settings):
         [Text(str(place), text) for place, text in enumerate(texts)],
         **{"name": name, "order": 2, "unit": "word", "smoothing": "kneser_ney", **settings},
     )
+
+
+def test_a_text_begins_where_the_last_of_the_models_begins():
+    whole, later = (
+        SimpleNamespace(of_texts=[TextReading(make_tokens([0, 3], [3, 7], [first, -1.0]), "t")])
+        for first in (-1.0, math.nan)
+    )
+    assert [perplexities._begins(of_models, TEXTS[1:]) for of_models in ([whole, later], [later, whole], [whole])] == [
+        [3],
+        [3],
+        [0],
+    ]
+
+
+def test_a_bound_has_the_mark_of_bounds_in_the_chart():
+    models = [
+        SimpleNamespace(name=name, unpaid=unpaid, total=SimpleNamespace(bits_per_character=2.0))
+        for name, unpaid in (("whole", 0), ("few", 3))
+    ]
+    chart = perplexities._chart(models, SimpleNamespace(bits_per_character=dict.fromkeys(("whole", "few"), (1, 3))))
+    assert [[figure.value for figure in row.figures] for row in chart.rows] == [[2.0], [None, 2.0]]
+    assert len(chart.series) == 2
+    assert perplexities._chart(models[:1], SimpleNamespace(bits_per_character={"whole": (1, 3)})).series == [""]
 
 
 # Stored once

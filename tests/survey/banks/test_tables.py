@@ -1,6 +1,7 @@
 """Tables of every kind are read, how they were read is said, and nothing else is let in."""
 
 import io
+import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from openpyxl import Workbook
 
 from survey.exceptions import FileErrors
-from survey.input_tables import reader, spreadsheets
+from survey.input_tables import cells, reader, spreadsheets
 from survey.input_tables.reader import TableReading
 from survey.services.banks import columns
 from survey.services.banks.columns import ColumnChoice
@@ -196,3 +197,29 @@ def test_a_choice_that_does_not_fit_says_everything_at_once() -> None:
         "no column is chosen for id: choose one, or have the rows numbered",
         "no column is chosen for source: choose one, or name one task for all questions",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "value"),
+    [
+        (cells.text("give one", longest=3), " abc ", "abc"),
+        (cells.text("give one", longest=3, keeps_space=True), " abc ", " abc "),
+        (cells.text("give one", longest=3), "abcd", None),
+        (cells.text("give one"), "  ", None),
+        (cells.text(), "  ", ""),
+        (cells.number("{}", lambda value: value > 0), "0.5", 0.5),
+        (cells.number("{}", lambda value: value > 0), "0", None),
+        (cells.number("{}", infinite=True), "inf", math.inf),
+        (cells.number("{}"), "inf", None),
+        (cells.number("{}"), "", None),
+        (cells.number("{}", empty=2, unknown=("", "na")), "NA", 2),
+        (cells.choice({"yes": 1}, "{}"), " YES ", 1),
+        (cells.choice({"yes": 1}, "{}"), "no", None),
+    ],
+)
+def test_a_cell_of_a_kind_is_what_the_kind_says(kind: Any, cell: str, value: Any) -> None:
+    if value is None:
+        with pytest.raises(ValueError):
+            kind.func(cell)
+    else:
+        assert kind.func(cell) == value

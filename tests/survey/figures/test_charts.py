@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from survey.admin.pictures import NotAPicture, inline
-from survey.figures import Figure
+from survey.figures import Figure, charts
 from survey.figures.charts import (
     COLOURS,
     WIDTH,
@@ -322,3 +322,21 @@ def test_a_line_of_figures_has_their_intervals_where_they_have_any() -> None:
     chart = LineChart(title="Some", x=Axis("x"), y=Axis("y"), lines=[line, Line.diagonal("equal")])
     svg = chart.svg("some", "Some.")
     assert "nan" not in svg.lower() and "equal" in svg
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steps"),
+    [
+        (1, 100, [1, 2, 5, 10, 20, 50, 100]),
+        (1.5, 90, [1, 2, 5, 10, 20, 50, 100]),
+        (1, 200, [1, 3, 10, 30, 100, 300]),
+        (0.01, 1000, [0.01, 0.1, 1, 10, 100, 1000]),
+        (3, 4, [2, 5]),
+        (10, 10, [10, 20]),
+    ],
+)
+def test_steps_of_a_logarithmic_axis_end_at_the_first_round_number_beyond(
+    low: float, high: float, steps: list[float]
+) -> None:
+    logarithms = charts._log_steps(math.log10(low), math.log10(high))
+    assert [10**step for step in logarithms] == pytest.approx(steps)

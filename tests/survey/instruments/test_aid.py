@@ -3,8 +3,10 @@
 import csv
 import html
 import math
+import random
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,12 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError, PlanRefused, StateRefused
+from survey.figures import Figure
 from survey.instruments.belief_update import people, variants
 from survey.instruments.belief_update.aids import Similar, store_vectors, words_of
 from survey.instruments.belief_update.models import Aid, Belief, Pair, QuestionVector
 from survey.instruments.belief_update.reports.alignment.deployment import Rule
+from survey.instruments.belief_update.reports.arms import report as arms_report
 from survey.instruments.belief_update.reports.arms.measures import ArmAnswers, ArmMeasure, as_measures, measures_of_arms
 from survey.live.replay import replay
 from survey.models import Assignment, AssignmentCondition, ModelAnswer, Question, Sitting, Study
@@ -425,6 +429,26 @@ def test_the_report_tells_the_arms_apart_where_they_differ_and_not_before() -> N
     assert made.pictures and {table.name for table in made.tables} == {"arms", "arm_differences"}
 
 
+def test_the_picture_has_each_arm_less_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(arms_report, "ForestChart", lambda **named: drawn.append(SimpleNamespace(**named)))
+    monkeypatch.setattr(arms_report, "_figure_of", lambda value: Figure(value))
+    monkeypatch.setattr(arms_report.Picture, "of", lambda *_arguments: None)
+    measures = [SimpleNamespace(measure="accuracy"), SimpleNamespace(measure="cross_entropy")]
+    monkeypatch.setattr(arms_report, "_short", lambda what: what.measure)
+    figures = [("aided", measures[0], 0.1), ("led", measures[0], 0.2), ("aided", measures[1], 0.3)]
+    comparison: Any = SimpleNamespace(
+        llm="m",
+        found=SimpleNamespace(factor="help", levels=["alone", "aided", "led"]),
+        wanted=measures,
+        differences=lambda: figures,
+    )
+    arms_report._picture(comparison)
+    (chart,) = drawn
+    assert chart.series == ["aided less alone", "led less alone"] and chart.mark_at == 0
+    assert [(row.name, [figure.value for figure in row.figures]) for row in chart.rows] == [("accuracy", [0.1, 0.2])]
+
+
 @pytest.mark.thorough
 @pytest.mark.django_db
 def test_the_report_refuses_what_it_cannot_compare(tmp_path: Path) -> None:
@@ -438,3 +462,12 @@ def test_the_report_refuses_what_it_cannot_compare(tmp_path: Path) -> None:
     files.write_export(study, tmp_path)
     with (tmp_path / "arm_differences.csv").open(newline="") as file:
         assert {row["level"] for row in csv.DictReader(file)} == {"aided"}
+
+
+def test_simulated_people_are_anything_from_not_to_wholly_sure_of_their_own_answer() -> None:
+    person: Any = SimpleNamespace(_chance=random.Random(1), person=SimpleNamespace(step=25))
+    parts = {"target": "Which?\n(A) one\n(B) two"}
+    given = [people.BeliefPerson._own_answer(person, parts) for _time in range(200)]
+    assert {answer["confidence"] for answer in given} == {"0", "25", "50", "75", "100"}
+    assert {answer["answer"] for answer in given} == {"A", "B"}
+    assert people.BeliefPerson._own_answer(person, {"target": "Why?"})["answer"] == people.GUESS

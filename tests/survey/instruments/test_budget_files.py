@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from bandit import EpsilonGreedy
 from survey.contracts.budgets import detectable
 from survey.exceptions import FileErrors
 from survey.instruments.cloze.reports.budget import ClozeBudget
@@ -125,10 +126,46 @@ def test_a_design_that_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> No
         budgets.report(budget_of(path, studies=2), source="budget.toml")
 
 
+def test_runs_are_simulated_as_the_file_plans_them(tmp_path: Path) -> None:
+    changes = (("passages = 80", "passages = 70"), ("runs = 2 ", "runs = 3 "), ("run = 12", "run = 9"))
+    path = changed("next-token", tmp_path, *changes, ("responses_per_item = 5", "responses_per_item = 4"))
+    assert [vars(plan.setting) for plan in budget_of(path, studies=1).plans] == [
+        {"passages": 70, "runs": 3, "tokens": 9, "drawn": (100, 100), "responses": 4, "items": 5, **own}
+        for own in (
+            {"design": None, "priority": ""},
+            {"design": EpsilonGreedy(epsilon=0.4, top_fraction=0.3), "priority": "gap"},
+        )
+    ]
+
+
+@pytest.mark.parametrize("randomness", ["", "things"])
+def test_every_simulated_study_draws_anew(randomness: str) -> None:
+    """By the file's seed and the study's number; where random numbers have a name, by it and the plan's too."""
+
+    class Drawing:
+        @staticmethod
+        def of_study(setting: Any, number: int) -> Any:
+            return setting
+
+        @staticmethod
+        def simulate(_setting: Any, rng: np.random.Generator) -> float:
+            return rng.random()
+
+    def first_draw(plan: str, seed: int, number: int, name: str = randomness) -> Any:
+        planner: Any = type("Named", (Drawing,), {"randomness": name})
+        return budgets._one_study(planner, budgets.StudyPlan(plan, None), seed, number)
+
+    assert len({first_draw(*case) for case in (("a", 1, 1), ("a", 1, 2), ("a", 2, 1))}) == 3
+    assert (first_draw("a", 1, 1) == first_draw("b", 1, 1)) is not bool(randomness)
+    assert first_draw("a", 1, 1) == first_draw("a", 1, 1)
+    assert first_draw("a", 1, 1, "things") != first_draw("a", 1, 1, "others")
+
+
 def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
     costs = budget_of(STUDIES / "example-budget-cloze.toml", studies=2).costs
     assert (costs.people, costs.complete) == (222, 200) and costs.hours == pytest.approx((200 + 11) / 6)
     assert costs.total == pytest.approx(400 * 1.333)
+    assert str(costs) == "222 people begin, 200 finish; 35 hours; 400.00 rewards + 133.20 fees = 533.20 USD."
 
 
 @pytest.mark.slow

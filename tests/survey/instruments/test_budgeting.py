@@ -176,6 +176,11 @@ def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path
         ("sittings = [20, 20]", "sittings = [20, 1]", "each stage needs from 2"),
         ("sittings = [20, 20]", "sittings = [20, 20]\nreturners = 0.95", "dropout and returners: nobody would stay"),
         ('kind = "uniform"', 'kind = "test_set"', "policies.1: a test set, or a design by disagreement"),
+        (
+            'kind = "uniform"',
+            'kind = "uncertainty"\nby = "disagreement"',
+            "policies.1: a test set, or a design by disagreement",
+        ),
         ("frontier = [0.2, 0.5]", "frontier = [0.2, 0.2]", "frontier: a number is there twice"),
         ("frontier = [0.2, 0.5]", "frontier = [0.0]", "frontier.1: Input should be greater than or equal to 0.02"),
         ("[money]", "[honey]", "honey: Extra inputs are not permitted"),

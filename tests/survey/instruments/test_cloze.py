@@ -2,10 +2,13 @@
 
 import csv
 import json
+import math
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +22,8 @@ from predictors.word_forms import stripped
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors, StateRefused
 from survey.instruments.cloze import chances as chances_of_cloze
-from survey.instruments.cloze import labels, rescoring
-from survey.instruments.cloze.analysis.normalising import Match, letters, match_of, normalised
+from survey.instruments.cloze import labels, model_words, rescoring
+from survey.instruments.cloze.analysis.normalising import Match, is_one_slip, letters, match_of, normalised
 from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.model_words import read_models, unknown_words, words_of_models
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
@@ -322,6 +325,7 @@ def test_what_a_study_of_sentences_knows_beside_its_answers(sentences: None) -> 
     again = Assignment.objects.get(pk=step.assignment.pk)
     assert instrument.counts_unfinished(again) and instrument.answer_values(again) == ["Hat rack", True]
     assert list(instrument.signals.stated_values([sitting.pk])) == [(sitting.pk, "word", "hat rack")]
+    assert not list(instrument.signals.stated_values([]))
     asked = AskedWord.objects.get(item=again.slot.item_id)
     assert instrument.signals.word_counts([asked.pk]) == {asked.pk: asked.position}
 
@@ -370,6 +374,26 @@ def test_a_word_that_is_none_is_refused(word: str, said: str, sentences: None) -
         advance(sitting=sitting, step=current_step(sitting).number, data={"word": word})
     assert said in str(refused.value)
     assert not WrittenWord.objects.exists()
+
+
+def test_a_text_that_people_wrote_in_two_places_has_a_chance_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.array([(0.0,), (math.log(4),), (-1e-9,)], dtype=[("surprisal", np.float64)])
+    rows = [SimpleNamespace(text_sha256=model_words.text_hash("one two three"), word_array=values)]
+    monkeypatch.setattr(model_words, "_rows", lambda model, hashes: rows)
+    places = {(1, "two"): 1, (2, "three"): 2, (3, "beyond"): 3}
+    texts: Any = {key: SimpleNamespace(text="one two three", position=place) for key, place in places.items()}
+    model: Any = None
+    assert model_words.chances_of_written(model, texts) == {(1, "two"): pytest.approx(0.25), (2, "three"): 1.0}
+
+
+def test_a_slip_is_one_of_the_edits_written_out() -> None:
+    words = ["".join(letters_) for length in range(1, 5) for letters_ in product("abc", repeat=length)]
+    for word in words[:39]:
+        places = range(len(word) + 1)
+        slips = {word[:n] + letter + word[n:] for n in places for letter in "abc"}
+        slips |= {word[:n] + letter + word[n + 1 :] for n in places[:-1] for letter in ("", *"abc")}
+        slips |= {word[:n] + word[n : n + 2][::-1] + word[n + 2 :] for n in places[:-1]}
+        assert {other for other in words if other != word and is_one_slip(word, other)} == slips - {word, ""}, word
 
 
 @pytest.mark.parametrize(

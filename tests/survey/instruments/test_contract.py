@@ -36,6 +36,16 @@ def test_an_instrument_has_at_most_thirty_members_beside_its_capabilities() -> N
     assert len(members - CAPABILITIES) <= MOST_MEMBERS, "give what is new to a capability, or derive it from `rows`"
 
 
+def test_answers_are_read_with_what_counts_of_them_in_one_statement() -> None:
+    """Beliefs are read without what else was said; deeper relations are no part of it."""
+    for item_rows, joined in (
+        (ItemRows(item="x", questions=("q",), answers=("belief", "explanation"), labels=("belief",)), {"belief": {}}),
+        (ItemRows(item="x", questions=("q",), answers=("written_word__scores",)), {"written_word": {}}),
+        (ItemRows(), False),
+    ):
+        assert item_rows.with_answers(Response.objects.all()).query.select_related == joined
+
+
 def test_its_page_is_what_the_classes_say() -> None:
     written = instruments_page.TARGET.read_text(encoding="utf-8")
     assert written == instruments_page.page(), "run python -m tests.renew instruments"

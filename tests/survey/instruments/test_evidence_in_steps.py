@@ -11,7 +11,7 @@ from django.test import Client
 from bandit import student_t_quantile
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError, OutOfOrder, StateRefused
-from survey.instruments.belief_update.analysis import composing, expected
+from survey.instruments.belief_update.analysis import bayes_person, composing, expected
 from survey.instruments.belief_update.analysis.bayes_person import bayes_slope
 from survey.instruments.belief_update.analysis.composition import (
     best_of,
@@ -114,6 +114,14 @@ def test_the_slope_of_bayesian_people_falls_below_1_only_where_beliefs_reach_the
     # What else people do does not move it far: it says what Bayesian people would do.
     averaging = study(StepPlan(kind="averaging", people=160), rng=np.random.default_rng(4))
     assert bayes_slope(averaging, rng=np.random.default_rng(1)) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("others", "grid"), [([], 10), ([13], 10), ([5, 15], 5), ([5, 15, 13, 17], 1), ([5, 15, 13, 0.5, 0.25], 0)]
+)
+def test_beliefs_are_rounded_to_what_nine_in_ten_of_them_are(others: list[float], grid: int) -> None:
+    belief = np.array([10.0 * number for number in range(10 - len(others))] + others)
+    assert bayes_person._grid(belief) == grid
 
 
 def test_points_that_add_up_to_more_than_the_scale_has_are_told_from_bayes() -> None:

@@ -542,6 +542,15 @@ def test_characters_are_guessed_one_by_one(tales: None) -> None:
     assert findings.data["bits_a_character"]["perplexity_at_most"] == pytest.approx(2**most, abs=1e-4)
 
 
+def test_a_study_without_a_model_to_compare_with_is_remarked(tales: None) -> None:
+    with_one, without = (
+        instruments.of_study(cast.study(**{**STUDY, **own})) for own in ({}, {"slug": "b", "models": []})
+    )
+    assert list(with_one.remarks()) == []
+    (note,) = without.remarks()
+    assert "there is no language model to compare people with" in str(note)
+
+
 def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:
     study = cast.study(**STUDY)
     sitting = begun(study)
@@ -549,6 +558,9 @@ def test_a_guess_is_right_by_its_id_alone(tales: None) -> None:
         advance(sitting=sitting, step=current_step(sitting).number, data={"guess": "no such token"})
     advance(sitting=sitting, step=current_step(sitting).number, data={"guess": " the"})
     guess = TokenGuess.objects.get()
+    signals = instruments.of_study(study).signals
+    assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "token", " the")]
+    assert not list(signals.stated_values([]))
     with pytest.raises(IntegrityError, match="next_token_right_by_id"), transaction.atomic():
         TokenGuess.objects.filter(pk=guess.pk).update(right=not guess.right)
 

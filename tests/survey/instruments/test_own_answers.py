@@ -303,6 +303,7 @@ def test_what_is_stored_with_an_answer_is_hashed_and_looked_at() -> None:
     assert instrument.signals.word_counts([asked.pk]) == {asked.pk: asked.question.word_count}
     stated = list(instrument.signals.stated_values([again.sitting_id]))
     assert stated[-1] == (again.sitting_id, "answer", "B") and len(stated) == earlier + 1
+    assert not list(instrument.signals.stated_values([]))
 
 
 # A whole stage

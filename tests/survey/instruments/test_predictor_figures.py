@@ -7,6 +7,7 @@ import pytest
 
 from predictors.comparison import Predictions, PredictorComparison, compare
 from predictors.datasets import read
+from survey.instruments.belief_update import predictor_report
 from survey.instruments.belief_update.predictor_report import charts
 
 pytestmark = pytest.mark.slow
@@ -36,3 +37,16 @@ def test_a_figure_names_its_predictors_and_is_the_same_each_time(tmp_path, name)
 def test_rows_of_one_class_still_give_a_figure(tmp_path, name):
     text = charts(comparison_of(tmp_path, [1] * 8))[name].svg(name)
     assert "nan" not in text and len(text) > 500
+
+
+def test_a_groups_tasks_stand_in_their_columns() -> None:
+    areas = {"groups": {("a", "b"): {"n": 5, "auc": 0.5}}}
+    own = {"task_pair": areas}
+    for grouping in ("evidence_task", "target_task"):
+        own[grouping] = {"groups": {"a": {"n": 6, "auc": 0.75}}}  # type: ignore[dict-item]
+    rows = [*predictor_report._group_rows({"groups": {"p": own}})]  # type: ignore[arg-type]
+    assert rows[1:] == [
+        ["p", "task_pair", "a", "b", 5, "0.5"],
+        ["p", "evidence_task", "a", "", 6, "0.75"],
+        ["p", "target_task", "", "a", 6, "0.75"],
+    ]

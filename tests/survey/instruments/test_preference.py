@@ -677,4 +677,8 @@ def test_a_reply_of_fifty_thousand_characters_is_shown_whole(prompts: None, clie
     page = arrive(client, slug="preference")
     assert long in (page.parts["reply_1"], page.parts["reply_2"])
     client.post("/s/preference/sitting", {**page.hidden, "helpful": "1", "truthful": "8"})
-    assert ReplyJudgement.objects.get().places == {"helpful": 1, "truthful": 8}
+    judgement = ReplyJudgement.objects.get()
+    assert judgement.places == {"helpful": 1, "truthful": 8}
+    signals, sitting = instruments.of_study(study).signals, Sitting.objects.get()
+    assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, judgement.response.screen, judgement.place)]
+    assert not list(signals.stated_values([]))

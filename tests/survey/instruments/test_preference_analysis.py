@@ -25,6 +25,7 @@ from survey.instruments.preference.analysis.analysing import (
     Analysis,
     AnalysisSettings,
     Material,
+    _beside,
     analyse,
     win_shares,
 )
@@ -39,6 +40,7 @@ from survey.instruments.preference.export import files
 from survey.instruments.preference.instrument import Preference
 from survey.instruments.preference.judgement_rows import ComparisonRow, VerdictRow
 from survey.instruments.preference.labels import KNOWN
+from survey.instruments.preference.management.commands import preferences
 from survey.instruments.preference.models import ReplyJudgement
 from survey.instruments.preference.reports.reading_files import read_material
 from survey.instruments.preference.rows import judgements_of
@@ -571,12 +573,33 @@ def test_problems_of_both_files_are_named_with_their_lines(tmp_path: Path, capsy
         ([], "give a study's SLUG or --comparisons FILE"),
         (["s", "--comparisons", "f"], "not both"),
         (["--comparisons", "f", "--ridge", "-1"], "--ridge: '-1' is not a number from 0"),
+        (["--comparisons", "f", "--ridge", "1000.5"], "--ridge: '1000.5' is not a number from 0 to 1000"),
         (["--comparisons", "f", "--tie", "5"], "--tie: '5' is neither"),
         (["--comparisons", "f", "--question", "x"], "question: only with a study"),
+        (["s", "--judgements", "f"], "only with --comparisons"),
+        (["s", "--each-answer"], "only with --comparisons"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(arguments: list[str], said: str, capsys: Any) -> None:
     assert said in refused(capsys, *arguments)
+
+
+def test_what_the_command_is_asked_is_what_is_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[AnalysisSettings] = []
+
+    def fitted(_material: Material, settings: AnalysisSettings, *, rng: Any) -> Analysis:
+        asked.append(settings)
+        raise bradley_terry.NoRanking("that is enough")
+
+    monkeypatch.setattr(preferences, "analyse", fitted)
+    (tmp_path / "c.csv").write_text("prompt,model_a,model_b,annotator,outcome\np,x,y,1,a\n")
+    for options in (["--no-side", "--ridge", "0.3"], ["--each-answer", "--tie", "4-5", "--ridge", "1000"]):
+        with pytest.raises(SystemExit):
+            call_command("preferences", "--comparisons", str(tmp_path / "c.csv"), *options)
+    assert asked == [
+        AnalysisSettings(side=False, ridge=0.3),
+        AnalysisSettings(each_answer=True, tie="4-5", ridge=1000),
+    ]
 
 
 def people_and_judge() -> tuple[Judgements, Judgements]:
@@ -1033,6 +1056,33 @@ def test_people_are_ranked_by_majorities_or_answers_with_or_without_the_designs_
         "tie": int((of_items.outcome == 0).sum()),
     }
     assert plain.ties == {"people": int((people.outcome == 0).sum())}
+    # What is asked of the ranking is asked of every other one, too.
+    divided = replace(people, category=np.where(people.prompt % 2 == 0, "even", "odd"))
+    asked: dict[str, Any] = {"ridge": 0.3, "side": False}
+    other = analysed(divided, {"j": divided}, **asked)
+    of_divided = majorities(divided)
+    for ranking, counted in (
+        (other.ranking, of_divided),
+        (other.rankings[UNWEIGHTED], of_divided.unweighted()),
+        (other.rankings["j"], judging.own_person_each(divided)),
+        (other.by_category["even"], of_divided.where(of_divided.category == "even")),
+        (other.by_category["odd"], of_divided.where(of_divided.category == "odd")),
+        (other.other_ranking, divided),
+    ):
+        assert ranking is not None and ranking.gamma is None
+        assert ranking.theta == pytest.approx(bradley_terry.fit(counted, **asked).theta)
+    by_answer = analysed(divided, each_answer=True, side=False)
+    for category in ("even", "odd"):
+        counted = divided.where(divided.category == category)
+        assert by_answer.by_category[category].gamma is None and bradley_terry.fit(counted).gamma is not None
+    # A model's rating is towards it whether it is A or B, by the design's weights.
+    weight, towards = 1 / people.probability, {0: [0.0, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.0]}
+    for a, b, value, mass in zip(people.a, people.b, people.value, weight, strict=True):
+        for model, sign in ((int(a), 1), (int(b), -1)):
+            towards[model][0] += sign * mass * value
+            towards[model][1] += mass
+    ratings = [row["rating by people"] for row in _beside(Material(people))["beside"]]
+    assert ratings == pytest.approx([total / mass for total, mass in towards.values()])
 
 
 def test_the_fit_is_where_the_weighted_slopes_and_the_ridge_are_in_balance() -> None:

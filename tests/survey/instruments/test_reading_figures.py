@@ -230,6 +230,25 @@ def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path)
     assert any("models are compared on the 40 words" in note for note in findings.notes)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "SLUG: name a study, or give --times FILE"),
+        (["study", "--times", "f"], "and not both"),
+        (["--times", "f"], "--readings: is missing"),
+        (["--times", "f", "--readings", "g", "--read"], "they are for a study"),
+        (["--times", "f", "--readings", "g", "--condition", "a=b"], "they are for a study"),
+        (["study", "--readings", "g"], "leave them out"),
+        (["study", "--frequencies", "g"], "leave them out"),
+        (["study", "--model", "gamm"], "--out: is missing"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused(arguments: list[str], said: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        call_command("reading", *arguments)
+    assert said in capsys.readouterr().err
+
+
 def test_a_hard_passage_is_no_effect_of_its_words() -> None:
     """Without noise the slopes are those of the words, however slow passages with surprising words are as a whole."""
     rng = np.random.default_rng(1)

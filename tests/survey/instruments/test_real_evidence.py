@@ -3,6 +3,7 @@
 import csv
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from django.test import Client
 
 from survey.contracts import instruments
 from survey.exceptions import FileErrors
+from survey.instruments.belief_update import real_evidence
 from survey.instruments.belief_update.models import Pair
 from survey.instruments.belief_update.reports.alignment.aligning import alignment_of
 from survey.models import CandidateSet, LanguageModel, ModelAnswer, Question, Slot, Study
@@ -165,6 +167,24 @@ def test_judging_again_counts_what_cannot_be_read_of_a_planned_study_and_changes
     assert len(eligible_questions(Study.objects.get(pk=study.pk))) == 26
     call_command("judge_again", bank=study.bank.name, yes=True)
     assert "known as unreadable" not in capsys.readouterr().out
+
+
+def test_a_reply_is_shown_wherever_in_an_items_evidence_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An item has up to three pieces of evidence."""
+
+    class Pairs:
+        objects = SimpleNamespace(filter=lambda **where: Pairs if where == {"item__study__slug": "cast"} else None)
+
+        @staticmethod
+        def values_list(*names: str) -> Any:
+            rows = [{"answer": 11, "answer_2": 12, "answer_3": 13}, {"answer": 14, "answer_2": None, "answer_3": None}]
+            return SimpleNamespace(distinct=lambda: [tuple(row[name] for name in names) for row in rows])
+
+    monkeypatch.setattr(real_evidence, "Pair", Pairs)
+    outcomes = real_evidence.RealOutcomes(SimpleNamespace(slug="cast"), language_model="parrot")  # type: ignore[arg-type]
+    outcomes.known = {number: (10 + number, True) for number in range(1, 7)}
+    outcomes.left_out = {1, 2, 3, 4, 5}
+    assert outcomes.in_items() == {1, 2, 3, 4}
 
 
 @pytest.mark.django_db

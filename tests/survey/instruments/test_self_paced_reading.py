@@ -23,6 +23,7 @@ from survey.instruments.self_paced_reading.export import WORD_COLUMNS
 from survey.instruments.self_paced_reading.forms import times_form
 from survey.instruments.self_paced_reading.model_words import read_models
 from survey.instruments.self_paced_reading.models import PassageAnswer, PassageOpening, WordTimes
+from survey.instruments.self_paced_reading.people import made_up_surprisal
 from survey.models import Assignment, NgramModel, Reading, Response, Sitting, SnapshotAnswer, Stage, Study
 from survey.services.banks import ngrams, texts
 from survey.services.plans.planning import plan_stage
@@ -541,7 +542,15 @@ def test_what_the_careless_and_the_blind_see(passages: None) -> None:
         advance(sitting=sitting, step=sitting.step, data={"answer": "perhaps"})
     advance(sitting=sitting, step=sitting.step, data={"answer": "no"})
     assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "answer", "no")]
+    assert not list(signals.stated_values([]))
     (item,) = [step.assignment.slot.item_id] if step.assignment else [0]
     assert signals.word_counts([item]) == {item: words_of(step)}
     response = Response.objects.get(screen="passage")
     assert instruments.of_study(_study).answer_in_words(response).startswith(f"{words_of(step)} words in 9.")
+
+
+def test_a_passage_that_no_model_has_read_has_the_same_surprisals_each_time() -> None:
+    surprisal = made_up_surprisal("The cat sat.", 600)
+    assert (surprisal == made_up_surprisal("The cat sat.", 600)).all()
+    assert (surprisal != made_up_surprisal("The cat sat!", 600)).any()
+    assert (surprisal.min(), surprisal.shape) == (0.5, (600,)) and 3 < surprisal.mean() < 5 and surprisal.max() <= 12

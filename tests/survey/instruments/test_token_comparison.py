@@ -24,6 +24,7 @@ from survey.instruments.token_comparison import preparing
 from survey.instruments.token_comparison.analysis.rewards import points
 from survey.instruments.token_comparison.models import ContextReading, PreparedContext, StatedChance, TokenPair
 from survey.instruments.token_comparison.options import ComparisonOptions
+from survey.instruments.token_comparison.practice import ComparisonPractice
 from survey.instruments.token_comparison.reports import own_answers
 from survey.instruments.token_comparison.screens import end_of
 from survey.models import ApiToken, Bank, NgramModel, Score, Sitting, Stage, Study
@@ -154,6 +155,21 @@ def test_a_study_goes_through_its_stages(compared: Study, tmp_path: Path) -> Non
     stated = list(StatedChance.objects.all())
     assert (live.data["answers"], live.data["stages"]) == (30, 2)
     assert live.data["towards_true"] == sum(answer.percent_true > 50 for answer in stated)
+    for row in live.tables[0].file_rows():
+        own = [answer for answer in stated if answer.response.assignment.slot.stage.index == row[0]]
+        assert row[1:4] == [
+            len(own),
+            len({answer.response.assignment.sitting.respondent_id for answer in own}),
+            len({answer.response.assignment.slot.item.token_pair.context_id for answer in own}),
+        ]
+        assert row[3] < row[1]
+        assert row[4:] == pytest.approx(
+            [
+                np.mean([answer.percent_true > 50 for answer in own]),
+                np.mean([answer.percent_left == 50 for answer in own]),
+                np.mean([float(answer.reward) for answer in own]),
+            ]
+        )
     report = reports.make(study, "token_comparison", {"by": ["person"]})
     people = report.data["people"]
     assert report.data["answers"] == 30 and people["perplexity"] == pytest.approx(math.exp(people["loss"]))
@@ -548,6 +564,9 @@ def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Clie
         assert sent.status_code in (303, 409, 422)
     stated = StatedChance.objects.get()
     assert (stated.pk, stated.percent_left, stated.reward) == (first.pk, 10, first.reward)
+    signals, sitting = instruments.of_study(study).signals, Sitting.objects.get()
+    assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, "percent_left", 10)]
+    assert not list(signals.stated_values([]))
     assert Score.objects.count() == 1
     # The sides are the same in every tab, and chances sent with the reveal are no answer.
     page = read(client.get("/s/compare/sitting").content.decode())
@@ -556,3 +575,22 @@ def test_an_answer_is_taken_once_and_never_changed_after_its_reveal(client: Clie
     assert StatedChance.objects.count() == 1
     parts, two = (read(client.get("/s/compare/sitting").content.decode()).parts for _tab in range(2))
     assert "left" in parts and parts == two
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"context": "  "}, "context", "is missing"),
+        ({"g_true": ""}, "g_true", "is missing"),
+        ({"hint": "x"}, "hint", "unknown"),
+        ({"other": "mat"}, "other", "is the true token"),
+        ({"g_true": "0"}, "g_true", "is no chance"),
+        ({"g_true": "1.5"}, "g_true", "is no chance"),
+    ],
+)
+def test_a_practice_comparison_names_each_of_its_faults(changes: dict[str, str], name: str, said: str) -> None:
+    example = {"context": "The cat sat on the", "true": "mat", "other": "hat", "g_true": "1"}
+    examples = ComparisonPractice((10, 50, 90))
+    assert list(examples.problems(example)) == []
+    ((field, problem),) = examples.problems({**example, **changes})
+    assert field == name and said in problem

@@ -43,8 +43,15 @@ def by_score(scores: np.ndarray, chances: np.ndarray) -> dict[float, float]:
     return {float(score): float(chances[scores == score].mean()) for score in np.unique(scores)}
 
 
-def test_another_epsilon_is_judged_by_inverse_chances(study: Study, tmp_path: Path) -> None:
+def test_another_epsilon_is_judged_by_inverse_chances(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learnt_from, examples = [], comparing.training_examples
+    monkeypatch.setattr(
+        comparing, "training_examples", lambda stage: learnt_from.append(stage.index) or examples(stage)
+    )
     first, second = comparing.compare(study, epsilons=[0.5], predictors=["previous_correct"])
+    assert learnt_from == [1]
     title = "epsilon greedy (epsilon 0.5, top fraction 0.1)"
     evaluation = line_of(second, title, comparing.AS_PLANNED).found
     assert evaluation is not None

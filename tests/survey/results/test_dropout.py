@@ -5,7 +5,9 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from survey.models import Assignment, Exclusion, Response, Sitting, Slot, Stage,
 from survey.services.results.estimates import dropout as leavers
 from survey.services.results.estimates import sensitivity, stored_estimates, study_estimates, study_figures
 from survey.services.results.estimates.stage_rows import GivenItem, StageRows, read_stage
+from survey.services.results.estimates.study_figures import StagePart
 from survey.services.results.export.contents import extra_files
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -145,6 +148,35 @@ def test_the_weighted_figure_allows_for_people_who_weigh_much(left: Study, monke
         assert estimate is not None and other is not None and estimate.value == other.value
         assert estimate.standard_error < other.standard_error < 1.3 * estimate.standard_error
         assert other.degrees_of_freedom <= estimate.degrees_of_freedom
+
+
+def test_heavy_people_are_weighed_as_the_weighted_figure_weighs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two stages with two strata each: a stratum's answers together weigh what its candidates do, whoever stayed."""
+
+    @dataclass(frozen=True)
+    class Weighted:
+        stages: list[Any]
+        stayed: Any
+
+    staying = np.array([1.0, 0.5, 0.25, 1.0])
+    stratum = np.array([0, 0, 1, 1])
+    whole = StagePart(
+        *(1, "sampled", ("top", "rest"), (10, 30), (2, 2), None, stratum, np.arange(4)),
+        probability=np.array([0.2, 0.2, 2 / 30, 2 / 30]),
+        planned_probability=np.array([0.2, 0.2, 2 / 30, 2 / 30]),
+        staying=staying,
+    )
+    passed: list[Any] = []
+    monkeypatch.setattr(bandit, "widen_for_far_answers", lambda estimate, **named: passed.append(named))
+    figure = Weighted([SimpleNamespace(weight=0.75), SimpleNamespace(weight=0.25)], SimpleNamespace(has_interval=True))
+    value = np.array([1.0, 0.0, 0.0, 1.0])
+    study_figures.widen_for_heavy_people(figure, [whole] * 2, [value] * 2, [None] * 2, [None] * 2)  # type: ignore[type-var]
+    in_stratum = np.array([1 / 3, 2 / 3, 4 / 5, 1 / 5])
+    share = in_stratum * np.array([10, 10, 30, 30]) / 40
+    assert passed[0]["shares"] == pytest.approx(np.concatenate([0.75 * share, 0.25 * share]))
+    error = share * (value - (share * value).sum())
+    assert passed[0]["contributions"] == pytest.approx(np.concatenate([0.75 * error, 0.25 * error]))
+    assert passed[0]["cluster"].tolist() == [0, 1, 2, 3] * 2
 
 
 @pytest.mark.thorough

@@ -9,6 +9,7 @@ import pytest
 from survey.contracts.expectations import ComparedEvent, Expectations, Forecast, ItemReader, Items
 from survey.services.results.people_and_models.agreeing import agreement
 from survey.services.results.people_and_models.calibrating import ALL, OTHERS, calibrations
+from survey.services.results.people_and_models.common import in_words
 from survey.services.results.people_and_models.gaps import gaps
 
 CHOICE = ComparedEvent("choice", "a person chooses A", "the choice", "the chance of A")
@@ -68,6 +69,13 @@ def test_two_people_and_the_reader_are_compared_on_the_same_choice():
     assert line.same.value == pytest.approx((1 + 1 + 0 + 0.5 * 3 - 0 + 0.0) / 6, abs=0.1)
     # Of the first item one in three pairs agrees; of the second one in three too.
     assert line.two_people.value == pytest.approx(1 / 3)
+    # By the design's weights; an item with one answer has no two people.
+    answers = given(
+        [0, 0, 0, 1, 1, 2], [1, 2, 3, 1, 2, 3], [1, 1, 0, 0, 1, 1], [0.8, 0.3, 0.5], weight=[1, 2, 4, 1, 3, 5]
+    )
+    line = agreement(answers, answers.readers[0])
+    assert line.two_people.value == pytest.approx((0.5 * 1 + 0.5 * 2) / (1 + 2 + 4 + 1 + 3))
+    assert line.same.value == pytest.approx((1 + 2 + 0 + 1 + 0 + 0.5 * 5) / 16)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +139,10 @@ def test_what_got_chance_0_costs_infinitely_much_and_is_counted():
     assert math.isinf(model.stated)
     assert model.infinite == pytest.approx(0.25)
     assert model.bits.value == pytest.approx((math.log2(100) - 3 * math.log2(0.99)) / 4)
+
+
+def test_only_an_event_that_people_forecast_is_said_to_be_forecast():
+    assert ["forecast" in sentence for sentence in in_words([CHOICE, BELIEF])] == [False, True]
 
 
 def test_beliefs_are_scored_by_what_each_model_did_and_share_their_weight():

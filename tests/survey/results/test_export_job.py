@@ -21,6 +21,7 @@ from survey.exceptions import HunchError
 from survey.models import Exclusion, Job, Sitting, Study
 from survey.services.base import jobs
 from survey.services.results.export import answers_file, columns, files, formats, increments
+from survey.services.results.export import job as export_job
 from tests import cast
 from tests.admin.conftest import study_in_its_second_stage, take_part
 from tests.admin.test_pages import recruit_at_a_panel
@@ -99,6 +100,10 @@ def test_only_chosen_tables(study: Study) -> None:
         *("sittings.csv", "plan.csv", "codebook.csv", "codebook.md", "manifest.json", "SHA256SUMS")
     }
     assert {row["file"] for row in table(archive, "codebook")} == {"sittings.csv", "plan.csv"}
+    sums = dict(reversed(line.split("  ")) for line in archive.read("SHA256SUMS").decode().splitlines())
+    assert sums == {
+        name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist() if name != "SHA256SUMS"
+    }
 
 
 def test_a_sitting_is_a_row_with_what_a_person_did(study: Study) -> None:
@@ -144,6 +149,16 @@ def test_rows_that_are_lost_are_noticed(study: Study, monkeypatch: pytest.Monkey
     assert job.state == "failed" and "answers: " in job.error and job.files == []
 
 
+@pytest.mark.parametrize("written", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("counted", [(2, 4), (4, 2)])
+def test_rows_that_come_or_go_meanwhile_lie_between_both_counts(written: int, counted: tuple[int, int]) -> None:
+    if 2 <= written <= 4:
+        export_job._compare("answers", written, *counted)
+        return
+    with pytest.raises(HunchError, match=f"answers: {written} rows were written, and the database has"):
+        export_job._compare("answers", written, *counted)
+
+
 def test_pay_is_for_who_may_see_postings(study: Study) -> None:
     user = User.objects.create_user("ana", is_staff=True)
     user.user_permissions.add(*Permission.objects.filter(codename__in=["export_study", "view_posting"]))
@@ -178,7 +193,10 @@ def test_a_column_that_holds_something_else_is_named(tmp_path: Path) -> None:
     writer = formats.ParquetWriter(tmp_path / "odd.parquet", [Column("size", "number", "How large.", whole=True)])
     with pytest.raises(HunchError, match=r"odd: the column size is said to be 'number'"):
         writer.write([[1.5]])
+    writer.write([])
+    writer.write([[2]])
     writer.close()
+    assert pyarrow.parquet.read_table(tmp_path / "odd.parquet").to_pydict() == {"size": [2]}
 
 
 def test_an_increment_has_every_sitting_in_which_anything_was_stored_since(db: None) -> None:

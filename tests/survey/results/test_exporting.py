@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +22,11 @@ from survey.contracts.tables import Column, ExtraFile
 from survey.figures import csv_lines
 from survey.instruments.belief_update.export import BeliefExport
 from survey.instruments.belief_update.instrument import BeliefUpdate
-from survey.models import Assignment, AuditEntry, PanelIdentity, Sitting, Slot, Study
+from survey.models import Assignment, AuditEntry, AuditSeal, PanelIdentity, Sitting, Slot, Stage, Study
+from survey.services.base import audit_chain
+from survey.services.base.auditing import record
 from survey.services.plans.candidates import SCORE
-from survey.services.results.export import answers_file, columns, contents, files, proof_files
+from survey.services.results.export import answers_file, columns, contents, files, proof_files, sitting_files
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import deal_make_up_booklets, expire_sitting
 from tests import cast
@@ -110,6 +114,11 @@ def test_levels_of_items_stand_beside_those_of_their_sitting_and_filter_the_rows
         StringIO("".join(files.answers_csv(study, levels={"mode": "field", "framing": own})), newline="")
     )
     assert json.loads(row["condition"]) == {"framing": own, "mode": "field"}
+    whole, slot_by_slot = (
+        [row for chunk in answers_file.chunks(study, stage=None, levels={}, size=size) for row in chunk.rows]
+        for size in (0, 1)
+    )
+    assert slot_by_slot == whole
     call_command("export", "cast", out=tmp_path, condition=["mode=choice"])
     assert len((tmp_path / "answers.csv").read_text().splitlines()) == 2
     assert len((tmp_path / "belief_changes.csv").read_text().splitlines()) == 2
@@ -209,6 +218,49 @@ def test_only_an_export_reads_the_answers_for_the_instruments_files(
     assert [count for count in read if count] == [3, 3]
     assert len((tmp_path / "eager.csv").read_text().splitlines()) == 4
     assert "eager.csv,answer" in (tmp_path / "codebook.csv").read_text()
+
+
+def test_what_is_wanted_now_stays_where_too_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_file, "KEPT", 3)
+    cache = {1: "a", 2: "b"}
+    assert answers_file._make_room(cache, [3, 2]) == [3] and cache == {1: "a", 2: "b"}
+    assert answers_file._make_room(cache, [4, 3, 2]) == [3, 4] and cache == {2: "b"}
+    assert answers_file._make_room(cache, [2]) == []
+
+
+def test_a_studys_audit_begins_at_the_seal_before_its_first_entry() -> None:
+    other = cast.small_study("other")
+    audit_chain.seal_entries()
+    before = AuditSeal.objects.order_by("number").last()
+    study = cast.small_study("own")
+    record("open_stage", other, by=None)
+    audit_chain.seal_entries()
+    record("open_stage", study, by=None)
+    rows = [*proof_files._audit(study)]
+    assert before is not None and (rows[0][0], rows[0][2]) == (before.number + 1, before.sha256)
+    seals = [row for row in rows if row[0] is not None]
+    assert [row[0] for row in seals] == [*range(before.number + 1, audit_chain.head().number + 1)]
+    assert [row[2] for row in seals[1:]] == [row[5] for row in seals[:-1]]
+    own = list(AuditEntry.objects.filter(study="own").order_by("pk").values_list("pk", flat=True))
+    assert [row[1] for row in rows if row[6] is not None] == own and rows[-1][0] is None
+
+
+def test_words_are_those_of_an_option_that_is_still_there() -> None:
+    check: Any = SimpleNamespace(options=["yes", "no"])
+    words = [sitting_files._words({"one": check}, name, place) for name, place in (("one", 1), ("one", 2), ("two", 0))]
+    assert words == ["no", None, None]
+
+
+def test_a_pilot_weighs_nothing_in_the_answers_of_its_study() -> None:
+    study = cast.open_study(stages=[{"sittings": 2, "pilot": True}, {"sittings": 2}])
+    weighed: list[list[int]] = []
+
+    def weighing(_study: Study, _levels: object, stages: list[Stage]) -> dict[int, float]:
+        weighed.append([stage.index for stage in stages])
+        return {}
+
+    assert [*answers_file.chunks(study, stage=1, levels={}, weighing=weighing)]
+    assert weighed == [[]]
 
 
 def test_one_stage_can_be_read_alone(study: Study) -> None:

@@ -1,7 +1,9 @@
 """Looks at a running stage: when they are made, what they store, and that a rule ends the stage once."""
 
+import math
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,31 @@ def test_an_answer_of_the_very_moment_is_left_to_the_next_look() -> None:
     assert interim.look(stage, now=moment + interim.SETTLED) is None
     made = interim.look(stage, now=moment + interim.SETTLED + timedelta(seconds=1))
     assert made is not None and (made.people, made.answers) == (30, 90)
+
+
+@pytest.mark.parametrize(
+    ("people", "of_estimate", "error", "last", "is_stored"),
+    [
+        (10, 10, 0.1, None, True),
+        (9, 10, 0.1, None, False),
+        (10, 9, 0.1, None, False),
+        (10, 10, math.inf, None, False),
+        (30, 30, 0.1, 10, True),
+        (29, 30, 0.1, 10, False),
+        (30, 29, 0.1, 10, False),
+    ],
+)
+def test_a_look_needs_enough_people_in_the_stage_and_in_its_estimate(
+    people: int, of_estimate: int, error: float, last: int | None, is_stored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimate = SimpleNamespace(n_clusters=of_estimate, standard_error=error)
+    monkeypatch.setattr(interim, "_people", lambda stage, until: people)
+    monkeypatch.setattr(interim, "take_interim_look", lambda stage, **_named: SimpleNamespace(estimate=estimate))
+    monkeypatch.setattr(interim, "_store", lambda *_arguments, **_named: "stored")
+    looks = SimpleNamespace(last=lambda: None if last is None else SimpleNamespace(people=last))
+    rule = {"after": 10, "factor": None, "at_most": 1000}
+    stage: Any = SimpleNamespace(manifest={"stop": rule}, state=Stage.State.OPEN, looks=looks)
+    assert (interim.look(stage) is not None) is is_stored
 
 
 @pytest.mark.thorough

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,11 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 import bandit
+from bandit import Retest, false_change_rate
 from survey.models import Assignment, Slot, Study
 from survey.services.results.estimates import sensitivity, stored_estimates, study_estimates
+from survey.services.results.estimates.estimate_tables import noise_rows
+from survey.services.results.estimates.study_estimates import Noise
 from survey.services.stages.verifying import verify_stage
 from tests import cast
 from tests.survey.filled import run_study
@@ -112,3 +117,21 @@ def test_command_files_page_and_api_show_it(asked_twice: Study, tmp_path: Path) 
     assert np.isclose(
         api.get("/api/v1/studies/small/estimates/").json()["noise"]["auc_limit"]["limit"], noise.auc_limit.limit
     )
+
+
+def test_each_figure_of_noise_has_its_answers_and_people_in_their_columns() -> None:
+    rate = false_change_rate(changed=[0, 1, 0, 0, 0, 0], cluster=list("aabbcc"))
+    retest = Retest(n=7, n_clusters=4, correlation=0.5, interval=(0.25, 0.75), same=0.125)
+    between: Any = SimpleNamespace(value=0.04, interval=(0.01, 0.09), n_clusters=5)
+    limit: Any = SimpleNamespace(limit=0.875, items=9, between_items=between, highest_variance=0.0625)
+    rows = [*noise_rows(Noise({"mock": rate}, {"belief": retest}, limit))]
+    assert [(row[0], row[1], row[2].value, *row[3:]) for row in rows] == [
+        ("false change", "mock", pytest.approx(1 / 6), None, 6, 3, rate.too_few),
+        ("retest", "belief", 0.5, None, 7, 4, ""),
+        ("same again", "belief", 0.125, None, 7, 4, ""),
+        ("auc_limit", "", 0.875, None, 9, 5, ""),
+        ("item_variance", "", 0.04, 0.0625, 9, 5, ""),
+    ]
+    assert (rows[1][2].low, rows[1][2].high, rows[4][2].low, rows[4][2].high) == (0.25, 0.75, 0.01, 0.09)
+    (nothing,) = noise_rows(Noise({}, {}, None, "too few items"))
+    assert nothing[0] == "auc_limit" and nothing[2].value is None and nothing[-1] == "too few items"

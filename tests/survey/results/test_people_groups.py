@@ -25,12 +25,18 @@ from survey.services.results.estimates import stored_estimates, study_estimates
 from survey.services.results.estimates.people_groups import (
     MIN_PEOPLE,
     NO_ANSWER,
+    PeopleGroups,
     PeopleQuestion,
     groups_of,
     people_questions,
 )
 from survey.services.results.estimates.sensitivity import group_sentences
-from survey.services.results.estimates.study_figures import DivisionFigures, StudyFigure
+from survey.services.results.estimates.study_figures import (
+    DivisionFigures,
+    StagePart,
+    StudyFigure,
+    Unanswered,
+)
 from survey.study_file import FieldConfig
 from tests import cast
 from tests.kept import kept
@@ -91,6 +97,26 @@ def test_a_question_whose_name_is_not_its_own_has_the_forms_name_before_it() -> 
         "before.age": ("before", "age"),
         "after.use": ("after", "use"),
         "mood": ("after", "mood"),
+    }
+
+
+def test_unanswered_items_are_in_their_persons_group_too() -> None:
+    lost = Unanswered(np.zeros(2, int), np.array([6, 7]), np.ones(2), {"arm": np.array(["a", "b"])})
+    part = StagePart(
+        *(1, "sampled", ("all",), (9,), (4,), None, np.zeros(2, int), np.array([5, 6]), np.ones(2), np.ones(4)),
+        unanswered=lost,
+    )
+    reading = study_estimates._Reading(part, None, [], None, {"arm": np.array(["b", "a"])}, 2.0)  # type: ignore[arg-type]
+    groups = {"use": PeopleGroups(("never", "daily", NO_ANSWER), {5: "never", 6: "daily"}, "")}
+    divided = study_estimates._with_groups(reading, groups)
+    assert {name: group.tolist() for name, group in divided.divisions.items()} == {
+        "arm": ["b", "a"],
+        "use": ["never", "daily"],
+    }
+    assert divided.part.unanswered is not None
+    assert {name: group.tolist() for name, group in divided.part.unanswered.divisions.items()} == {
+        "arm": ["a", "b"],
+        "use": ["daily", NO_ANSWER],
     }
 
 

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from survey.exceptions import PayTooLow, StateRefused
 from survey.models import QuestionReport, Response, Sitting, Stage, Study
-from survey.services.results.pilots.pilot_data import Spread, pilot_report
+from survey.services.results.pilots.pilot_data import ScreenLine, Spread, pilot_report
+from survey.services.results.pilots.pilot_report import SCREENS, _screen_row
 from survey.services.sittings.answering import advance
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.flow import current_step
@@ -198,3 +199,17 @@ def test_the_command_prints_it() -> None:
         "USD an hour",
     ):
         assert part in out.getvalue(), part
+
+
+def test_a_screens_quartiles_stand_in_their_columns() -> None:
+    row = _screen_row(ScreenLine("item", "prior", Spread(3, 4, 2, 9), 1))
+    assert dict(zip((column.name for column in SCREENS), row, strict=True)) == {
+        "kind": "item",
+        "name": "prior",
+        "times": 3,
+        "left": 1,
+        "median_seconds": 4,
+        "lower_seconds": 2,
+        "upper_seconds": 9,
+    }
+    assert _screen_row(ScreenLine("item", "prior", None, 1)) == ["item", "prior", 0, None, None, None, 1]

@@ -451,16 +451,30 @@ def test_page_files_and_api_share_what_was_made_until_something_changes(
     assert len(made) == 4
 
 
+def test_a_list_of_reports_names_what_its_reader_may_see(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers: list[Any] = []
+
+    def choices(_study: Study, _entry: Any, _argument: Any, *, reader: Any = None) -> list[str]:
+        readers.append(reader)
+        return []
+
+    monkeypatch.setattr(reports, "choices_of", choices)
+    reports.lines_as_json(study, reader="somebody")
+    assert readers and set(readers) == {"somebody"}
+
+
 def test_pages_and_api_take_no_number_above_the_webs_limit(
     study: Study, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     least, *others = ToyReport.arguments
     monkeypatch.setattr(ToyReport, "arguments", (replace(least, most_on_web=2), *others))
-    answer = reader().get(f"{API}words/?why=fun&least=3")
+    api = reader()
+    answer = api.get(f"{API}words/?why=fun&least=3")
     assert answer.status_code == 400
     assert answer.json()["error"]["fields"] == {
         "least": ["pages and the API take at most 2; for more, run: hunch report cast words least=3"]
     }
+    assert api.get(f"{API}words/?why=fun&least=2").status_code == 200
     page = admin_client.get(page_of(study), {"least": "3"}).content.decode()
     assert "pages and the API take at most 2" in page and 'value="3"' in page
     assert admin_client.post(f"{file_of(study, 'words.csv')}?least=3").status_code == 404

@@ -3,6 +3,9 @@
 import json
 import tomllib
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +14,15 @@ from django.contrib.auth import get_user_model
 from bandit.estimators import compare_shares
 from survey.contracts import instruments
 from survey.contracts.instruments import DemonstrationVerdict, InstrumentMissing, Metric
-from survey.exceptions import NotFound
+from survey.exceptions import NotFound, StateRefused
 from survey.figures.rendering import aligned
 from survey.models import Sitting
 from survey.services.banks.importing import load_starter_bank
 from survey.services.sittings.answering import advance
 from survey.services.stages import jobs, lifecycle
-from survey.simulator import demonstration
+from survey.simulator import demonstration, dry_run
 from survey.simulator.demonstration import DemoVerdict, StageLine
+from survey.simulator.own_site import OwnSite
 from tests import cast
 
 
@@ -144,6 +148,24 @@ def test_the_verdict_is_said_plainly(second: float, null: bool, passed: bool, sa
     assert verdict.sentence.startswith(said)
 
 
+def test_a_lift_is_of_what_the_design_drew_and_not_of_the_holdout(monkeypatch) -> None:
+    asked = []
+    values = SimpleNamespace(outcomes=lambda _answers: {"changed": np.zeros(0), "other": np.ones(0)})
+    monkeypatch.setattr(demonstration, "counted_answers", lambda stage, **named: asked.append(named) or [])
+    monkeypatch.setattr(demonstration.instruments, "of_study", lambda study: None)
+    monkeypatch.setattr(demonstration.instruments, "estimates_of", lambda instrument: values)
+    demonstration._changes(SimpleNamespace(study=None))
+    assert asked == [{"roles": ("sampled",)}]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "address"), [(["*"], "localhost"), ([".example.org", "x"], "example.org"), ([], "localhost")]
+)
+def test_simulated_people_come_to_a_host_that_the_site_answers_to(settings, hosts, address) -> None:
+    settings.ALLOWED_HOSTS = hosts
+    assert OwnSite().base_url == f"https://{address}"
+
+
 def test_the_summary_is_one_json_object_with_all_numbers() -> None:
     auc = Metric("auc", "Area under the ROC curve", highest_first=True)
     line = StageLine(1, 300, 1 / 3, None, None, None, 50.123456, None, auc)
@@ -197,3 +219,33 @@ def test_an_instrument_says_itself_what_its_demonstration_must_find(starter, mon
 
 def own_verdict(study, null) -> DemonstrationVerdict:
     return DemonstrationVerdict(passed=not null, sentence=f"FAILED: {study.slug}", figures={"found": 1 / 3})
+
+
+def test_each_report_is_written_to_its_own_folder_with_the_arguments_it_cannot_do_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls: list[Any] = []
+    choices = {"llm": ["parrot", "owl"], "other": []}
+    fakes = SimpleNamespace(
+        choices_of=lambda _copy, _entry, argument: choices[argument.name],
+        make=lambda _copy, name, arguments: calls.append((name, arguments)) or "findings",
+        write=lambda _copy, name, findings, folder: calls.append((name, findings, folder)),
+    )
+    monkeypatch.setattr(dry_run, "reports", fakes)
+    required, optional, lacking = (
+        SimpleNamespace(name=name, required=is_required, help="a model")
+        for name, is_required in (("llm", True), ("llm", False), ("other", True))
+    )
+    copy: Any = None
+
+    def report(*arguments: Any) -> None:
+        line: Any = SimpleNamespace(entry=SimpleNamespace(name="words"), arguments=arguments)
+        dry_run._report(copy, line, tmp_path)
+
+    report(required)
+    report(optional)
+    folder = tmp_path / "reports" / "words"
+    written = ("words", "findings", folder)
+    assert calls == [("words", {"llm": ["parrot"]}), written, ("words", {}), written]
+    with pytest.raises(StateRefused, match="other: a model: there is none yet"):
+        report(lacking)

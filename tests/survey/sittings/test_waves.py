@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone, translation
 
+import bandit
 from survey import study_file
 from survey.contracts import panels
 from survey.contracts.measures import Measure
@@ -489,11 +491,13 @@ def test_under_a_level_each_level_of_another_factor_is_of_who_had_both(monkeypat
     """And of two levels the difference is named in the order of their names, whatever the file's order is."""
     asked: list[dict[str, str]] = []
     monkeypatch.setattr(wave_changes, "_finished", lambda study, wave, levels: asked.append(levels) or {1, 2, 3, 4})
+    spans: list[tuple[float, float]] = []
+    monkeypatch.setattr(bandit, "cut_to_span", lambda interval, span: spans.append(span) or interval)
     answers = [SimpleNamespace(sitting=SimpleNamespace(respondent_id=person)) for person in (1, 2, 3, 4)]
     levels = {"framing": np.array(["loss", "loss", "gain", "gain"])}
 
     def part(wave: int, values: list[float]) -> wave_changes.WavePart:
-        measure = Measure("score", "mean score", "points", np.array(values))
+        measure = Measure("score", "mean score", "points", np.array(values), span=(0.0, 10.0))
         return wave_changes.WavePart(wave, SimpleNamespace(weighs=False), [measure], answers, levels)  # type: ignore[arg-type]
 
     study = SimpleNamespace(config=SimpleNamespace(waves=[None]))
@@ -511,6 +515,21 @@ def test_under_a_level_each_level_of_another_factor_is_of_who_had_both(monkeypat
         ("framing=loss", 6, 2, 2),
         ("framing=gain", 1.5, 2, 2),
         ("framing: loss - gain", 4.5, 4, 0),
+    ]
+    # A figure between 0 and 10 changes by 10 at most, and two changes differ by 20 at most.
+    assert spans == [(-10, 10)] * 3 + [(-20, 20)]
+    # Of several measures each is compared with itself.
+    two = [
+        replace(
+            wave_part, measures=[*wave_part.measures, replace(measure, name="other", values=10 - 3 * measure.values)]
+        )
+        for wave_part in (part(1, [0, 0, 0, 0]), part(2, [5, 7, 1, 2]))
+        for measure in wave_part.measures
+    ]
+    rows = wave_changes.changes_between_waves(study, two, under={}, by={"framing": ["loss", "gain"]})  # type: ignore[arg-type]
+    assert [(row.name, row.estimate and row.estimate.value) for row in rows if " - " in row.under] == [
+        ("score", 4.5),
+        ("other", -13.5),
     ]
 
 
