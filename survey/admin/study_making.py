@@ -8,9 +8,8 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from survey import study_file
@@ -22,6 +21,7 @@ from survey.read_only_admin import admin_page
 from survey.services.base import auditing, rights
 from survey.services.studies import creating, file_texts
 
+from . import builder
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
 
 
@@ -106,7 +106,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
     try:
         if "template" in posted:
             text = file_texts.with_fitting_seed(_template(posted["template"], user=request.user), reader=request.user)
-            return _editor(request, text=text)
+            return _builder(request, text)
         if "send" in posted:
             return _sent(request)
     except HunchError as exc:
@@ -115,6 +115,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _editor(request, form=form)
     text = form.cleaned_data["text"]
+    if "built" in posted or "builder" in posted:
+        return _builder(request, text)
     if "parts" in posted or "apply" in posted:
         return _parts(request, text)
     if "create" in posted:
@@ -122,10 +124,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
             made = creating.create_study(text=text, source_name=NEW, by=request.user, via="admin", reader=request.user)
         except HunchError:
             return _editor(request, form=form)  # The findings say why.
-        messages.success(request, f"The study {made.slug} is made. Its first stage is not open yet.")
-        for remark in creating.remarks_on(made):
-            messages.info(request, str(remark))
-        return HttpResponseRedirect(reverse("admin:survey_study_change", args=[made.pk]))
+        return builder.said_and_shown(request, made)
     return _editor(request, form=form)
 
 
@@ -163,7 +162,12 @@ def _sent(request: HttpRequest) -> HttpResponse:
         text = decoding.toml_text(sent.read(), str(sent.name))
     except FileErrors as exc:
         return _beginnings(request, problems=exc.lines)
-    return _editor(request, text=text.replace("\r\n", "\n"))
+    return _builder(request, text.replace("\r\n", "\n"))
+
+
+def _builder(request: HttpRequest, text: str) -> HttpResponse:
+    """The text as cards; one that cannot be read, as it is."""
+    return builder.new_study_page(request, text, as_text=lambda edited: _editor(request, text=edited))
 
 
 def _editor(request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
@@ -221,4 +225,4 @@ def duplicate(request: HttpRequest, study: Study) -> HttpResponse:
         text = file_texts.with_fitting_seed(file_texts.copied_text(study), reader=request.user)
     except file_texts.NotWritable:
         text = study.source_text
-    return _editor(request, text=text)
+    return _builder(request, text)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 from .base import FieldPath
@@ -69,6 +70,14 @@ class EditableFile:
         """
         self._change(lambda: self._insert(place, entry), lambda data: _list_at(data, place).insert(place[-1], entry))
 
+    def add_table(self, place: FieldPath, table: Mapping[str, Any]) -> None:
+        """Add a table that is not there, also one with nothing in it.
+
+        Raises:
+            NotEditable: as `set`.
+        """
+        self._change(lambda: self._add_at(place, table), lambda data: _put(data, place, dict(table)))
+
     def remove(self, place: FieldPath) -> None:
         """Take an entry out of its list, or a table out of the file.
 
@@ -87,7 +96,8 @@ class EditableFile:
         step = 1 if to > index else -1
         for at in range(index, to, step):
             lower = min(at, at + step)
-            self._change(lambda lower=lower: self._swap(place[:-1], lower), lambda data, lower=lower: _turn(data, place, lower))
+            swap, turn = partial(self._swap, place[:-1], lower), partial(_turn, place=place, lower=lower)
+            self._change(swap, turn)
 
     # Changing the text
 
@@ -149,6 +159,13 @@ class EditableFile:
         entries = value if isinstance(value, list) else [value]
         text = "".join(_table(names, entry, is_entry=isinstance(value, list)) for entry in entries)
         self._put_in(at, text, apart=not after.names)
+
+    def _add_at(self, place: FieldPath, table: Mapping[str, Any]) -> None:
+        owner = self._owner(place)
+        way = place[len(owner.place) :]
+        if any(isinstance(name, int) for name in way):
+            raise ValueError("an entry that is written on one line has no table of its own")
+        self._add_table((*owner.names, *map(str, way)), table, after=owner)
 
     def _put_in(self, at: int, text: str, *, apart: bool = True) -> None:
         """Text of its own at this place among the parts, with an empty line on both sides where it stands apart."""
