@@ -1,7 +1,7 @@
 """Pages of a study that is not stored, for its authors: by the same templates and the same code as respondents' pages.
 
-Nothing of them can be sent. A question is drawn from the bank in a transaction that is rolled back; all other pages need
-no row.
+Nothing of them can be sent. A question is drawn from the bank in a transaction that is rolled back; all other pages
+need no row.
 """
 
 import hashlib
@@ -100,9 +100,7 @@ def _shown(request: HttpRequest, study: Study, place: str, language: str) -> Htt
     return step_page(request, sitting)
 
 
-def _question(
-    request: HttpRequest, study: Study, block: int, language: str, levels: Mapping[str, str]
-) -> HttpResponse:
+def _question(request: HttpRequest, study: Study, block: int, language: str, levels: Mapping[str, str]) -> HttpResponse:
     """The first page of an item, for which rows are made and taken back."""
     if study.bank is None:
         raise LookupError("no bank")
@@ -118,5 +116,4 @@ def _question(
             sitting.conditions.filter(factor=factor).update(level=level)
             AssignmentCondition.objects.filter(assignment__sitting=sitting, factor=factor).update(level=level)
         rows = Sitting.objects.select_related("stage__study__bank", "respondent", "booklet")
-        response = step_page(request, rows.get(pk=sitting.pk))
-    return response
+        return step_page(request, rows.get(pk=sitting.pk))

@@ -1,5 +1,5 @@
-"""The builder: a study file as cards, for a new study and for one that is there. Its parts are read from the file's text
-and written back into it (`builder_form.py`); what is saved is the text, by the services that save it for everybody.
+"""The builder: a study file as cards, for a new study and for one that is there. Its parts are read from the file's
+text and written back into it (`builder_form.py`); what is saved is the text, by the services that save any file.
 """
 
 import hashlib
@@ -199,7 +199,9 @@ def build_page(request: HttpRequest, study: Study) -> HttpResponse:
         name = f"{study.slug}.toml"
         try:
             if wants and posted.get("seen") != digest(built.text):
-                built.problems.append("You changed more since you looked: look at the difference again, then change the file.")
+                built.problems.append(
+                    "You changed more since you looked: look at the difference again, then change the file."
+                )
             elif wants and reason.is_valid():
                 made = amending.amend(
                     study,

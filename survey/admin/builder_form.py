@@ -1,5 +1,5 @@
-"""A study file as a form. Which fields there are follows from the file's models: a field's kind from the key's type, its
-words from the text below the key. Reads posted values and writes them into the file's text; renders nothing.
+"""A study file as a form. Which fields there are follows from the file's models: a field's kind from the key's type,
+its words from the text below the key. Reads posted values and writes them into the file's text; renders nothing.
 
 A field is called by its place as the checker says it, counted from 1: `blocks.4.text`. Only what differs from the file
 is written, so that a form that comes back as it went leaves every byte alone.
@@ -9,12 +9,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from decimal import Decimal, InvalidOperation
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 
 from predictors.errors import PredictorError
@@ -31,7 +27,6 @@ from survey.study_file import (
     FieldConfig,
     FieldPath,
     PanelConfig,
-    Strict,
     StudyConfig,
     TextsConfig,
     design_defaults,
@@ -40,14 +35,25 @@ from survey.study_file import (
 )
 from survey.study_file.base import LANGUAGES
 from survey.study_file.blocks import KEYS_OF_BLOCKS
-from survey.study_file.editing import EditableFile, NotEditable, value_at
+from survey.study_file.editing import EditableFile, value_at
 from survey.study_file.fields import KEYS_OF
 from survey.study_file.meanings import in_plain_words, meanings_of
 from survey.study_file.ready import READY_FORMS
 
-SHORT = 300  # A text that may be longer has a box of several lines.
-LANGUAGE_NAMES = {"en": "English", "de": "German"}
-# The cards of the page in their order, each with its keys at the top of the file. What no card names stands in the last.
+from .builder_fields import (
+    LANGUAGE_NAMES,
+    LANGUAGES_AT,
+    Field,
+    codes_in,
+    fits,
+    in_language,
+    kind_of_value,
+    label_of,
+    parts_of,
+    shape_of,
+)
+
+# The cards of the page in their order, each with its keys at the top of the file. The last has what no card names.
 CARDS = (
     ("study", "The study", ("slug", "title", "bank", "seed", "blind")),
     ("first-page", "First page", ("texts",)),
@@ -58,173 +64,15 @@ CARDS = (
     ("people", "People and pay", ("panel", "quotas")),
     ("data", "Data", ("data", "flags", "exclusions", "models")),
 )
-# Keys that stand open although a file may leave them out: what nearly everybody decides.
-OPEN = frozenset({"title", "text", "welcome", "contact", "minutes", "items", "retention_until", "kind", "reward", "label"})
 # What a table is called, by what in it.
 NAMED_BY = ("title", "name", "factor", "filter_id")
-
-
-@dataclass(frozen=True)
-class Box:
-    """One box to type in: the name that is posted, and what stands in it."""
-
-    name: str
-    value: str
-    language: str = ""
-
-    @property
-    def language_name(self) -> str:
-        return LANGUAGE_NAMES.get(self.language, self.language)
-
-    @property
-    def rows(self) -> int:
-        return min(14, max(2, sum(1 + len(line) // 60 for line in self.value.splitlines())))
-
-
-@dataclass
-class Field:
-    """A key of the file. `kind`: line, text, lines (a list, one entry a line), number, money, date, choice, many (several
-    of the choices), yes_no, or fixed, which is shown and not changed here. `languages`: of a text; empty for others."""
-
-    place: FieldPath
-    kind: str
-    value: Any
-    meaning: str = ""
-    default: Any = None
-    choices: Sequence[str] = ()
-    languages: tuple[str, ...] = ()
-    is_required: bool = False
-    errors: list[str] = field(default_factory=list)
-    typed: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return dotted(self.place)
-
-    @property
-    def label(self) -> str:
-        return str(self.place[-1]).replace("_", " ").capitalize()
-
-    @property
-    def help(self) -> str:
-        words = in_plain_words(self.meaning)
-        return words.replace("Cents ", "Money ", 1) if self.kind == "money" else words
-
-    @property
-    def is_open(self) -> bool:
-        return self.value is not None or self.is_required or self.place[-1] in OPEN
-
-    @property
-    def default_words(self) -> str:
-        if self.default in (None, "", [], {}) or isinstance(self.default, BaseModel | list | dict):
-            return ""
-        return {True: "yes", False: "no"}.get(self.default, "") if isinstance(self.default, bool) else self._shown(self.default)
-
-    @property
-    def options(self) -> list[tuple[str, str, bool]]:
-        """The choices: value, words, and whether it is chosen."""
-        chosen = self.value if isinstance(self.value, list) else [self.boxes[0].value]
-        values = dict.fromkeys([*self.choices, *(str(value) for value in chosen if value not in ("", None))])
-        return [(value, value.replace("_", " "), value in chosen) for value in values]
-
-    @property
-    def boxes(self) -> list[Box]:
-        codes = self.languages or ("",)
-        return [self._box(code, codes[0]) for code in codes]
-
-    def _box(self, code: str, first: str) -> Box:
-        name = f"{self.name}.{code}" if self.is_by_language else self.name
-        if name in self.typed:
-            return Box(name, self.typed[name], code)
-        return Box(name, self._shown(_in_language(self.value, code, first) if self.languages else self.value), code)
-
-    @property
-    def is_by_language(self) -> bool:
-        return len(self.languages) > 1
-
-    def _shown(self, value: Any) -> str:
-        if value is None:
-            return ""
-        if self.kind == "fixed":
-            return json.dumps(value, indent=1, ensure_ascii=False, default=str)
-        if self.kind == "money" and isinstance(value, int):
-            return f"{value / 100:.2f}"
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, list):
-            return "\n".join(map(str, value))
-        return str(value).strip("\n")
-
-    def read(self, posted: Mapping[str, Sequence[str]]) -> Any:
-        """The key's value as it was posted; as in the file where nothing was. None: it is left out.
-
-        Raises:
-            ValueError: with what to write instead.
-        """
-        if self.kind == "fixed" or self.boxes[0].name not in posted:
-            return self.value
-        sent = [[value.replace("\r\n", "\n").strip() for value in posted.get(box.name, [""])] for box in self.boxes]
-        if self.kind == "many":
-            chosen = [value for value in sent[0] if value]
-            return chosen or None
-        words = [values[-1] for values in sent]
-        if self.kind == "lines":
-            return self._read_lines(words)
-        if self.languages:
-            return self._read_text(words)
-        return _read_one(self.kind, words[0], self.value) if words[0] else None
-
-    def _read_text(self, words: Sequence[str]) -> Any:
-        filled = {code: text for code, text in zip(self.languages, words, strict=True) if text}
-        if not self.is_by_language and not isinstance(self.value, Mapping):
-            return words[0] or None
-        if isinstance(self.value, str) and set(filled) <= {self.languages[0]}:
-            return filled.get(self.languages[0])
-        return filled or None
-
-    def _read_lines(self, words: Sequence[str]) -> Any:
-        columns = [[line.strip() for line in text.split("\n") if line.strip()] for text in words]
-        old = self.value or []
-        if not self.languages:
-            whole = [isinstance(entry, int) and not isinstance(entry, bool) for entry in old]
-            number = self.choices == ("number",) or (bool(old) and all(whole))
-            return [_read_one("number" if number else "line", line, 0) for line in columns[0]] or None
-        columns = [column for column in columns if column]
-        if not columns:
-            return None
-        if len({len(column) for column in columns}) > 1 or (self.is_by_language and len(columns) < len(words)):
-            counts = ", ".join(f"{len(column)}" for column in columns)
-            raise ValueError(f"Write the same number of lines in each language ({counts} are there).")
-        entries = []
-        for index, row in enumerate(zip(*columns, strict=True)):
-            before = old[index] if index < len(old) else None
-            entry = dict(zip(self.languages, row, strict=True)) if self.is_by_language else row[0]
-            entries.append({self.languages[0]: row[0]} if isinstance(before, Mapping) and not self.is_by_language else entry)
-        return entries
-
-    def write(self, file: EditableFile, value: Any) -> None:
-        """Write what differs, as small a part of the file as there is.
-
-        Raises:
-            NotEditable: the text cannot be changed there.
-        """
-        if self.place == LANGUAGES_AT:
-            file.set(("texts", "language"), None)
-        old, place = file.value(self.place), self.place
-        if isinstance(value, list) and isinstance(old, list) and len(value) == len(old):
-            for index, entry in enumerate(value):
-                _write_text(file, (*place, index), entry)
-        else:
-            _write_text(file, place, value)
-
-
-LANGUAGES_AT: FieldPath = ("texts", "languages")
 WRITE = re.compile(r'write "([^"]+)"')
 
 
 @dataclass
 class Group:
-    """A table of the file, or a list of them. `entry`: whether it can be moved and removed; `adds`: what can be added."""
+    """A table of the file, or a list of them. `entry`: whether it can be moved and removed; `adds`: the orders to
+    add something, each with its words."""
 
     place: FieldPath
     title: str
@@ -260,6 +108,11 @@ class Group:
         return [group for group in self.groups if not (group.is_there or group.has_errors)]
 
     @property
+    def alone(self) -> "Group":
+        """Its fields without the tables in it."""
+        return Group(self.place, self.title, fields=self.fields)
+
+    @property
     def has_more(self) -> int:
         return len(self.more_fields) + len(self.more_groups)
 
@@ -272,7 +125,9 @@ class Group:
         """Which page of the respondents shows it: a block's number, or "first"."""
         if self.place[:1] == ("blocks",) and len(self.place) > 1:
             return str(self.place[1])
-        return {"texts": "first", "instrument": "items", "sitting": "items"}.get(str(self.place[0]) if self.place else "", "")
+        return {"texts": "first", "instrument": "items", "sitting": "items"}.get(
+            str(self.place[0]) if self.place else "", ""
+        )
 
     def all_fields(self) -> Iterator[Field]:
         yield from self.fields
@@ -313,6 +168,10 @@ class BuilderForm:
             ("instrument", "kind"): instruments.names(),
             ("panel", "kind"): panels.names(),
             ("predictor", "name"): predictor_names(),
+        }
+        self._words: Mapping[FieldPath, Mapping[str, str]] = {
+            ("instrument", "kind"): {name: instruments.kind(name).title for name in instruments.names()},
+            ("panel", "kind"): {name: f"{name}: {panels.find(name).title}" for name in panels.names()},
         }
         whole = self._table(StudyConfig, (), "")
         self.errors: list[str] = []
@@ -379,7 +238,9 @@ class BuilderForm:
                 refused[one.name] = (str(exc), typed)
         return refused
 
-    def show_errors(self, refused: Mapping[str, tuple[str, Mapping[str, str]]], found: Sequence[tuple[str, str]]) -> None:
+    def show_errors(
+        self, refused: Mapping[str, tuple[str, Mapping[str, str]]], found: Sequence[tuple[str, str]]
+    ) -> None:
         """Put each problem beside its field; what belongs to none of them is in `errors`.
 
         Args:
@@ -440,6 +301,8 @@ class BuilderForm:
         if group.place == ("blocks",):
             kinds = [block.get("kind") for block in entries]
             index = kinds.index("items") if variant in BEFORE_ITEMS and "items" in kinds else max(0, len(entries) - 1)
+        if group.place == ("stages",) and entries:  # The last stage need not train; one before another must.
+            self.file.set(("stages", index - 1, "train"), None)
         self.file.insert((*group.place, index), entry)
         return dotted((*group.place, index))
 
@@ -516,6 +379,8 @@ class BuilderForm:
         known, meanings = raw if isinstance(raw, Mapping) else {}, meanings_of(model)
         left_out = _not_of_its_kind(model, known)
         for name, info in model.model_fields.items():
+            if model is BlockConfig and name == "kind":
+                continue  # It is in the title: another kind is another block.
             if (only is None or name in only or name in known) and (name not in left_out or name in known):
                 self._put(group, (*place, name), info.annotation, info.metadata, meanings.get(name, ""), info)
         for name in known:
@@ -523,11 +388,26 @@ class BuilderForm:
                 group.fields.append(Field((*place, name), "fixed", known[name]))
         if model is TextsConfig:
             group.fields = [one for one in group.fields if one.place[-1] not in ("language", "languages")]
-            group.fields.append(Field(LANGUAGES_AT, "many", list(self.languages), "The languages of all texts.", choices=LANGUAGES))
+            group.fields.append(
+                Field(
+                    LANGUAGES_AT,
+                    "many",
+                    list(self.languages),
+                    "Each text has a box for each of them.",
+                    choices=LANGUAGES,
+                    words=LANGUAGE_NAMES,
+                )
+            )
         return group
 
     def _put(
-        self, group: Group, place: FieldPath, annotation: Any, metadata: Sequence[Any], meaning: str, info: FieldInfo | None
+        self,
+        group: Group,
+        place: FieldPath,
+        annotation: Any,
+        metadata: Sequence[Any],
+        meaning: str,
+        info: FieldInfo | None,
     ) -> None:
         """Add the field or the group of a key."""
         shape, raw = shape_of(annotation, metadata), self.file.value(place)
@@ -558,11 +438,12 @@ class BuilderForm:
                 kind = "money"
             choices = self._choices.get(place, shape.choices)
             kind = "choice" if place in self._choices and choices else kind
-            if not _fits(kind, raw):
+            if not fits(kind, raw):
                 kind = "fixed"
-            languages = tuple(dict.fromkeys([*self.languages, *_codes_in(raw)])) if shape.is_text else ()
+            languages = tuple(dict.fromkeys([*self.languages, *codes_in(raw)])) if shape.is_text else ()
             required = info is not None and info.is_required()
-            group.fields.append(Field(place, kind, raw, meaning, default, choices, languages, required))
+            words = self._words.get(place, {})
+            group.fields.append(Field(place, kind, raw, meaning, default, choices, words, languages, required))
 
     def _list(self, model: Any, place: FieldPath, raw: Any, meaning: str) -> Group:
         group = Group(place, _title(place, None), in_plain_words(meaning), is_there=bool(raw))
@@ -570,7 +451,7 @@ class BuilderForm:
             group.fields.append(Field(place, "fixed", raw, meaning))
             return group
         entries = raw or []
-        if len(place) > 1 and _model_at(place) is None or model.__name__ == "FilterConfig":
+        if (len(place) > 1 and _model_at(place) is None) or model.__name__ == "FilterConfig":
             if entries:
                 group.fields.append(Field(place, "fixed", entries, meaning))
             return group
@@ -579,14 +460,27 @@ class BuilderForm:
             inner.entry, inner.is_first, inner.is_last = True, index == 0, index == len(entries) - 1
             group.groups.append(inner)
         one = group.title.lower().removesuffix("s")
-        group.adds = [(f"add:{dotted(place)}", f"Add: {one}")] if place != ("blocks",) else BLOCK_ADDS
+        group.adds = [(f"add:{dotted(place)}", f"Add: {one}")] if place != ("blocks",) else self._new_blocks(entries)
         return group
+
+    def _new_blocks(self, blocks: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+        """The blocks that can be added: one of a kind that may come once, and each ready form once."""
+        there = {*(block.get("kind") for block in blocks), *(f"form-{block.get('ready')}" for block in blocks)}
+        once = {"checks", "practice", *NEW_BLOCKS[5:]} & there
+        if not self._practice_names():
+            once.add("practice")
+        words = {"checks": "comprehension checks"}
+        return [
+            (f"add:blocks:{kind}", f"Add: {words.get(kind) or kind.replace('form-', 'ready form, ').replace('_', ' ')}")
+            for kind in NEW_BLOCKS
+            if kind not in once
+        ]
 
     def _by_name(self, values: Any, place: FieldPath, meaning: str) -> Group:
         """A table whose keys are names of the file itself: levels, blocks, the texts of an example."""
         raw = self.file.value(place)
         group = Group(place, _title(place, None), in_plain_words(meaning), is_there=bool(raw))
-        annotation, metadata = _parts_of(values)
+        annotation, metadata = parts_of(values)
         for name in dict.fromkeys([*self._names_at(place), *(raw if isinstance(raw, Mapping) else ())]):
             self._put(group, (*place, name), annotation, metadata, "", None)
         return group
@@ -623,7 +517,7 @@ class BuilderForm:
                 defaults = {}
         for name in dict.fromkeys([*(raw if isinstance(raw, Mapping) else ()), *defaults]):
             value, default = (raw or {}).get(name), defaults.get(name)
-            kind = _kind_of_value(value if value is not None else default)
+            kind = kind_of_value(value if value is not None else default)
             group.fields.append(Field((*place, name), kind, value, default=default))
         return group
 
@@ -633,7 +527,9 @@ class BuilderForm:
             return panel.options_model, None
         if place[0] in ("instrument", "conditions"):
             try:
-                model = instruments.kind(str(value_at(self.file.data, ("instrument", "kind")) or "belief_update")).options_model
+                model = instruments.kind(
+                    str(value_at(self.file.data, ("instrument", "kind")) or "belief_update")
+                ).options_model
             except instruments.InstrumentMissing:
                 return None, None
             return model, (None if place[0] == "instrument" else sorted(model.by_condition))
@@ -641,153 +537,7 @@ class BuilderForm:
 
 
 BEFORE_ITEMS = ("instructions", "practice", "checks")
-BLOCK_ADDS = [
-    *((f"add:blocks:{kind}", words) for kind, words in (
-        ("instructions", "Add: instructions"),
-        ("practice", "Add: practice"),
-        ("checks", "Add: comprehension checks"),
-        ("form", "Add: form"),
-        ("debriefing", "Add: debriefing"),
-    )),
-    *((f"add:blocks:form-{ready}", f"Add ready form: {ready.replace('_', ' ')}") for ready in READY_FORMS),
-]
-
-
-# Shapes of keys
-
-
-@dataclass
-class Shape:
-    """What a key's type asks for: a kind of field, or a model, a table by name, or options that are checked elsewhere."""
-
-    kind: str = "fixed"
-    choices: Sequence[str] = ()
-    is_text: bool = False
-    model: Any = None
-    is_list: bool = False
-    is_optional: bool = False
-    values: Any = None
-    options: Any = None
-
-
-PLAIN_KINDS: Mapping[Any, str] = {bool: "yes_no", int: "number", float: "number", date: "date", str: "line"}
-
-
-def _parts_of(annotation: Any) -> tuple[Any, list[Any]]:
-    """The type itself, and what pydantic is told next to it, however deep."""
-    told: list[Any] = []
-    while get_origin(annotation) is Annotated:
-        annotation, *more = get_args(annotation)
-        told += [inner for one in more for inner in (one.metadata if isinstance(one, FieldInfo) else [one])]
-    return annotation, told
-
-
-def shape_of(annotation: Any, metadata: Sequence[Any] = ()) -> Shape:
-    annotation, more = _parts_of(annotation)
-    told = [*metadata, *more]
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin in (Union, UnionType):
-        kinds = [part for part in parts if part is not NoneType]
-        if len(kinds) > 1:
-            inner = [shape_of(kind) for kind in kinds]
-            return Shape("scalar" if all(one.kind in ("line", "number", "date") for one in inner) else "fixed")
-        shape = shape_of(kinds[0], told)
-        shape.is_optional = True
-        return shape
-    if origin is Literal:
-        return Shape("choice", [str(part) for part in parts])
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return Shape(model=annotation)
-    if origin in (list, tuple):
-        inner = shape_of(parts[0])
-        if inner.model is not None:
-            return Shape(model=inner.model, is_list=True)
-        if inner.values is not None:
-            return Shape(values=inner.values, is_list=True)
-        if inner.kind == "choice":
-            return Shape("many", inner.choices)
-        if inner.kind in ("line", "text", "number"):
-            return Shape("lines", ("number",) if inner.kind == "number" else (), is_text=inner.is_text)
-        return Shape()
-    if origin is dict:
-        return Shape(options=annotation) if parts[1] is Any else Shape(values=parts[1])
-    kind = PLAIN_KINDS.get(annotation, "fixed")
-    is_text = any(isinstance(one, PlainSerializer) for one in told)
-    longest = next((one.max_length for one in told if hasattr(one, "max_length")), 0)
-    return Shape("text" if is_text and longest > SHORT else kind, is_text=is_text)
-
-
-def _fits(kind: str, raw: Any) -> bool:
-    """Whether the file's value is one that the field can show."""
-    if raw is None or kind == "fixed":
-        return True
-    if kind in ("lines", "many"):
-        return isinstance(raw, list) and all(
-            isinstance(entry, str | int) and "\n" not in str(entry) or isinstance(entry, Mapping) and _codes_in(entry)
-            for entry in raw
-        )
-    return not isinstance(raw, list) and (not isinstance(raw, Mapping) or bool(_codes_in(raw)))
-
-
-def _kind_of_value(value: Any) -> str:
-    if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
-        return "lines"
-    return "scalar" if value is None else PLAIN_KINDS.get(type(value), "fixed")
-
-
-def _codes_in(raw: Any) -> list[str]:
-    """The languages that a text, or a list of texts, is written in."""
-    entries = raw if isinstance(raw, list) else [raw]
-    codes = [code for entry in entries if isinstance(entry, Mapping) for code in entry]
-    return list(dict.fromkeys(codes)) if all(code in LANGUAGES for code in codes) else []
-
-
-def _in_language(value: Any, code: str, first: str) -> Any:
-    if isinstance(value, list):
-        return [text for entry in value if (text := _in_language(entry, code, first))]
-    if isinstance(value, Mapping):
-        return value.get(code)
-    return value if code == first else None
-
-
-def _read_one(kind: str, text: str, old: Any) -> Any:
-    if kind == "yes_no":
-        return text == "true"
-    if kind == "date":
-        try:
-            return date.fromisoformat(text)
-        except ValueError as exc:
-            raise ValueError("Write a day as YEAR-MONTH-DAY, such as 2036-12-31.") from exc
-    if kind == "money":
-        try:
-            cents = Decimal(text.replace(",", ".")) * 100
-        except InvalidOperation as exc:
-            raise ValueError("Write an amount such as 2.50.") from exc
-        if not cents.is_finite() or cents != int(cents):
-            raise ValueError("Write an amount with at most two digits behind the point, such as 2.50.")
-        return int(cents)
-    if kind in ("number", "scalar"):
-        try:
-            number = float(text.replace(",", "."))
-            if number != number or number in (float("inf"), float("-inf")):
-                raise ValueError(text)
-        except ValueError as exc:
-            if kind == "scalar":
-                return text
-            raise ValueError("Write a number, such as 12.") from exc
-        if number == old and not isinstance(old, bool):
-            return old
-        return int(number) if number == int(number) and not isinstance(old, float) else number
-    return text
-
-
-def _write_text(file: EditableFile, place: FieldPath, value: Any) -> None:
-    old = file.value(place)
-    if isinstance(old, Mapping) and isinstance(value, Mapping) and set(old) == set(value):
-        for code, text in value.items():
-            file.set((*place, code), text)
-    else:
-        file.set(place, value)
+NEW_BLOCKS = (*BEFORE_ITEMS, "form", "debriefing", *(f"form-{name}" for name in READY_FORMS))
 
 
 def _not_of_its_kind(model: Any, raw: Mapping[str, Any]) -> set[str]:
@@ -795,7 +545,11 @@ def _not_of_its_kind(model: Any, raw: Mapping[str, Any]) -> set[str]:
     kind = raw.get("kind")
     if model is BlockConfig:
         other = {key for key, kinds in KEYS_OF_BLOCKS.items() if kind not in kinds}
-        return other | {"kind"} | ({"fields", "version", "name"} if raw.get("ready") else {"ready"}) | {"examples" if "example" in raw else "example"}
+        return (
+            other
+            | ({"fields", "version", "name"} if raw.get("ready") else {"ready"})
+            | {"examples" if "example" in raw else "example"}
+        )
     if model is FieldConfig:
         return {key for key, kinds in KEYS_OF.items() if kind not in kinds}
     if model is DesignConfig:
@@ -823,12 +577,14 @@ def _title(place: FieldPath, raw: Any) -> str:
     if not place:
         return ""
     if not isinstance(place[-1], int):
-        return str(place[-1]).replace("_", " ").capitalize()
+        return label_of(place)
     number, listed = place[-1] + 1, str(place[-2])
     known = raw if isinstance(raw, Mapping) else {}
     if listed == "blocks":
         kind = "ready form" if known.get("ready") else str(known.get("kind", "block"))
-        own = _in_language(known.get("title") or known.get("ready") or known.get("name"), *_first_code(known.get("title")))
+        own = in_language(
+            known.get("title") or known.get("ready") or known.get("name"), *_first_code(known.get("title"))
+        )
         return f"{number}. {kind.capitalize()}" + (f": {own}" if isinstance(own, str) and own else "")
     own = next((known[name] for name in NAMED_BY if isinstance(known.get(name), str)), "")
     return f"{listed.rstrip('s').replace('_', ' ').capitalize()} {number}" + (f": {own}" if own else "")

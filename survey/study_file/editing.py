@@ -14,6 +14,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from . import bounds
 from .base import FieldPath
 from .parsing import tables_in
 
@@ -38,10 +39,12 @@ class EditableFile:
     """A study file as its text and as the values in it. A place names a key or table; entries of a list count from 0.
 
     Raises:
-        ValueError: the text is no TOML.
+        ValueError: the text is no TOML, or breaks a bound of what is read.
     """
 
     def __init__(self, text: str) -> None:
+        if problem := bounds.problem_of(text):
+            raise ValueError(problem.message)
         self.data: dict[str, Any] = tomllib.loads(text)
         self._parts = _cut(text)
 
@@ -180,7 +183,7 @@ class EditableFile:
         self._parts.insert(at, _Part((), (), False, f"{lead}{text}{tail}"))
 
     def _groups(self, place: FieldPath) -> list[list[_Part]]:
-        """The entries of a list of tables, each with the tables inside it; none of a list that is written as a value."""
+        """The entries of a list of tables, each with the tables inside it; none where it is written as a value."""
         return [inside for index in range(len(self.value(place) or ())) if (inside := self._inside((*place, index)))]
 
     def _insert(self, place: FieldPath, entry: Mapping[str, Any]) -> None:
@@ -225,7 +228,7 @@ class EditableFile:
         first_parts, second_parts = groups[lower], groups[lower + 1]
         at = self._parts.index(first_parts[0])
         ends = [_blank_end(group[-1].text) for group in (first_parts, second_parts)]
-        between = [part for part in self._parts[at : self._parts.index(second_parts[-1]) + 1]]
+        between = list(self._parts[at : self._parts.index(second_parts[-1]) + 1])
         others = [part for part in between if part not in first_parts and part not in second_parts]
         for group, end in ((second_parts, ends[0]), (first_parts, ends[1])):
             group[-1].text = group[-1].text.rstrip("\n") + end
@@ -291,7 +294,8 @@ def _blank_end(text: str) -> str:
 def _needs_table(value: Any) -> bool:
     """Whether a value stands in tables of its own: with several lines, or too much for one."""
     if isinstance(value, Mapping):
-        return any(isinstance(inner, str) and "\n" in inner for inner in value.values()) or len(_toml(value)) > LONGEST_INLINE
+        lines = any("\n" in inner if isinstance(inner, str) else _needs_table(inner) for inner in value.values())
+        return lines or len(_toml(value)) > LONGEST_INLINE
     return isinstance(value, list) and any(isinstance(entry, Mapping) and _needs_table(entry) for entry in value)
 
 
@@ -299,7 +303,9 @@ def _table(names: tuple[str, ...], value: Mapping[str, Any], *, is_entry: bool) 
     """A table with its head, and the tables inside it behind its keys."""
     head = ".".join(map(_key, names))
     inner = {key: entry for key, entry in value.items() if _needs_table(entry)}
-    keys = "".join(f"{_key(key)} = {_toml(entry)}\n" for key, entry in value.items() if key not in inner and entry is not None)
+    keys = "".join(
+        f"{_key(key)} = {_toml(entry)}\n" for key, entry in value.items() if key not in inner and entry is not None
+    )
     tables = [
         _table((*names, key), entry, is_entry=isinstance(below, list))
         for key, below in inner.items()

@@ -32,4 +32,11 @@ def meanings_of(model: Any) -> Mapping[str, str]:
 
 def in_plain_words(meaning: str) -> str:
     """The text for people who do not see the file: without links, marks of code, and where else to look."""
-    return LINK.sub(r"\1", SEE.sub("", meaning)).replace('`"', "“").replace('"`', "”").replace("`", "").strip()
+    return (
+        LINK.sub(r"\1", SEE.sub("", meaning))
+        .replace('`"', "“")
+        .replace('"`', "”")
+        .replace("`", "")
+        .replace("**", "")
+        .strip()
+    )
