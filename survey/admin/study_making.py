@@ -162,7 +162,12 @@ def _sent(request: HttpRequest) -> HttpResponse:
         text = decoding.toml_text(sent.read(), str(sent.name))
     except FileErrors as exc:
         return _beginnings(request, problems=exc.lines)
-    return _builder(request, text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    try:
+        study_file.parse(text)
+    except study_file.StudyFileError:
+        return _editor(request, text=text)  # It has mistakes of a file, which stand at their lines.
+    return _builder(request, text)
 
 
 def _builder(request: HttpRequest, text: str) -> HttpResponse:
