@@ -105,8 +105,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
         return _beginnings(request)
     try:
         if "template" in posted:
-            text = file_texts.with_fitting_seed(_template(posted["template"], user=request.user), reader=request.user)
-            return _builder(request, text)
+            text = _template(posted["template"], user=request.user, bank=_bank(request))
+            return _builder(request, file_texts.with_fitting_seed(text, reader=request.user))
         if "send" in posted:
             return _sent(request)
     except HunchError as exc:
@@ -134,14 +134,23 @@ def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> H
         "study/new.html",
         title="New study",
         templates=file_texts.STARTING_FILES,
+        bank=_bank(request),
         form=SendFileForm(),
         problems=problems or [],
         studies=rights.visible(request.user, Study.objects.order_by("slug")).only("pk", "slug", "title"),
     )
 
 
-def _template(name: str, *, user: Any) -> str:
+def _bank(request: HttpRequest) -> str:
+    """The bank that the study is to draw from, if one was chosen that the user sees."""
+    name = request.POST.get("bank") or request.GET.get("bank", "")
+    return name if name and rights.visible_banks(request.user).filter(name=name).exists() else ""
+
+
+def _template(name: str, *, user: Any, bank: str = "") -> str:
     text = file_texts.starting_text(name)
+    if bank:
+        return file_texts.changed(text, {"bank": bank})
     file = tomllib.loads(text)
     kind = file.get("instrument", {}).get("kind", "")
     demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
