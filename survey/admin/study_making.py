@@ -24,6 +24,8 @@ from survey.services.studies import creating, file_texts
 from . import builder
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
 
+GROUPS = (file_texts.BY_TASK, file_texts.BY_PEOPLE, file_texts.PAPER)
+
 
 class PartsForm(forms.Form):
     """What most people change of a study file. `file_texts` reads it from the text and writes it back."""
@@ -133,7 +135,7 @@ def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> H
         request,
         "study/new.html",
         title="New study",
-        templates=file_texts.STARTING_FILES,
+        templates=sorted(file_texts.STARTING_FILES, key=lambda one: GROUPS.index(one.group)),
         bank=_bank(request),
         form=SendFileForm(),
         problems=problems or [],
