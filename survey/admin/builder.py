@@ -46,13 +46,15 @@ class Builder:
         self.request, self.study = request, study
         self.file = EditableFile(text)
         self.problems: list[str] = []
-        self.focus = ""
+        self.focus = request.POST.get("at", "").removeprefix("at-")  # The part whose kind was changed.
         self.refused: dict[str, Any] = {}
         banks = rights.visible_banks(request.user).order_by("name", "-version")
         self.banks = list(dict.fromkeys(name for bank in banks for name in (bank.name, f"{bank.name}@{bank.version}")))
         posted = request.POST
         if "built" in posted:
             self.refused = self._form().apply(posted)
+        if {"check", "create", "amend"} & posted.keys():
+            self.focus = "save"  # What the checker says, and what changes.
         if order := posted.get("do", ""):
             try:
                 self.focus = self._form().act(order)

@@ -17,6 +17,11 @@
   let changed = false;
   let sent = false;
 
+  const sendAlong = (name, value) => {
+    const input = document.createElement("input");
+    Object.assign(input, { type: "hidden", name, value });
+    form.append(input);
+  };
   const post = async (more, headers, signal) => {
     const body = new FormData(form);
     Object.entries(more).forEach(([name, value]) => body.set(name, value));
@@ -69,7 +74,9 @@
   });
   form.addEventListener("change", (event) => {
     // Which keys there are depends on it.
-    if (event.target.matches("[data-reload]")) form.requestSubmit();
+    if (!event.target.matches("[data-reload]")) return;
+    sendAlong("at", event.target.closest("[id^='at-'][tabindex]").id);
+    form.requestSubmit();
   });
   language.addEventListener("change", () => refresh(false));
   form.addEventListener("click", (event) => {
@@ -117,11 +124,7 @@
       if (!accepts()) return;
       event.preventDefault();
       event.stopPropagation();
-      const order = document.createElement("input");
-      order.type = "hidden";
-      order.name = "do";
-      order.value = `to:${dragged}:${entry.dataset.entry.split(".").pop()}`;
-      form.append(order);
+      sendAlong("do", `to:${dragged}:${entry.dataset.entry.split(".").pop()}`);
       form.requestSubmit();
     });
   });
