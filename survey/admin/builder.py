@@ -192,7 +192,7 @@ def build_page(request: HttpRequest, study: Study) -> HttpResponse:
     if "file" in posted and not built.refused:
         as_text = posted.copy()
         as_text["text"], as_text["show"] = built.text, "1"
-        request.POST = as_text
+        request.POST = as_text  # type: ignore[assignment]  # as a browser would have sent it to the other page
         return amend_page(request, study)
     reason = AmendForm({**posted.dict(), "text": built.text}, is_locked=is_locked)
     proposal, others = None, []

@@ -156,9 +156,9 @@ class Field:
         Raises:
             ValueError: with what to write instead.
         """
-        if self.kind == "fixed" or self.boxes[0].name not in posted:
+        if self.kind == "fixed" or not all(box.name in posted for box in self.boxes):
             return self.value
-        sent = [[value.replace("\r\n", "\n").strip() for value in posted.get(box.name, [""])] for box in self.boxes]
+        sent = [[value.replace("\r\n", "\n").strip() for value in posted[box.name]] for box in self.boxes]
         if self.kind == "many":
             chosen = [value for value in sent[0] if value]
             return chosen or None
@@ -266,15 +266,15 @@ def shape_of(annotation: Any, metadata: Sequence[Any] = ()) -> Shape:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return Shape(model=annotation)
     if origin in (list, tuple):
-        inner = shape_of(parts[0])
-        if inner.model is not None:
-            return Shape(model=inner.model, is_list=True)
-        if inner.values is not None:
-            return Shape(values=inner.values, is_list=True)
-        if inner.kind == "choice":
-            return Shape("many", inner.choices)
-        if inner.kind in ("line", "text", "number"):
-            return Shape("lines", ("number",) if inner.kind == "number" else (), is_text=inner.is_text)
+        entry = shape_of(parts[0])
+        if entry.model is not None:
+            return Shape(model=entry.model, is_list=True)
+        if entry.values is not None:
+            return Shape(values=entry.values, is_list=True)
+        if entry.kind == "choice":
+            return Shape("many", entry.choices)
+        if entry.kind in ("line", "text", "number"):
+            return Shape("lines", ("number",) if entry.kind == "number" else (), is_text=entry.is_text)
         return Shape()
     if origin is dict:
         return Shape(options=annotation) if parts[1] is Any else Shape(values=parts[1])

@@ -181,12 +181,10 @@ class BuilderForm:
     def _in_cards(self, whole: Group) -> list[Group]:
         named = {key: place for place, (_name, _title, keys) in enumerate(CARDS) for key in keys}
         cards = [Group((), title, help=name) for name, title, _keys in CARDS]
-        for part in [*whole.fields, *whole.groups]:
-            card = cards[named.get(str(part.place[0]), -1)]
-            if isinstance(part, Field):
-                card.fields.append(part)
-            else:
-                card.groups.append(part)
+        for one in whole.fields:
+            cards[named.get(str(one.place[0]), -1)].fields.append(one)
+        for group in whole.groups:
+            cards[named.get(str(group.place[0]), -1)].groups.append(group)
         order = {key: number for _name, _title, keys in CARDS for number, key in enumerate(keys)}
         for card in cards:
             card.groups.sort(key=lambda group: order.get(str(group.place[0]), 99))
@@ -227,7 +225,8 @@ class BuilderForm:
         Args:
             posted: a QueryDict.
         """
-        sent, refused = dict(posted.lists()), {}
+        sent = dict(posted.lists())
+        refused: dict[str, tuple[str, Mapping[str, str]]] = {}
         for one in list(self.fields()):
             try:
                 value = one.read(sent)

@@ -71,7 +71,9 @@ class EditableFile:
         Raises:
             NotEditable: as `set`.
         """
-        self._change(lambda: self._insert(place, entry), lambda data: _list_at(data, place).insert(place[-1], entry))
+        self._change(
+            lambda: self._insert(place, entry), lambda data: _list_at(data, place).insert(int(place[-1]), entry)
+        )
 
     def add_table(self, place: FieldPath, table: Mapping[str, Any]) -> None:
         """Add a table that is not there, also one with nothing in it.

@@ -22,6 +22,23 @@
     Object.assign(input, { type: "hidden", name, value });
     form.append(input);
   };
+  // What is as the page brought it need not be sent: the file has it already. What was refused is only on the page.
+  const isChanged = (one) => {
+    if (one.matches("[aria-invalid]")) return true;
+    if (one.type === "checkbox") return [...form.elements].some((other) => other.name === one.name && other.checked !== other.defaultChecked);
+    if (one.matches("select")) return [...one.options].some((option) => option.selected !== option.defaultSelected && !(one.selectedIndex === 0 && option.index === 0));
+    return one.value !== one.defaultValue;
+  };
+  form.addEventListener("formdata", (event) => {
+    const fields = [...form.querySelectorAll(".hunch-field [name]")];
+    const kept = new Set(fields.filter(isChanged).map((one) => one.name));
+    // Of a text in several languages all boxes are sent, since one alone does not say the others.
+    kept.forEach((name) => {
+      const box = fields.find((one) => one.name === name).closest(".hunch-build-languages");
+      if (box) box.querySelectorAll("[name]").forEach((one) => kept.add(one.name));
+    });
+    fields.forEach((one) => { if (!kept.has(one.name)) event.formData.delete(one.name); });
+  });
   const post = async (more, headers, signal) => {
     const body = new FormData(form);
     Object.entries(more).forEach(([name, value]) => body.set(name, value));
