@@ -23,7 +23,7 @@ from survey.services.studies import amending, checking, creating, file_texts
 from survey.study_file.editing import EditableFile
 
 from .builder_form import BuilderForm
-from .study_file import NEW, UNLOCKED_REASON, AmendForm, TextForm, amend_page, checked_by, others_since
+from .study_file import NEW, UNLOCKED_REASON, AmendForm, amend_page, checked_by, others_since
 
 # What shows a page of respondents. The pages stand above the admin, which knows them by this name alone.
 RESPONDENTS_PAGE = "frontend.sketches.page"
@@ -120,7 +120,6 @@ class Builder:
             "diff": file_texts.diff_lines(before, self.text),
             "problems": self.problems,
             "focus": self.focus,
-            "form": TextForm(initial={"text": self.text}),
             "languages": [(code, code.upper()) for code in form.languages],
             "half_done": HALF_DONE if self.refused else "",
             **more,

@@ -196,9 +196,6 @@ def test_words_beside_a_field_are_those_of_the_page_of_all_keys() -> None:
 # The page
 
 
-
-
-
 @pytest.fixture
 def newcomer(db: None) -> Any:
     user = User.objects.create_user("newcomer", is_staff=True)
