@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.module_loading import import_string
+from django.utils.text import slugify
 
 from survey import study_file
 from survey.exceptions import FileErrors, HunchError, NotFound
@@ -27,6 +28,7 @@ from .study_file import NEW, UNLOCKED_REASON, AmendForm, amend_page, checked_by,
 
 # What shows a page of respondents. The pages stand above the admin, which knows them by this name alone.
 RESPONDENTS_PAGE = "frontend.sketches.page"
+SLUG_LENGTH = 60  # Of a short name that is made of a title.
 PART_HEADER = "X-Hunch-Part"  # Sent by the page's script, which takes the parts that change while somebody types.
 HALF_DONE = "Some of what you entered could not be written into the file. It is marked below; nothing was saved."
 
@@ -63,6 +65,18 @@ class Builder:
 
     def _form(self) -> BuilderForm:
         return BuilderForm(self.file, banks=self.banks)
+
+    def name_by_title(self, start: str) -> None:
+        """The short name of a new study whose title was written, unless somebody has written a short name, too."""
+        try:
+            begun = EditableFile(start)
+        except ValueError:
+            return
+        title, slug = self.file.value(("title",)), self.file.value(("slug",))
+        is_named = title == begun.value(("title",)) or slug != begun.value(("slug",))
+        made = slugify(str(title))[:SLUG_LENGTH].strip("-")
+        if made and not is_named:
+            self.file.set(("slug",), file_texts.free_slug(made))
 
     @property
     def text(self) -> str:
@@ -152,6 +166,7 @@ def new_study_page(request: HttpRequest, text: str, *, as_text: Callable[[str], 
         built = Builder(request, None, text)
     except ValueError:
         return as_text(text)
+    built.name_by_title(request.POST.get("start", ""))
     if "file" in request.POST and not built.refused:
         return as_text(built.text)
     if place := request.POST.get("look", ""):

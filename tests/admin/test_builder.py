@@ -243,6 +243,7 @@ def test_a_template_becomes_a_study_without_its_file_being_seen(client: Client) 
     assert field.errors and not Study.objects.exists()
     seen = send(client, refused, changes={"sitting.items": "12", "slug": "mine"}, check="1")
     assert ("+", 'title = "<b>Mine</b>"') in seen.context["diff"]
+    assert 'slug = "bmineb"' in text_of(wrong), "until somebody writes one, it is made of the title"
     made = send(client, seen, create="1")
     study = Study.objects.get()
     assert made.url == f"/admin/survey/study/{study.pk}/change/"

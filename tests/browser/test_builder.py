@@ -42,7 +42,7 @@ def test_a_study_of_ones_own_by_clicks_alone(researcher: Visitor) -> None:
     box(page, "stages.1.sittings").fill("40")
     page.locator('[data-live="sums"]', has_text="600").wait_for()
     page.get_by_role("button", name="Make the study").click()
-    page.get_by_text("The study demo is made").wait_for()
+    page.get_by_text("The study mine-yours is made").wait_for()
     config = Study.objects.get().config
     assert config.title == "Mine & yours" and config.blocks[2].text.startswith("Read <b>this</b>.")
     assert [block.kind for block in config.blocks][:3] == ["consent", "checks", "instructions"]
