@@ -57,7 +57,8 @@ class Builder:
             self.refused = self._form().apply(posted)
         if {"check", "create", "amend"} & posted.keys():
             self.focus = "save"  # What the checker says, and what changes.
-        if order := posted.get("do", ""):
+        order = posted.get("do", "")
+        if order and not self.refused:  # Else a field that is marked would stand at another place.
             try:
                 self.focus = self._form().act(order)
             except ValueError as exc:

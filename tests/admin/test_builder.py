@@ -238,6 +238,8 @@ def test_a_template_becomes_a_study_without_its_file_being_seen(client: Client) 
     assert wrong.status_code == 200 and not Study.objects.exists()
     said = words(wrong)
     assert "Write a number, such as 12." in said and 'value="many"' in said and "<b>Mine" not in said
+    unmoved = send(client, wrong, changes={"sitting.items": "many"}, do="down:blocks.2")
+    assert text_of(unmoved) == text_of(wrong) and "Write a number, such as 12." in words(unmoved)
     refused = send(client, wrong, changes={"sitting.items": "500"}, create="1")
     field = next(one for one in refused.context["builder"].fields() if one.name == "sitting.items")
     assert field.errors and not Study.objects.exists()
