@@ -36,7 +36,14 @@ CHANGES: Changes = (
 
 
 def page(
-    request: HttpRequest, *, text: str, config: StudyConfig, bank: Bank | None, place: str, language: str
+    request: HttpRequest,
+    *,
+    text: str,
+    config: StudyConfig,
+    bank: Bank | None,
+    place: str,
+    language: str,
+    levels: Mapping[str, str],
 ) -> HttpResponse:
     """The page of a study file as people would read it.
 
@@ -44,12 +51,13 @@ def page(
         text: of the file; `config` is what it says, as far as it can be read.
         bank: the one that its questions are drawn from; None where there is none.
         place: "first", or the number of a block, from 0.
+        levels: by factor, the level under which it is read; the first one where none is given, or none that there is.
     """
     study = _unstored(text, config, bank)
     language = language if language in config.languages else config.languages[0]
     with translation.override(language):
         try:
-            response = _shown(request, study, place, language)
+            response = _shown(request, study, place, language, levels)
         except (HunchError, LookupError, ValueError, AttributeError) as exc:
             reason = exc.message if isinstance(exc, HunchError) else _("This page cannot be shown yet.")
             return HttpResponse(reason, content_type="text/plain; charset=utf-8")
@@ -80,7 +88,7 @@ def _unstored(text: str, config: StudyConfig, bank: Bank | None) -> Study:
     return study
 
 
-def _shown(request: HttpRequest, study: Study, place: str, language: str) -> HttpResponse:
+def _shown(request: HttpRequest, study: Study, place: str, language: str, wanted: Mapping[str, str]) -> HttpResponse:
     config = study.config
     if place == FIRST:
         return welcome_page(request, study, language)
@@ -88,7 +96,10 @@ def _shown(request: HttpRequest, study: Study, place: str, language: str) -> Htt
     kind = config.blocks[block].kind
     if kind == "consent":
         return consent_page(request, study, study.config_in(language), words="")
-    levels = {condition.factor: condition.levels[0] for condition in config.conditions}
+    levels = {}
+    for condition in config.conditions:
+        level = wanted.get(condition.factor, "")
+        levels[condition.factor] = level if level in condition.levels else condition.levels[0]
     if kind == "items":
         return _question(request, study, block, language, levels)
     now = timezone.now()

@@ -106,6 +106,7 @@ class Builder:
             bank=self._bank(config.bank),
             place=place if place.isdecimal() else "first",
             language=self.request.POST.get("language", ""),
+            levels={factor: self.request.POST.get(f"level.{factor}", "") for factor, _levels in self._form().factors},
         )
         return response
 

@@ -213,6 +213,16 @@ class BuilderForm:
                 rows.append(StageRow(rest, people, design, parameters))
         return rows
 
+    @property
+    def factors(self) -> list[tuple[str, list[str]]]:
+        """The factors with their levels, as far as they can be read."""
+        tables = [table for table in self.file.data.get("conditions") or () if isinstance(table, Mapping)]
+        return [
+            (str(table.get("factor")), [str(level) for level in table["levels"]])
+            for table in tables
+            if isinstance(table.get("levels"), list)
+        ]
+
     def fields(self) -> Iterator[Field]:
         return self.whole.all_fields()
 

@@ -265,6 +265,10 @@ def test_people_s_pages_are_shown_as_they_will_be_and_nothing_is_stored(client: 
     assert "Zwei Fragen zu dieser Anleitung" in shown[2] or "Minuten" in shown[2]
     assert "data-part" in shown[3] and "<script" not in "".join(shown)
     assert not Study.objects.exists() and not Respondent.objects.exists()
+    humans = client.post(ADD, {"template": "humans"})
+    for level, is_said in (("model", False), ("ai_or_person", True), ("strange", False)):
+        shown_page = words(send(client, humans, look="1", **{"level.answerer": level}))
+        assert ("The answers in this study come from AI systems" in shown_page) is is_said
     answer = send(client, page, look="1")
     assert "sandbox" in answer.headers["Content-Security-Policy"]
     broken = send(client, page, changes={"blocks.2.text.en": "", "blocks.2.text.de": ""}, look="1")

@@ -7,7 +7,6 @@
   const look = form.querySelector("[data-look]");
   const frame = look.querySelector("[data-look-frame]");
   const say = look.querySelector("[data-look-place]");
-  const language = document.getElementById("look-language");
   const home = look.parentElement;
   const narrow = window.matchMedia("(max-width: 63.99em)");
   const WAIT = 700; // ms after the last key
@@ -84,7 +83,7 @@
     if (!event.target.closest("[data-look]")) follow(event.target);
   });
   form.addEventListener("input", (event) => {
-    if (event.target === language) return;
+    if (event.target.closest("[data-look]")) return;
     changed = true;
     window.clearTimeout(timer);
     timer = window.setTimeout(() => refresh(true), WAIT);
@@ -95,7 +94,7 @@
     sendAlong("at", event.target.closest("[id^='at-'][tabindex]").id);
     form.requestSubmit();
   });
-  language.addEventListener("change", () => refresh(false));
+  look.addEventListener("change", () => refresh(false));
   form.addEventListener("click", (event) => {
     const button = event.target.closest('button[name="look"]');
     if (!button) return;
