@@ -36,6 +36,7 @@ from survey.services.sittings.progress import NOWHERE
 from survey.services.sittings.queries import sitting_for
 from survey.services.sittings.timing import CLIENT_FIELDS, record_unfinished
 from survey.storage.outages import is_outage
+from survey.study_file import StudyConfig
 from survey.web.client_address import client_address
 
 from . import cookies
@@ -167,23 +168,26 @@ def welcome(request: HttpRequest, study: Study) -> HttpResponse:
         enrolment.stage_to_join(study)
     # A sitting keeps the language it began in, so there is no choice any more.
     shown_in = earlier.language if earlier else cookies.language(request, study)
-    with translation.override(shown_in):
-        response = render(
-            request,
-            "frontend/welcome.html",
-            {
-                "study": study,
-                "config": study.config_in(shown_in),
-                "earlier": earlier,
-                "languages": () if earlier else _language_names(study),
-                "chosen": shown_in,
-                "needs_script": _needs_script(study),
-                **_way_back(study),
-            },
-        )
-        response.headers["Content-Language"] = shown_in
+    response = welcome_page(request, study, shown_in, earlier)
     if newcomer is not None:
         cookies.remember_person(request, response, study, newcomer)
+    return response
+
+
+def welcome_page(request: HttpRequest, study: Study, language: str, earlier: Sitting | None = None) -> HttpResponse:
+    """The first page, in this language. `earlier`: the sitting that the person has begun before."""
+    with translation.override(language):
+        context = {
+            "study": study,
+            "config": study.config_in(language),
+            "earlier": earlier,
+            "languages": () if earlier else _language_names(study),
+            "chosen": language,
+            "needs_script": _needs_script(study),
+            **_way_back(study),
+        }
+        response = render(request, "frontend/welcome.html", context)
+        response.headers["Content-Language"] = language
     return response
 
 
@@ -259,21 +263,25 @@ def consent(request: HttpRequest, study: Study) -> HttpResponse:
             },
         )
     enrolment.stage_to_join(study)
-    return render(
-        request,
-        "frontend/consent.html",
-        {
-            "study": study,
-            "config": config,
-            "title": config.consent.title or _("Your consent"),
-            "consent": config.consent,
-            "words": words,
-            "has_changed": again == CHANGED,
-            "unanswered": again == UNANSWERED,
-            "progress": NOWHERE,
-            "needs_script": _needs_script(study),
-        },
-    )
+    return consent_page(request, study, config, words=words, again=again)
+
+
+def consent_page(
+    request: HttpRequest, study: Study, config: StudyConfig, *, words: str, again: str = ""
+) -> HttpResponse:
+    """The page of the consent. `words`: the hash of what people read there; `again`: why it is shown again."""
+    context = {
+        "study": study,
+        "config": config,
+        "title": config.consent.title or _("Your consent"),
+        "consent": config.consent,
+        "words": words,
+        "has_changed": again == CHANGED,
+        "unanswered": again == UNANSWERED,
+        "progress": NOWHERE,
+        "needs_script": _needs_script(study),
+    }
+    return render(request, "frontend/consent.html", context)
 
 
 def _needs_script(study: Study) -> bool:
@@ -318,13 +326,13 @@ def sitting(request: HttpRequest, slug: str) -> HttpResponse:
             moved = see_other("frontend:sitting", slug)
             cookies.forget_returned(request, moved, current)
             return moved
-        return _step_page(request, current, returned=cookies.returned(request, current))
+        return step_page(request, current, returned=cookies.returned(request, current))
     in_one = _is_exchange(request)
     answered = answer(token=cookies.sitting_token(request), slug=slug, data=request.POST, with_next=in_one)
     if answered.errors:
         came_back = cookies.Returned(request.POST, answered.errors)
         return _give_back(request, answered.sitting, came_back, answered.step)
-    response = _step_page(request, answered.sitting, answered.step) if in_one else see_other("frontend:sitting", slug)
+    response = step_page(request, answered.sitting, answered.step) if in_one else see_other("frontend:sitting", slug)
     cookies.forget_returned(request, response, answered.sitting)
     return response
 
@@ -341,7 +349,7 @@ def _give_back(
     moved = see_other("frontend:sitting", sitting.stage.study.slug)
     if not _is_exchange(request) and cookies.remember_returned(moved, sitting, returned):
         return moved
-    response = _step_page(request, sitting, step, returned=returned, status=422 if returned.errors else 200)
+    response = step_page(request, sitting, step, returned=returned, status=422 if returned.errors else 200)
     cookies.remember_returned(response, sitting, returned)
     return response
 
@@ -403,7 +411,7 @@ def beacon(request: HttpRequest, slug: str) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-def _step_page(
+def step_page(
     request: HttpRequest,
     sitting: Sitting,
     step: Step | None = None,

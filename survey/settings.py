@@ -576,7 +576,7 @@ if IN_PRODUCTION and DATABASES["default"]["ENGINE"] != "django.db.backends.postg
 
 MEGABYTE = 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = MEGABYTE
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # an admin list with its check boxes stays below
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000  # the builder of a study with fifty stages stays below
 DATA_UPLOAD_MAX_NUMBER_FILES = 5
 HUNCH_MAX_BODY = MEGABYTE // 4  # survey pages, API, and anyone who is not logged in: a form has a few hundred bytes
 HUNCH_MAX_ADMIN_BODY = MEGABYTE  # the largest form is the one with a study file, whose letters a form writes longer

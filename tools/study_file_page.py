@@ -7,17 +7,13 @@ Type and default come from a model's fields, the meaning from the text below a f
 instrument's options, and `<!-- columns: quotas.csv -->` for that file's columns.
 """
 
-import ast
-import inspect
 import json
 import os
 import re
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import date
-from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -75,7 +71,9 @@ def _options() -> dict[str, Any]:
 
 
 def keys_of(model: Any) -> str:
-    meanings = _texts_below_fields(model)
+    from survey.study_file.meanings import meanings_of
+
+    meanings = meanings_of(model)
     rows = []
     for name, field in model.model_fields.items():
         if name not in meanings:
@@ -88,18 +86,6 @@ def keys_of(model: Any) -> str:
             f"| `{name}` | {_type_in_words(field.annotation, field.metadata)} | {default} | {meanings[name]} |\n"
         )
     return "| key | type | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
-
-
-def _texts_below_fields(model: Any) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for part in reversed(model.__mro__):
-        if "__annotations__" in vars(part) and part.__module__.partition(".")[0] != "pydantic":
-            (defined,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
-            for field, below in pairwise(defined.body if isinstance(defined, ast.ClassDef) else ()):
-                match field, below:
-                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
-                        texts[name] = " ".join(words.split())
-    return texts
 
 
 def _type_in_words(annotation: Any, rules: Sequence[Any] = ()) -> str:

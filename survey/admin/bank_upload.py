@@ -122,6 +122,10 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:survey_bank_add"))
     content, wrong = bytes(upload.content), []
     reading, choice = _reading(request.POST), _choice(request.POST)
+    # Read in another way than the page showed, the file has other columns: they are matched by their names again.
+    is_read_again = choice is not None and request.POST.get("read", "") not in ("", _as_shown(reading))
+    if is_read_again:
+        choice = None
     try:
         proposal = uploads.propose(content, upload.name, reading=reading, choice=choice)
         if choice and not set(choice.columns.values()) <= set(proposal.table.header):
@@ -131,7 +135,9 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
         wrong = shown(exc.problems)
         proposal = uploads.propose(content, upload.name)
     initial = _initial(proposal, upload.name)
-    posted = request.POST if request.method == "POST" and not wrong else None
+    posted = request.POST.copy() if request.method == "POST" and not wrong else None
+    if posted is not None and is_read_again:
+        posted.update({f"column_{name}": initial.get(f"column_{name}", "") for name in columns.COLUMNS})
     if wrong:  # The page shows what `proposal` holds, and so do its fields.
         initial["bank"] = request.POST.get("bank", "")
     form = LookForm(posted, proposal=proposal, initial=initial)
@@ -155,6 +161,7 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
         upload=upload,
         form=form,
         proposal=proposal,
+        read=_as_shown(proposal.table.reading),
         wrong=wrong,
         problems=shown(proposal.problems),
         rows=[(line, [_cell(value) for value in values]) for line, values in proposal.table.rows[:ROWS_SHOWN]],
@@ -169,6 +176,11 @@ def shown(problems: Any) -> list[str]:
 def _reading(posted: Any) -> TableReading | None:
     values = {name: posted.get(name, "") for name in ("encoding", "delimiter", "sheet")}
     return TableReading(**values) if any(values.values()) else None
+
+
+def _as_shown(reading: TableReading | None) -> str:
+    """How a file was read, as the page sends it along."""
+    return "" if reading is None else "\x1f".join((reading.encoding, reading.delimiter, reading.sheet))
 
 
 def _choice(posted: Any) -> ColumnChoice | None:

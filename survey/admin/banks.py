@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ActionForm
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -24,6 +24,8 @@ from survey.services.base.rights import Right
 from .bank_upload import look_at_bank, send_bank
 from .filters import TaskFilter
 
+QUESTIONS_SHOWN = 5  # of a bank, on its own page
+TASKS_SHOWN = 30
 MAX_JUDGED_HERE = 5000  # Replies; judging one takes up to 4 ms, and a request must end.
 DIFFERENCES_SHOWN = 200
 
@@ -87,11 +89,25 @@ class BankAdmin(ReadOnlyAdmin):
             links=link("Judge replies again"),
         ),
     )
+    change_form_template = "admin/survey/bank/bank.html"
     list_display = ("name", "version", "question_count", "source_file", "created_at")
     search_fields = ("name",)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return rights.may_make_banks(request.user)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """With the bank's first questions, its largest tasks, and the way on to a study."""
+        bank = kwargs.get("obj")
+        if bank is not None:
+            tasks = bank.tasks.annotate(count=Count("questions")).order_by("-count", "name")
+            context |= {
+                "questions": bank.questions.select_related("task").order_by("position")[:QUESTIONS_SHOWN],
+                "tasks": tasks[:TASKS_SHOWN],
+                "more_tasks": max(0, tasks.count() - TASKS_SHOWN),
+                "may_make_studies": rights.may_make_studies(request.user),
+            }
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 def _seen_by(user: Any, slugs: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 
 from . import (
+    builder,
     estimates,
     exports,
     home,
@@ -64,6 +65,14 @@ PAGES = (
     AdminPage("receiver_action", f"{RECEIVER}<slug:name>/", receivers.receiver_action, Right.RUN, by_post=True),
     # Its file
     AdminPage("add", "add/", study_making.new_study),
+    AdminPage(
+        "build",
+        "<int:pk>/build/",
+        builder.build_page,
+        may_open=study_file.may_change,
+        group="file",
+        links=lambda user, study: [] if study.is_test else [("Open the builder", ())],
+    ),
     AdminPage("check", "check-file/", study_making.check_text, by_post=True),
     AdminPage(
         "amend",

@@ -103,7 +103,7 @@ def amend_page(request: HttpRequest, study: Study) -> HttpResponse:
             problems = [exc.message]
         if posted is not None and read and read != study.source_sha256:
             # Another file is in force than the one that was read: show what the others did, and go on from there.
-            others = _since(study, read)
+            others = others_since(study, read)
             posted["read_sha256"] = study.source_sha256
     changes = (
         [(amending.in_words(change), proposal.refusals.get(change.key, "")) for change in proposal.changes]
@@ -173,7 +173,7 @@ def _proposed(study: Study, text: str, name: str, user: Any) -> amending.Proposa
         return None
 
 
-def _since(study: Study, sha256: str) -> list[Any]:
+def others_since(study: Study, sha256: str) -> list[Any]:
     """What was changed since the file with that hash was in force: who, when and why, and the lines."""
     made = list(study.amendments.select_related("actor").order_by("pk"))
     start = next((place for place, change in enumerate(made) if change.old_sha256 == sha256), None)

@@ -9,9 +9,8 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from survey import study_file
@@ -23,7 +22,10 @@ from survey.models import Study
 from survey.services.base import auditing, rights
 from survey.services.studies import checking, creating, file_texts
 
+from . import builder
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
+
+GROUPS = (file_texts.BY_TASK, file_texts.BY_PEOPLE, file_texts.PAPER)
 
 
 class PartsForm(forms.Form):
@@ -106,8 +108,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
         return _beginnings(request)
     try:
         if "template" in posted:
-            text = file_texts.with_fitting_seed(_template(posted["template"], user=request.user), reader=request.user)
-            return _editor(request, text=text)
+            text = _template(posted["template"], user=request.user, bank=_bank(request))
+            return _builder(request, file_texts.with_fitting_seed(text, reader=request.user))
         if "send" in posted:
             return _sent(request)
     except HunchError as exc:
@@ -116,6 +118,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _editor(request, form=form)
     text = form.cleaned_data["text"]
+    if "built" in posted or "builder" in posted:
+        return _builder(request, text)
     if "parts" in posted or "apply" in posted:
         return _parts(request, text)
     if "create" in posted:
@@ -123,10 +127,7 @@ def new_study(request: HttpRequest) -> HttpResponse:
             made = creating.create_study(text=text, source_name=NEW, by=request.user, via="admin", reader=request.user)
         except HunchError:
             return _editor(request, form=form)  # The findings say why.
-        messages.success(request, f"The study {made.slug} is made. Its first stage is not open yet.")
-        for remark in creating.remarks_on(made):
-            messages.info(request, str(remark))
-        return HttpResponseRedirect(reverse("admin:survey_study_change", args=[made.pk]))
+        return builder.said_and_shown(request, made)
     return _editor(request, form=form)
 
 
@@ -135,15 +136,24 @@ def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> H
         request,
         "study/new.html",
         title="New study",
-        templates=file_texts.STARTING_FILES,
+        templates=sorted(file_texts.STARTING_FILES, key=lambda one: GROUPS.index(one.group)),
+        bank=_bank(request),
         form=SendFileForm(),
         problems=problems or [],
         studies=rights.visible(request.user, Study.objects.order_by("slug")).only("pk", "slug", "title"),
     )
 
 
-def _template(name: str, *, user: Any) -> str:
+def _bank(request: HttpRequest) -> str:
+    """The bank that the study is to draw from, if one was chosen that the user sees."""
+    name = request.POST.get("bank") or request.GET.get("bank", "")
+    return name if name and rights.visible_banks(request.user).filter(name=name).exists() else ""
+
+
+def _template(name: str, *, user: Any, bank: str = "") -> str:
     text = file_texts.starting_text(name)
+    if bank:
+        return file_texts.changed(text, {"bank": bank})
     file = tomllib.loads(text)
     kind = file.get("instrument", {}).get("kind", "")
     demonstration = instruments.demonstration_with(file["bank"].partition("@")[0], instrument=kind)
@@ -164,7 +174,17 @@ def _sent(request: HttpRequest) -> HttpResponse:
         text = decoding.toml_text(sent.read(), str(sent.name))
     except FileErrors as exc:
         return _beginnings(request, problems=exc.lines)
-    return _editor(request, text=text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    try:
+        study_file.parse(text)
+    except study_file.StudyFileError:
+        return _editor(request, text=text)  # It has mistakes of a file, which stand at their lines.
+    return _builder(request, text)
+
+
+def _builder(request: HttpRequest, text: str) -> HttpResponse:
+    """The text as cards; one that cannot be read, as it is."""
+    return builder.new_study_page(request, text, as_text=lambda edited: _editor(request, text=edited))
 
 
 def _editor(request: HttpRequest, *, text: str = "", form: TextForm | None = None) -> HttpResponse:
@@ -242,4 +262,4 @@ def duplicate(request: HttpRequest, study: Study) -> HttpResponse:
         text = file_texts.with_fitting_seed(file_texts.copied_text(study), reader=request.user)
     except file_texts.NotWritable:
         text = study.source_text
-    return _editor(request, text=text)
+    return _builder(request, text)

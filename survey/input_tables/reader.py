@@ -183,6 +183,15 @@ def read(
     return _table(file, rows, TableReading(decoded.encoding, delimiter), said, is_guess=decoded.is_guess)
 
 
+def sheets_of(content: bytes, file: str) -> list[str]:
+    """The names of a spreadsheet's visible sheets; none of another file."""
+    if not content.startswith(b"PK"):
+        return []
+    from . import spreadsheets
+
+    return spreadsheets.names_of(content, file)
+
+
 def too_large(size: int, most: int | None = None) -> str:
     return f"has {size:,} bytes; a table has at most {most or LARGEST_FILE:,}: leave out columns and rows not needed"
 

@@ -55,6 +55,16 @@ class ReadSheet:
         return f"an Excel file, sheet {self.name!r}" + (f" of {len(self.names)}" if len(self.names) > 1 else "")
 
 
+def names_of(content: bytes, file: str) -> list[str]:
+    """The names of the visible sheets; none where it cannot be read as a spreadsheet, which `read` then says."""
+    try:
+        _refuse_strange_archives(content, file)
+        book = load_workbook(io.BytesIO(content), read_only=True, keep_links=False)
+        return [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
+    except Exception:  # openpyxl raises whatever its parts raise on a broken file.
+        return []
+
+
 def read(content: bytes, file: str, wanted: str, limits: TableLimits) -> ReadSheet:
     """
     Args:

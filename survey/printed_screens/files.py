@@ -25,21 +25,26 @@ BROWSERS = (
     *("chromium-headless-shell", "chrome-headless-shell"),
 )
 PDF_SECONDS = 300
-# What is removed or replaced in a file: it cannot link to other pages or send anything.
-CHANGES: tuple[tuple[re.Pattern[str], str], ...] = (
+Changes = tuple[tuple[re.Pattern[str], str], ...]
+# A page as it is where no script runs, with what one would have shown.
+WITHOUT_SCRIPT: Changes = (
     (re.compile(r"<script\b.*?</script>", re.DOTALL), ""),
     # A script shows the slider, and is not in the file.
     (re.compile(r"(<\w+\b[^>]*\bdata-track\b[^>]*?) hidden\b"), r"\1"),
     # An element that a script shows, and that belongs into a file.
     (re.compile(r"(<\w+\b[^>]*?) data-printed\b([^>]*?) hidden\b"), r"\1\2"),
+    # No number is asked for here before a direction is chosen either.
+    (re.compile(r" data-track hidden"), " data-track"),
+    (re.compile(r" autofocus"), ""),
+)
+# What is removed or replaced in a file: it cannot link to other pages or send anything.
+CHANGES: Changes = (
+    *WITHOUT_SCRIPT,
     (re.compile(r'<link rel="icon"[^>]*>'), ""),
     (re.compile(r'<link rel="stylesheet"[^>]*>'), f'<link rel="stylesheet" href="../{STYLE}">'),
     (re.compile(r'<input type="hidden"[^>]*>'), ""),
     (re.compile(r' (?:form)?action="[^"]*"'), ""),
     (re.compile(r' data-beacon="[^"]*"'), ""),
-    (re.compile(r" autofocus"), ""),
-    # On the page a script shows the track. No number is asked for here before a direction is chosen either.
-    (re.compile(r" data-track hidden"), " data-track"),
     (re.compile(r' href="(?!#|\.\./)[^"]*"'), ' href="#"'),
     (re.compile(r'type="submit"'), 'type="button"'),
     (re.compile(r"\n\s*\n+"), "\n"),

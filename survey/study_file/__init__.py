@@ -50,7 +50,7 @@ from .sampling import (
     StopConfig,
     design_defaults,
 )
-from .study import StudyConfig, TextsConfig
+from .study import StudyConfig, TextsConfig, languages_of
 from .waves import WaveConfig
 
 __all__ = [
@@ -118,6 +118,7 @@ __all__ = [
     "design_defaults",
     "dotted",
     "filled",
+    "languages_of",
     "message_of",
     "missing_texts",
     "near",

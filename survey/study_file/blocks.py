@@ -25,6 +25,24 @@ from .fields import FieldConfig
 from .ready import READY_FORMS, ready_form
 
 MAX_EXAMPLES = 10
+# Which keys belong to which kinds of blocks, and what is said where another kind has them; all others belong to all.
+KEYS_OF_BLOCKS: dict[str, tuple[str, ...]] = {
+    "example": ("practice",),
+    "examples": ("practice",),
+    "checks": ("checks",),
+    "fields": ("form",),
+    "ready": ("form",),
+    "asks_to_use": ("debriefing",),
+    "version": ("consent", "form"),
+}
+REFUSED_ELSEWHERE = {
+    "example": "has an example",
+    "examples": "has an example",
+    "checks": "has checks",
+    "fields": "has fields",
+    "ready": "can be a ready one",
+    "asks_to_use": "has asks_to_use",
+}
 
 
 class SittingConfig(Strict):
@@ -127,18 +145,12 @@ class BlockConfig(Strict):
             )
         if self.example and self.examples:
             raise ValueError("[blocks.example] and [[blocks.examples]] stand side by side: keep one of them")
-        if self.kind != "practice" and (self.example or self.examples):
-            raise ValueError('only a block of kind "practice" has an example')
-        if self.kind != "checks" and self.checks:
-            raise ValueError('only a block of kind "checks" has checks')
-        if self.kind != "form" and self.fields:
-            raise ValueError('only a block of kind "form" has fields')
-        if self.kind != "form" and self.ready:
-            raise ValueError('only a block of kind "form" can be a ready one')
+        for key, words in REFUSED_ELSEWHERE.items():
+            (kind,) = KEYS_OF_BLOCKS[key]
+            if self.kind != kind and getattr(self, key):
+                raise ValueError(f'only a block of kind "{kind}" {words}')
         if self.ready and self.name != self.ready:
             raise ValueError(f"a ready form is always called {self.ready}: remove name")
-        if self.kind != "debriefing" and self.asks_to_use:
-            raise ValueError('only a block of kind "debriefing" has asks_to_use')
         for entries in (self.checks, self.fields):
             names = [entry.name for entry in entries]
             if len(set(names)) != len(names):

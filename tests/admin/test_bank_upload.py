@@ -216,6 +216,55 @@ def test_the_page_says_what_the_command_says_before_anything_is_stored(
     assert Bank.objects.get(name="mine").questions.get(external_id="q1").plain == "What is <br>?"
 
 
+def sheets_of(*sheets: list[list[str]]) -> bytes:
+    book = Workbook()
+    for rows in sheets:
+        sheet: Any = book.create_sheet()
+        for row in rows:
+            sheet.append(row)
+    book.remove(book.worksheets[0])
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def test_the_sheet_whose_columns_fit_is_taken_and_names_are_matched_again_after_a_change(client: Client) -> None:
+    notes = [["remark", "day"], ["ours", "Monday"]]
+    good = [["id", "source", "question", "answer"], ["q1", "geo", "Where?", "here"]]
+    other = [["ID", "Fach", "Frage", "Antwort"], ["q9", "bio", "Wer?", "ich"]]
+    url = send(client, sheets_of([], notes, good, other), "book.xlsx").url
+    page = client.get(url)
+    assert page.context["proposal"].rows[0].question == "Where?" and not page.context["problems"]
+    chosen = fields_of(page) | {"read": page.context["read"], "sheet": "Sheet4", "look": "1"}
+    again = client.post(url, chosen)
+    assert again.context["proposal"].rows[0].question == "Wer?" and not again.context["problems"]
+    assert again.context["form"]["column_question"].value() == "Frage"
+    seen = client.post(url, fields_of(again) | {"read": again.context["read"], "bank": "wer", "store": "1"})
+    assert seen.status_code == 302 and Bank.objects.get().questions.get().text == "Wer?"
+    shown = client.get(seen.url).content.decode()
+    assert "Wer?" in shown and "bio (1)" in shown and "New study with this bank" in shown
+
+
+def test_names_are_matched_again_after_a_change_of_separator_and_none_are_forgotten_without_one(client: Client) -> None:
+    url = send(client, "id;source;question;answer\nq1;geo;Where, who?;x\n").url
+    page = client.get(url)
+    wrong = client.post(url, fields_of(page) | {"read": page.context["read"], "delimiter": ",", "look": "1"})
+    back = client.post(url, fields_of(wrong) | {"read": wrong.context["read"], "delimiter": ";", "look": "1"})
+    assert back.context["proposal"].rows[0].question == "Where, who?" and not back.context["problems"]
+    by_hand = {"read": back.context["read"], "column_domain": "source", "look": "1"}
+    assert client.post(url, fields_of(back) | by_hand).context["proposal"].choice.columns["domain"] == "source"
+
+
+def test_a_study_begins_with_a_bank_that_its_author_sees(client: Client) -> None:
+    url = send(client, GOOD).url
+    client.post(url, fields_of(client.get(url)) | {"bank": "fragen", "store": "1"})
+    assert "<strong>fragen</strong>" in client.get("/admin/survey/study/add/?bank=fragen").content.decode()
+    page = client.post("/admin/survey/study/add/", {"template": "belief", "bank": "fragen"})
+    assert 'bank = "fragen"' in page.context["text"]
+    page = client.post("/admin/survey/study/add/", {"template": "belief", "bank": "theirs"})
+    assert 'bank = "starter"' in page.context["text"]
+
+
 def test_the_page_refuses_what_a_sheet_shows_otherwise_at_its_cell(client: Client) -> None:
     book = Workbook()
     sheet: Any = book.active

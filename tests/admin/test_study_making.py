@@ -41,7 +41,7 @@ def client(newcomer: Any) -> Client:
 
 
 def text_of(page: Any) -> str:
-    return str(page.context["form"]["text"].value())
+    return str(page.context.get("text") or page.context["form"]["text"].value())
 
 
 def words(page: Any) -> str:

@@ -26,6 +26,7 @@ from .importing import BANK_NAME, QuestionRow, checked_rows, import_rows
 from .markup import in_markup
 
 KEPT = timedelta(hours=1)
+SHEETS_TRIED = 10  # of a spreadsheet, to find the one whose columns fit
 MAX_KEPT = 3  # files of one person; the oldest go
 NO_SUCH_FILE = "This file is not here any more: it is kept for an hour, and for who sent it. Send it again."
 
@@ -38,7 +39,7 @@ def keep(*, user: Any, name: str, content: bytes, now: datetime) -> Upload:
         FileErrors: it is no table, or too large; nothing is kept.
     """
     file_name = PurePath(name.replace("\\", "/")).name[:255] or "file"
-    reader.read(content, file_name)
+    _read(content, file_name, None)
     forget_old(now)
     upload, _made = Upload.objects.update_or_create(
         user=user,
@@ -128,7 +129,33 @@ def propose(
     Raises:
         FileErrors: it cannot be read as a table at all.
     """
-    return proposal_of(reader.read(content, name, reading), choice)
+    return proposal_of(_read(content, name, reading), choice)
+
+
+def _read(content: bytes, name: str, reading: TableReading | None) -> ReadTable:
+    """The file's table. Of several sheets of which nobody has chosen one, the first whose columns fit best.
+
+    Raises:
+        FileErrors: it cannot be read as a table at all; of several sheets, what is wrong with the first.
+    """
+    sheets = reader.sheets_of(content, name)[:SHEETS_TRIED] if reading is None else []
+    if len(sheets) < 2:
+        return reader.read(content, name, reading)
+    best, most, first_error = None, 0, None
+    for sheet in sheets:
+        try:
+            table = reader.read(content, name, TableReading(sheet=sheet))
+        except FileErrors as exc:
+            first_error = first_error or exc
+            continue
+        fitting = len(columns.guessed(table.header).columns)
+        if fitting > most or (best is None and first_error is None):
+            best, most = table, fitting
+        if fitting == len(columns.COLUMNS):
+            break
+    if best is None:
+        raise first_error or FileErrors([])
+    return best
 
 
 def proposal_of(table: ReadTable, choice: ColumnChoice | None = None) -> BankProposal:

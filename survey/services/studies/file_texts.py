@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from difflib import unified_diff
+from functools import lru_cache
 from typing import Any
 
 from survey import study_file
 from survey.exceptions import FileErrors, HunchError, NotFound
+from survey.figures.words import money
 from survey.models import Study
 from survey.storage.paths import STUDIES_DIR
 from survey.study_file import SEED_LIMIT
@@ -24,15 +26,35 @@ from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
 SEEDS_TRIED = 12
 
 
+BY_TASK, BY_PEOPLE, PAPER = "By what people do", "By where people come from", "The paper"
+
+
 @dataclass(frozen=True)
 class StartingFile:
-    """A study file to begin with."""
+    """A study file to begin with. `needs`: what must be there before it can run; empty where Hunch brings all of it."""
 
     name: str
     title: str
     says: str
     file: str
     changes: Mapping[str, Any] = field(default_factory=dict)
+    group: str = BY_TASK
+    needs: str = ""
+
+    @property
+    def size(self) -> str:
+        """How long a person takes, how many people there are, and what they are paid in all."""
+        return _size_of(self.file, str(self.changes.get("stages", "")))
+
+
+@lru_cache
+def _size_of(file: str, stages: str) -> str:
+    content = tomllib.loads((STUDIES_DIR / file).read_text(encoding="utf-8"))
+    sizes = sizes_of(stages) if stages else [stage["sittings"] for stage in content["stages"]]
+    panel, people = content.get("panel", {}), sum(sizes)
+    paid = f", {money(people * panel['reward'], panel.get('currency', 'USD'))} for them" if "reward" in panel else ""
+    rounds = "1 stage" if len(sizes) == 1 else f"{len(sizes)} stages"
+    return f"{content['texts']['minutes']} minutes a person, {people:,} people in {rounds}{paid}"
 
 
 STARTING_FILES = (
@@ -55,6 +77,7 @@ STARTING_FILES = (
         "One stage; each person comes in by a link of their own, which is used up. No panel is needed.",
         "demo.toml",
         {"slug": "in-a-lab", "panel_kind": "links", "stages": "30"},
+        group=BY_PEOPLE,
     ),
     StartingFile(
         "answer-modes",
@@ -71,8 +94,9 @@ STARTING_FILES = (
     StartingFile(
         "aid",
         "An aid next to the question",
-        "Half of the items show how the model did on similar questions. Needs a language model's answers to the bank.",
+        "Half of the items show how the model did on similar questions.",
         "example-aid.toml",
+        needs="a language model's answers to the bank",
     ),
     StartingFile(
         "own-answers",
@@ -119,44 +143,58 @@ STARTING_FILES = (
     StartingFile(
         "prolific",
         "With people from Prolific",
-        "Seven stages with pay, screening, conditions and checks. Needs a bank of your own and a Prolific account.",
+        "Seven stages with pay, screening, conditions and checks.",
         "example-prolific.toml",
+        group=BY_PEOPLE,
+        needs="a bank of your own, and an account at Prolific with its token on this server",
     ),
     StartingFile(
         "sona",
         "With people of a SONA site",
         "One stage; people come with a survey code and go back with it, which grants their credits.",
         "panels/sona.toml",
+        group=BY_PEOPLE,
+        needs="a SONA site",
     ),
     StartingFile(
         "connect",
         "With people of CloudResearch Connect",
         "One stage with a quota by an answer before the items; people whose part is full are screened out with pay.",
         "panels/connect.toml",
+        group=BY_PEOPLE,
+        needs="an account at CloudResearch Connect",
     ),
     StartingFile(
         "positly",
         "With people of Positly",
         "One stage; people go back by Positly's completion link and are paid there.",
         "panels/positly.toml",
+        group=BY_PEOPLE,
+        needs="an account at Positly",
     ),
     StartingFile(
         "mturk",
         "With workers of Mechanical Turk",
         "One stage, opened by a survey link; workers copy a code from the last page. You pay from a list.",
         "panels/mturk.toml",
+        group=BY_PEOPLE,
+        needs="a requester account at Mechanical Turk",
     ),
     StartingFile(
         "cint",
         "With people of Cint or a similar panel",
         "One stage with a quota; people go back to an address for each outcome, with the panel's id and a signature.",
         "panels/cint.toml",
+        group=BY_PEOPLE,
+        needs="a contract with the panel, and its key for signatures on this server",
     ),
     StartingFile(
         "paper",
         "The paper's study, whole",
-        "Seven stages and the test stage of Vafa, Rambachan and Mullainathan (2024). Needs the paper's bank.",
+        "Seven stages and the test stage of Vafa, Rambachan and Mullainathan (2024).",
         "example-paper.toml",
+        group=PAPER,
+        needs="the paper's bank, and an account at Prolific",
     ),
 )
 
