@@ -14,9 +14,9 @@ from django.utils.module_loading import import_string
 from django.utils.text import slugify
 
 from survey import study_file
+from survey.admin_base.read_only_admin import admin_page
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Bank, Study
-from survey.read_only_admin import admin_page
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
 from survey.services.base.rights import Right
