@@ -210,7 +210,7 @@ class HunchAdminSite(AdminSite):
                 **self.each_context(request),
                 "title": "Archived studies" if archived else "Studies",
                 "subtitle": None,
-                "cards": page.cards(list(studies), request.user),
+                "cards": page.cards(list(studies.defer(None).defer("source_text")), request.user),
                 "archived": archived,
                 "may_see_studies": may_see,
                 "may_make_study": rights.may_make_studies(request.user),
