@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from .tables import Column, ExtraFile
@@ -66,6 +67,9 @@ class AnswerExport(ABC):
     """An instrument's columns of `answers.csv`, and its files beside it."""
 
     columns: ClassVar[Sequence[Column]] = ()
+    # The columns that say most to a person who looks at answers one by one, by name, and what stands above each; all of
+    # them where it is empty. The questions stand before them.
+    first_look: ClassVar[Mapping[str, str]] = MappingProxyType({})
     # Columns that say under which condition an answer was given. They are empty while a study is blind.
     columns_revealing_condition: ClassVar[frozenset[str]] = frozenset()
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is

@@ -1,6 +1,7 @@
 """The belief update's capabilities: practice, controls, estimates, signals, export."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,6 +140,9 @@ class BeliefSignals(Signals):
 
 class BeliefExport(AnswerExport):
     columns = export.COLUMNS
+    first_look = MappingProxyType(
+        {"outcome": "evidence answered correctly", "prior": "before", "posterior": "after", "change": "change"}
+    )
     columns_revealing_condition = frozenset({"variant", *export.AID_NAMES})
     codebook_note = "Beliefs are whole percentage points."
 

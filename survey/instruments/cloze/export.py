@@ -1,6 +1,7 @@
 """The columns of cloze answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.exports import AnswerExport
@@ -46,6 +47,9 @@ class ClozeExport(AnswerExport):
     """`options`: None without a study."""
 
     columns = COLUMNS
+    first_look = MappingProxyType(
+        {"words_shown": "words shown", "target": "the sentence's own word", "typed": "typed", "exact": "the same word"}
+    )
     codebook_note = "Surprisals and entropies are in nats."
 
     def __init__(self, options: "ClozeOptions | None") -> None:

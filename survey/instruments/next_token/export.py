@@ -1,6 +1,7 @@
 """The columns of runs, and the file with one row per guess."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.exports import AnswerExport
@@ -82,6 +83,7 @@ def _guesses(assignments: "Iterable[Assignment]") -> Iterator[Sequence[Any]]:
 
 class NextTokenExport(AnswerExport):
     columns = COLUMNS
+    first_look = MappingProxyType({"tokens": "tokens", "guesses": "guesses", "right": "right"})
     codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
 
     def values(self, assignment: "Assignment") -> list[Any]:

@@ -1,5 +1,6 @@
 """The columns of own answers."""
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.exports import AnswerExport
@@ -53,6 +54,7 @@ def values(assignment: "Assignment") -> list[Any]:
 
 class OwnAnswersExport(AnswerExport):
     columns = COLUMNS
+    first_look = MappingProxyType({"answer": "answer", "key": "key", "correct": "right", "confidence": "how sure"})
     codebook_note = "Beliefs are whole percentage points."
 
     def values(self, assignment: "Assignment") -> list[Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.exports import AnswerExport
@@ -146,6 +147,16 @@ class PreferenceExport(AnswerExport):
     """`models`: those of the study."""
 
     columns = COLUMNS
+    first_look = MappingProxyType(
+        {
+            "model_a": "reply A by",
+            "model_b": "reply B by",
+            "first": "shown first",
+            "place": "place, 1 to 8",
+            "rating_a": "towards A",
+            "reason": "why",
+        }
+    )
     codebook_note = "Places 1 to 4 lean to the reply shown first, 5 to 8 to the second; ratings towards A do not."
 
     def __init__(self, study: "Study | None", models: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """The columns of self-paced reading, and a row for each word that was read."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.exports import AnswerExport
@@ -68,6 +69,15 @@ def word_rows(assignments: "Iterable[Assignment]") -> "Iterator[Sequence[Any]]":
 
 class ReadingExport(AnswerExport):
     columns = COLUMNS
+    first_look = MappingProxyType(
+        {
+            "reading_ms": "reading, in milliseconds",
+            "marks": "why not used",
+            "passage_question": "question about it",
+            "answered_yes": "answered yes",
+            "right": "right",
+        }
+    )
     codebook_note = "Reading times are in milliseconds, as they were measured; nothing is left out."
 
     def values(self, assignment: "Assignment") -> list[Any]:

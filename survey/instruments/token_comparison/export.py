@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from survey.contracts.exports import AnswerExport
@@ -111,6 +112,14 @@ def answer_rows(assignments: Iterable["Assignment"]) -> Iterator[Sequence[Any]]:
 
 class ComparisonExport(AnswerExport):
     columns = COLUMNS
+    first_look = MappingProxyType(
+        {
+            "true_token": "the true next token",
+            "other_token": "the other one",
+            "percent_true": "chance given to the true one",
+            "reward": "points",
+        }
+    )
     codebook_note = "Logarithms are natural. Probabilities of tokens are those among tokens that people can read."
 
     def values(self, assignment: "Assignment") -> list[Any]:

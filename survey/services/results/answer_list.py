@@ -1,0 +1,247 @@
+"""Answers one by one, as a person reads them: filtered, searched and sorted by the database, and some rows at a time.
+
+The values are those of the instrument's export. Panel ids are never read here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from django.db.models import F, Q, QuerySet, Sum
+from django.db.models.expressions import OrderBy
+
+from survey.contracts import instruments
+from survey.contracts.tables import TIME, Column, ExtraFile
+from survey.models import Assignment, AssignmentCondition, ConditionLevel, Item, Question, Slot, Stage, Study
+from survey.models.question import plain_text
+from survey.services.answers.blinding import shown_values
+from survey.services.answers.conditions import hand_levels
+from survey.services.answers.counting import ESTIMATED
+from survey.services.answers.joining import is_single, joined
+from survey.services.answers.sitting_flags import marks_of
+from survey.services.results.export.columns import in_utc
+
+CHUNK = 500  # rows read together
+OF_ANSWER = (
+    "sitting__respondent",
+    "sitting__booklet",
+    "sitting__exclusion",
+    "slot__stratum",
+    "slot__item",
+    "slot__booklet",
+)
+COUNTS, NOT = "counts", "not"
+State = Assignment.State
+BEFORE = (
+    Column("respondent", "text", "Pseudonym of the person."),
+    Column("question", "text", "What was asked about."),
+    Column("evidence", "text", "Other questions that were shown with it."),
+)
+AFTER = (
+    Column("seconds", "number", "For all pages of the item, by the server's clock.", digits=1),
+    Column("stage", "number", "The stage, from 1.", whole=True),
+    Column("position", "number", "Place among the person's items, from 1.", whole=True, heading="item"),
+    Column("completed_at", TIME, "When the item was complete.", heading="answered"),
+    Column("counts", "text", "Whether the answer counts in estimates, or why not."),
+)
+
+
+# Which answers
+
+# Why an answer does not count, by name. Only what was complete in time can have one of the later reasons.
+STATES: Mapping[str, tuple[str, State]] = {
+    "open": ("being answered", State.LIVE),
+    "unanswered": ("given back unanswered", State.RELEASED),
+    "withdrawn": ("taken back by the person", State.WITHDRAWN),
+    "late": ("came too late", State.LATE),
+}
+EXCLUDED, PILOT, OTHER_ROLE = "excluded", "pilot", "control"
+REASONS: Mapping[str, str] = {
+    **{name: words for name, (words, _state) in STATES.items()},
+    EXCLUDED: "excluded by a rule",
+    PILOT: "of a pilot",
+    OTHER_ROLE: "a control or a repeat",
+}
+SORTS: Mapping[str, Sequence[Any]] = {
+    "respondent": ("sitting__respondent__pseudonym", "sitting_id", "position"),
+    "stage": ("slot__stage__index", "sitting_id", "position"),
+    "position": ("position", "sitting_id"),
+    "completed_at": (F("completed_at"), "pk"),
+    "seconds": (F("milliseconds"), "pk"),
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which answers, in which order. `counts`: `COUNTS`, `NOT` or one of `REASONS`. `levels`: factor to level, as
+    `read_condition` gave it. `person`: the beginning of a pseudonym. `words`: in a question's text. `sort`: one of
+    `SORTS`, or empty: the newest people first, with their answers in order."""
+
+    stage: int | None = None
+    counts: str = ""
+    levels: Mapping[str, str] = field(default_factory=dict)
+    person: str = ""
+    words: str = ""
+    sort: str = ""
+    descending: bool = False
+
+
+class AnswerList:
+    """The answers of a study that a selection names.
+
+    Args:
+        stages: all of the study's, in order, each with `study`.
+    """
+
+    def __init__(self, study: Study, stages: Sequence[Stage], selection: Selection) -> None:
+        self.study, self.selection = study, selection
+        self.stages = {stage.pk: stage for stage in stages}
+        self.instrument = instruments.of_study(study)
+        self.export = self.instrument.export
+        names = self.export.first_look or {column.name: "" for column in self.export.columns}
+        self.places = [place for place, column in enumerate(self.export.columns) if column.name in names]
+        self.own_columns = [self.export.columns[place] for place in self.places]
+        self.headings = {name: heading for name, heading in names.items() if heading}
+        shows_more = len(self.instrument.rows.questions) > 1
+        self.columns = [*(BEFORE if shows_more else BEFORE[:2]), *self.own_columns, *AFTER]
+        self._shows_more = shows_more
+        paths = self.instrument.rows.export_paths
+        self._joined = [path for path in paths if is_single(Assignment, path)]
+        others = [path for path in paths if path not in self._joined]
+        self._beside = joined(Assignment, ["responses__score", *others])
+
+    def count(self) -> int:
+        return self._selected().count()
+
+    def keys(self, first: int = 0, last: int | None = None) -> list[int]:
+        """The keys of these answers, in order."""
+        rows = self._selected()
+        order = SORTS.get(self.selection.sort)
+        if order is None:
+            return list(rows.order_by("-sitting_id", "position").values_list("pk", flat=True)[first:last])
+        if self.selection.sort == "seconds":
+            rows = rows.annotate(milliseconds=Sum("responses__server_ms"))
+        leading, *others = order
+        by = leading if isinstance(leading, F) else F(leading)
+        ordering: OrderBy = by.desc(nulls_last=True) if self.selection.descending else by.asc(nulls_last=True)
+        return list(rows.order_by(ordering, *others).values_list("pk", flat=True)[first:last])
+
+    def _selected(self) -> QuerySet[Assignment]:
+        wanted = self.selection
+        stages = [pk for pk, stage in self.stages.items() if wanted.stage in (None, stage.index)]
+        rows = Assignment.objects.filter(slot__stage__in=stages)
+        if wanted.counts:
+            rows = rows.filter(self._why(wanted.counts))
+        if wanted.person:
+            people = self.study.respondents.filter(pseudonym__startswith=wanted.person)
+            rows = rows.filter(sitting__respondent__in=people.values("pk"))
+        for factor, level in wanted.levels.items():
+            of_sitting = ConditionLevel.objects.filter(factor=factor, level=level, sitting__stage__in=stages)
+            of_item = AssignmentCondition.objects.filter(factor=factor, level=level)
+            per = next(condition.per for condition in self.study.config.conditions if condition.factor == factor)
+            rows = (
+                rows.filter(sitting__in=of_sitting.values("sitting"))
+                if per == "sitting"
+                else rows.filter(pk__in=of_item.filter(assignment__sitting__stage__in=stages).values("assignment"))
+            )
+        return rows.filter(slot__item__in=self._items_with(wanted.words)) if wanted.words else rows
+
+    def _why(self, name: str) -> Q:
+        """The answers that count, that do not, or that do not for this reason."""
+        if name in STATES:
+            return Q(state=STATES[name][1])
+        excluded = Q(sitting__exclusion__isnull=False)
+        in_pilots = Q(slot__stage__in=[pk for pk, stage in self.stages.items() if stage.is_pilot])
+        other_role = ~Q(slot__role__in=ESTIMATED)
+        wanted = {EXCLUDED: excluded, PILOT: in_pilots, OTHER_ROLE: other_role}
+        if name in wanted:
+            return Q(state=State.COUNTED) & wanted[name]
+        counting = Q(state=State.COUNTED) & ~(excluded | in_pilots | other_role)
+        return counting if name == COUNTS else ~counting
+
+    def _items_with(self, words: str) -> QuerySet[Any]:
+        """The items that show a question with these words."""
+        rows = self.instrument.rows
+        if not rows.questions:
+            return Item.objects.none().values("pk")
+        questions = Question.objects.filter(bank=self.study.bank_id, text__icontains=words).values("pk")
+        related: Any = Item._meta.get_field(rows.item)
+        shows = Q()
+        for name in rows.questions:
+            shows |= Q(**{f"{name}__in": questions})
+        showing = related.related_model._default_manager.filter(shows)
+        return showing.order_by().values(related.field.name)
+
+    # Their rows
+
+    def rows(self, keys: Sequence[int]) -> list[tuple[Assignment, list[Any]]]:
+        """Each of these answers with its values, in the order of the columns."""
+        read = Assignment.objects.filter(pk__in=keys).select_related(*OF_ANSWER, *self._joined)
+        by_key = {answer.pk: answer for answer in read.prefetch_related(*self._beside)}
+        assignments = [by_key[key] for key in keys if key in by_key]
+        for assignment in assignments:
+            assignment.slot.stage = assignment.sitting.stage = self.stages[assignment.slot.stage_id]
+        if self.study.config.conditions and assignments:
+            hand_levels(assignments)
+        flags = self._present_flags(assignments)
+        return [(assignment, self._values(assignment, flags)) for assignment in assignments]
+
+    def table(self, name: str) -> ExtraFile:
+        """All of them as a file; its rows are read while they are written."""
+        return ExtraFile(name, self.columns, self._all_rows())
+
+    def _all_rows(self) -> Iterator[Sequence[Any]]:
+        keys = iter(self.keys())
+        while part := list(islice(keys, CHUNK)):
+            yield from (values for _assignment, values in self.rows(part))
+
+    def _values(self, assignment: Assignment, flags: Mapping[int, Sequence[str]]) -> list[Any]:
+        names = [column.name for column in self.export.columns]
+        values = self.export.values(assignment)
+        values = shown_values(self.study, names, values, self.export.columns_revealing_condition)
+        question, *others = [*self._questions(assignment), ""]
+        responses = list(assignment.responses.all())
+        return [
+            assignment.sitting.respondent.pseudonym,
+            question,
+            *(["\n\n".join(filter(None, others)) or None] if self._shows_more else []),
+            *(values[place] for place in self.places),
+            sum(response.server_ms for response in responses) / 1000 if responses else None,
+            assignment.slot.stage.index,
+            assignment.position,
+            in_utc(assignment.completed_at),
+            self._standing(assignment, flags.get(assignment.sitting_id, ())),
+        ]
+
+    def _questions(self, assignment: Assignment) -> Iterator[str]:
+        """First the one that is asked about."""
+        rows = self.instrument.rows
+        row = getattr(assignment.slot.item, rows.item) if rows.item else None
+        for name in rows.questions:
+            question = getattr(row, name)
+            if question is not None:
+                yield plain_text(question.text)
+
+    def _present_flags(self, assignments: Sequence[Assignment]) -> Mapping[int, Sequence[str]]:
+        """Of sittings whose stage is not frozen yet, the flags that exclude them as things are."""
+        reasons = self.study.config.exclusions.flags
+        is_open = {a.sitting_id for a in assignments if a.slot.stage.state != Stage.State.FROZEN}
+        if not reasons or not is_open:
+            return {}
+        marks = marks_of(self.study, is_open)
+        return {sitting: [flag for flag in flags if flag in reasons] for sitting, flags in marks.items()}
+
+    def _standing(self, assignment: Assignment, flags: Sequence[str]) -> str:
+        """Whether an answer counts, or why not."""
+        for words, state in STATES.values():
+            if assignment.state == state:
+                return words
+        exclusion = getattr(assignment.sitting, "exclusion", None)
+        if exclusion is not None:
+            return f"{REASONS[EXCLUDED]}: {', '.join(exclusion.flags)}"
+        if assignment.slot.stage.is_pilot:
+            return REASONS[PILOT]
+        if assignment.slot.role not in ESTIMATED:
+            return "a control" if assignment.slot.role == Slot.Role.CONTROL else "a repeat"
+        return f"counts, but would be excluded now: {', '.join(flags)}" if flags else "counts"
