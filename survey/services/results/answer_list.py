@@ -13,7 +13,7 @@ from django.db.models.expressions import OrderBy
 
 from survey.contracts import instruments
 from survey.contracts.tables import TIME, Column, ExtraFile
-from survey.models import Assignment, AssignmentCondition, ConditionLevel, Item, Question, Slot, Stage, Study
+from survey.models import Assignment, AssignmentCondition, ConditionLevel, Item, Question, Sitting, Slot, Stage, Study
 from survey.models.question import plain_text
 from survey.services.answers.blinding import shown_values
 from survey.services.answers.conditions import hand_levels
@@ -130,7 +130,8 @@ class AnswerList:
     def _selected(self) -> QuerySet[Assignment]:
         wanted = self.selection
         stages = [pk for pk, stage in self.stages.items() if wanted.stage in (None, stage.index)]
-        rows = Assignment.objects.filter(slot__stage__in=stages)
+        # By the sittings, which are few: their answers lie in the order of an index.
+        rows = Assignment.objects.filter(sitting__in=Sitting.objects.filter(stage__in=stages).order_by().values("pk"))
         if wanted.counts:
             rows = rows.filter(self._why(wanted.counts))
         if wanted.person:
