@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 
@@ -84,7 +84,8 @@ def page(request: HttpRequest, study: Study) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip() for name in (*FILTERS, "sort")}
     selection, remark = _selection(study, stages, asked)
     listed = AnswerList(study, stages, selection)
-    part: Page[Any] = Paginator(_Rows(listed), PER_PAGE).get_page(request.GET.get("page"))
+    paginator: Any = Paginator(_Rows(listed), PER_PAGE)  # type: ignore[arg-type]
+    part = paginator.get_page(request.GET.get("page"))
     rows = [] if remark else listed.rows(part.object_list)
     heads = [_head(column, listed.headings, asked) for column in listed.columns]
     return admin_page(

@@ -146,7 +146,10 @@ class AnswerList:
                 if per == "sitting"
                 else rows.filter(pk__in=of_item.filter(assignment__sitting__stage__in=stages).values("assignment"))
             )
-        return rows.filter(slot__item__in=self._items_with(wanted.words)) if wanted.words else rows
+        if not wanted.words:
+            return rows
+        slots = Slot.objects.filter(stage__in=stages, item__in=self._items_with(wanted.words)).order_by()
+        return rows.filter(slot__in=slots.values("pk"))
 
     def _why(self, name: str) -> Q:
         """The answers that count, that do not, or that do not for this reason."""
