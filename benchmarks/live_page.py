@@ -3,9 +3,9 @@
     python benchmarks/live_page.py [--answers 100000] [--rounds 5] [--database sqlite:///PATH]
 
 A study with twice as many slots is written directly, half of them answered. Then the study page, the part of it that
-refreshes by itself, and the lists of sittings and answers are asked for, by a superuser, in this process. Printed are
-the median seconds of each and its statements, and the seconds of both halves of the snapshot. Without --database a
-PostgreSQL of its own is started.
+refreshes by itself, the lists of sittings and answers, and the table of answers are asked for, by a superuser, in this
+process. Printed are the median seconds of each and its statements, and the seconds of both halves of the snapshot.
+Without --database a PostgreSQL of its own is started.
 """
 
 import argparse
@@ -23,6 +23,11 @@ import flatness
 from _servers import ROOT, postgresql
 
 SLUG = "live"
+# The table of answers: as it is opened, its last page, narrowed, searched, and sorted by what is summed for each.
+TABLES = (
+    *("", "?page=100000", "?counts=counts&stage=1", "?counts=not", "?words=17+plus", "?person=r-a"),
+    *("?sort=respondent", "?sort=-completed_at", "?sort=-seconds"),
+)
 
 
 def main() -> int:
@@ -80,6 +85,7 @@ def measure(options: argparse.Namespace, url: str, folder: str) -> int:
         "live part": f"/admin/survey/study/{study.pk}/live/",
         "sittings": f"/admin/survey/sitting/?study={SLUG}",
         "answers": f"/admin/survey/assignment/?study={SLUG}",
+        **{f"answers as a table{query}": f"/admin/survey/study/{study.pk}/answers/{query}" for query in TABLES},
     }
     for name, address in pages.items():
         times, statements = [], 0

@@ -13,6 +13,7 @@ from survey.services.base import rights
 from survey.services.base.rights import Right
 
 from . import (
+    answers,
     builder,
     estimates,
     exports,
@@ -42,6 +43,8 @@ PAGES = (
     AdminPage("report", REPORT, report_pages.report_page),
     AdminPage("report_take", f"{REPORT}files/", report_pages.take_files, Right.EXPORT, by_post=True),
     AdminPage("report_file", f"{REPORT}<str:file>", report_pages.report_file, Right.EXPORT, by_post=True),
+    AdminPage("answers", "<int:pk>/answers/", answers.page, Right.READ_ANSWERS, group="data", links=link("Answers")),
+    AdminPage("answers_file", "<int:pk>/answers/file/", answers.take, Right.EXPORT, by_post=True),
     AdminPage("export", "<int:pk>/export/<str:name>", exports.export_file),
     # Running it
     AdminPage("try", "<int:pk>/try/", test_copies.try_page, group="run", links=link("Try out")),

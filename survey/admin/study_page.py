@@ -43,7 +43,6 @@ REMARKS_AT_ONCE = 5
 
 LISTS = (
     ("survey_sitting", "Sittings"),
-    ("survey_assignment", "Answers"),
     ("survey_respondent", "Respondents"),
     ("survey_item", "Items"),
     ("survey_slot", "Slots"),

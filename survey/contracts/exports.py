@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from .tables import Column, ExtraFile
@@ -102,6 +103,9 @@ class AnswerExport:
     columns: ClassVar[Sequence[AnswerColumn]] = ()
     # Lookups from a response. Where a fact has several rows of one response, the last in this order is taken.
     response_order: ClassVar[Sequence[str]] = ()
+    # The columns that say most to a person who looks at answers one by one, by name, and what stands above each; all of
+    # them where it is empty. The questions stand before them.
+    first_look: ClassVar[Mapping[str, str]] = MappingProxyType({})
     # A sentence of the codebook on how this instrument's values are written, such as their unit; empty where there is
     # nothing to say.
     codebook_note: ClassVar[str] = ""

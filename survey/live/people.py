@@ -25,6 +25,7 @@ from survey.models import (
     Stage,
     Study,
 )
+from survey.services.answers.leaving import Leavers, leavers_of
 from survey.services.sittings import quotas
 from survey.study_file import BlockConfig, StudyConfig
 
@@ -58,7 +59,8 @@ class FunnelLine:
 class Funnel:
     """The way of a stage's people from arrival to the end.
 
-    `withdrawn` are counted at the step that they had come to.
+    `withdrawn` are counted at the step that they had come to. A step counts all who ended there, whatever the reason;
+    `left` are those who left before their last item.
     """
 
     stage: int
@@ -66,6 +68,8 @@ class Funnel:
     finished: int
     lines: tuple[FunnelLine, ...]
     withdrawn: int = 0
+    left: int = 0
+    finished_late: int = 0
 
     @property
     def worst(self) -> FunnelLine | None:
@@ -88,12 +92,15 @@ def funnels(study: Study, stages: Sequence[Stage]) -> tuple[Funnel, ...]:
     of_stage: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
     for stage, *row in rows:
         of_stage[stage].append(tuple(row))
+    leavers = leavers_of(stages)
     return tuple(
-        _funnel(study, stage, of_stage[stage.pk], withdrawn.get(stage.pk, 0)) for stage in stages if of_stage[stage.pk]
+        _funnel(study, stage, of_stage[stage.pk], withdrawn.get(stage.pk, 0), leavers.get(stage.pk, Leavers()))
+        for stage in stages
+        if of_stage[stage.pk]
     )
 
 
-def _funnel(study: Study, stage: Stage, rows: Iterable[tuple[Any, ...]], withdrawn: int) -> Funnel:
+def _funnel(study: Study, stage: Stage, rows: Iterable[tuple[Any, ...]], withdrawn: int, leavers: Leavers) -> Funnel:
     names = step_names(study.config)
     here, left, finished = Counter[int](), Counter[int](), 0
     for sha256, state, block, done, n in rows:
@@ -108,7 +115,10 @@ def _funnel(study: Study, stage: Stage, rows: Iterable[tuple[Any, ...]], withdra
     for place, (name, is_item) in enumerate(names):
         lines.append(FunnelLine(name, reached, here[place], left[place], is_item))
         reached -= here[place] + left[place]
-    return Funnel(stage.index, arrived, finished, (*lines, FunnelLine("finished", reached, 0, 0)), withdrawn)
+    lines.append(FunnelLine("finished", reached, 0, 0))
+    return Funnel(
+        stage.index, arrived, finished, tuple(lines), withdrawn, len(leavers.left), len(leavers.finished_late)
+    )
 
 
 def step_names(config: StudyConfig) -> list[tuple[str, bool]]:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from survey.live import people, snapshots, stage_sections
 from survey.models import AttentionAnswer, CheckAttempt, LiveSnapshot, QuestionReport, Sitting, Study
+from survey.services.answers.leaving import Leavers
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
 from tests.statements import QueryCounts
@@ -197,8 +198,10 @@ def test_the_funnel_counts_those_inside_those_who_left_and_those_beyond_the_file
         ("", "expired", 1, 0, 3),
         ("", "expired", 99, 0, 1),
     ]
-    funnel = people._funnel(stage.study, stage, rows, withdrawn=2)
+    leavers = Leavers(left=frozenset({1}), finished_late=frozenset({2, 3}))
+    funnel = people._funnel(stage.study, stage, rows, 2, leavers)
     assert (funnel.arrived, funnel.finished, funnel.withdrawn) == (12, 5, 2)
+    assert (funnel.left, funnel.finished_late) == (1, 2)
     first, *_others, end = funnel.lines
     of_items = [line for line in funnel.lines if line.is_item]
     assert (first.reached, first.left, first.share_left) == (12, 3, 0.25) and (end.name, end.reached) == ("finished", 5)

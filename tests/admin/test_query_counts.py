@@ -28,5 +28,7 @@ def test_every_list_takes_as_many_statements_as_are_committed(
         if model._meta.app_label not in INSTALLED_FOR_TESTS:
             page = partial(as_superuser.get, address(model, "changelist"))
             assert query_counts.count(f"GET {model._meta.label_lower}", page).status_code == 200
+    answers = partial(as_superuser.get, f"/admin/survey/study/{busy.pk}/answers/")
+    assert query_counts.count("GET answers of a study", answers).status_code == 200
     for name, number in query_counts.rows.items():
         assert number <= MOST, (name, number)

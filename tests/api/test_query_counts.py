@@ -32,7 +32,7 @@ MOST = {
     "POST wave-invite": 12,
     "GET answers": 15,
     "GET answers-csv": 14,
-    "GET report: arms": 27,
+    "GET report: arms": 28,
     "GET report: composition": 17,
 }
 

@@ -1,6 +1,7 @@
 """The belief update's columns, and the layout of the paper's released data."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from survey.contracts.exports import SETTING, AnswerColumn, Answered, AnswerExport, AnswerPlace, CountedAnswers
@@ -265,6 +266,9 @@ PAPER_COLUMNS = (
 
 
 class BeliefExport(AnswerExport):
+    first_look = MappingProxyType(
+        {"outcome": "evidence answered correctly", "prior": "before", "posterior": "after", "change": "change"}
+    )
     columns = COLUMNS
     codebook_note = "Beliefs are whole percentage points."
 

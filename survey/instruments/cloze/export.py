@@ -1,6 +1,7 @@
 """The columns of cloze answers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from predictors.markup import plain_text
@@ -16,6 +17,9 @@ TYPED = Answered("written_word__text", every=True)
 class ClozeExport(AnswerExport):
     """`options`: None without a study."""
 
+    first_look = MappingProxyType(
+        {"words_shown": "words shown", "target": "the sentence's own word", "typed": "typed", "exact": "the same word"}
+    )
     columns = (
         AnswerColumn("sentence_id", "text", "Id of the sentence.", of="question__external_id"),
         AnswerColumn("source", "text", "Source of the sentence.", of="question__task__name"),

@@ -1,6 +1,7 @@
 """The columns of runs, and the file with one row per guess."""
 
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 from survey.contracts.exports import AnswerColumn, Answered, AnswerExport, CountedAnswers
@@ -45,6 +46,7 @@ GUESSES = (
 
 
 class NextTokenExport(AnswerExport):
+    first_look = MappingProxyType({"tokens": "tokens", "guesses": "guesses", "right": "right"})
     columns = (
         AnswerColumn("passage_id", "text", "Id of the passage.", of="question__external_id"),
         AnswerColumn("source", "text", "Source of the passage.", of="question__task__name"),

@@ -1,9 +1,12 @@
 """The columns of own answers."""
 
+from types import MappingProxyType
+
 from survey.contracts.exports import AnswerColumn, Answered, AnswerExport
 
 
 class OwnAnswersExport(AnswerExport):
+    first_look = MappingProxyType({"answer": "answer", "key": "key", "correct": "right", "confidence": "how sure"})
     columns = (
         AnswerColumn("question_id", "text", "Id of the question that was answered.", of="question__external_id"),
         AnswerColumn("task", "text", "Task of the question.", of="question__task__name"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from survey.contracts.exports import AnswerColumn, Answered, AnswerExport, CountedAnswers
@@ -117,6 +118,16 @@ def _judged(answers: "Iterable[Assignment]") -> Iterator[Judged]:
 class PreferenceExport(AnswerExport):
     """`models`: those of the study."""
 
+    first_look = MappingProxyType(
+        {
+            "model_a": "reply A by",
+            "model_b": "reply B by",
+            "first": "shown first",
+            "place": "place, 1 to 8",
+            "rating_a": "towards A",
+            "reason": "why",
+        }
+    )
     columns = (
         AnswerColumn("prompt_id", "text", "Id of the prompt.", of="question__external_id"),
         AnswerColumn("category", "text", "The prompt's category.", of="question__task__name"),

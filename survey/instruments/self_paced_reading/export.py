@@ -1,6 +1,7 @@
 """The columns of self-paced reading, and a row for each word that was read."""
 
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from predictors.markup import plain_text
@@ -63,6 +64,15 @@ def words_of(assignments: "Iterable[Assignment]") -> Iterator[ReadWord]:
 
 
 class ReadingExport(AnswerExport):
+    first_look = MappingProxyType(
+        {
+            "reading_ms": "reading, in milliseconds",
+            "marks": "why not used",
+            "passage_question": "question about it",
+            "answered_yes": "answered yes",
+            "right": "right",
+        }
+    )
     columns = (
         AnswerColumn("passage_id", "text", "Id of the passage.", of="question__external_id"),
         AnswerColumn("source", "text", "Source of the passage.", of="question__task__name"),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from survey.contracts.exports import AnswerColumn, Answered, AnswerExport, CountedAnswers
@@ -72,6 +73,14 @@ def answer_rows(assignments: Iterable["Assignment"]) -> Iterator[ComparisonRow]:
 
 
 class ComparisonExport(AnswerExport):
+    first_look = MappingProxyType(
+        {
+            "true_token": "the true next token",
+            "other_token": "the other one",
+            "percent_true": "chance given to the true one",
+            "reward": "points",
+        }
+    )
     columns = (
         AnswerColumn("passage_id", "text", "Id of the text.", of="question__external_id"),
         AnswerColumn("source", "text", "Source of the text.", of="question__task__name"),

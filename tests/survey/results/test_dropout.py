@@ -22,12 +22,19 @@ import bandit
 from bandit import DesignError
 from survey.contracts import instruments
 from survey.figures import Figure
+from survey.live import people
 from survey.models import Assignment, Exclusion, Response, Sitting, Slot, Stage, Study
-from survey.services.results.estimates import dropout as leavers
-from survey.services.results.estimates import sensitivity, stored_estimates, study_estimates, study_figures
+from survey.services.answers.leaving import Leavers
+from survey.services.plans import planning
+from survey.services.results import methods
+from survey.services.results.estimates import dropout, sensitivity, stored_estimates, study_estimates, study_figures
 from survey.services.results.estimates.stage_rows import GivenItem, StageRows, read_stage
 from survey.services.results.estimates.study_figures import StagePart
 from survey.services.results.export.contents import extra_files
+from survey.services.sittings import expiry
+from survey.services.sittings.answering import advance
+from survey.services.sittings.flow import current_step
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import jobs, lifecycle
 from tests import cast
 from tests.survey.filled import NO_ROLES, answer
@@ -235,13 +242,14 @@ def test_under_a_level_the_weights_are_those_of_everybody(left: Study) -> None:
 
 
 @pytest.mark.thorough
-def test_whom_a_rule_leaves_out_did_not_leave(left: Study) -> None:
+def test_who_left_is_counted_whether_or_not_a_rule_leaves_them_out(left: Study) -> None:
     sitting = Sitting.objects.filter(state="expired").order_by("pk")[0]
     before = study_estimates.estimate(left).leaving
     Exclusion.objects.create(stage=sitting.stage, sitting=sitting, flags=["speeder"], decided_at=timezone.now())
     after = study_estimates.estimate(left).leaving
     assert before is not None and after is not None
-    assert after.lines[0].people == before.lines[0].people - 1 and after.lines[0].left == before.lines[0].left - 1
+    assert (after.lines[0].people, after.lines[0].left) == (before.lines[0].people, before.lines[0].left)
+    assert after.lines[0].given == before.lines[0].given - 3
 
 
 def test_whom_a_rule_excludes_is_counted_by_level_and_bounded(left: Study, tmp_path: Path) -> None:
@@ -297,11 +305,12 @@ def test_under_one_factors_level_the_people_who_left_are_listed_by_the_other_fac
         given_item(Sitting(pk=number, respondent_id=number), own, is_answered=number != 2)
         for number, own in enumerate(levels, start=1)
     ]
-    rows = [StageRows(Stage(index=1), [], [], {}, asked_items)]
-    answered = leavers.read_answered(rows, {}, ())
+    leavers = Leavers(frozenset({1, 2, 3, 4}), frozenset({2}))
+    rows = [StageRows(Stage(index=1), [], [], {}, asked_items, leavers=leavers)]
+    answered = dropout.read_answered(rows, {}, ())
 
     def lines(**under: str) -> list[tuple[str, int, int]]:
-        return [(line.title, line.people, line.left) for line in leavers.lines(rows, answered, ["a", "b"], under)]
+        return [(line.title, line.people, line.left) for line in dropout.lines(rows, answered, ["a", "b"], under)]
 
     assert lines() == [("everybody", 4, 1), ("a=x", 3, 1), ("a=y", 1, 0), ("b=u", 2, 0), ("b=v", 1, 1)]
     assert lines(a="x") == [("everybody", 3, 1), ("b=u", 1, 0), ("b=v", 1, 1)]
@@ -342,7 +351,7 @@ def test_who_left_is_known_once_nothing_of_theirs_can_be_answered_any_more() -> 
     inside.assignments.filter(position__gt=1).update(state="live")
     rows = [read_stage(stage, instruments.of_study(study), {})]
     keys = Assignment.objects.filter(state="counted").values_list("pk", flat=True)
-    answered = leavers.read_answered(rows, dict.fromkeys(keys, 0.5), ())
+    answered = dropout.read_answered(rows, dict.fromkeys(keys, 0.5), ())
     facts = list(
         zip(
             answered.sitting.tolist(),
@@ -360,6 +369,48 @@ def test_who_left_is_known_once_nothing_of_theirs_can_be_answered_any_more() -> 
         (complete.pk, 2, True, False),
         (complete.pk, 3, False, False),
     ]
+
+
+def take_part(study: Study, *, until: str = "end", position: int = 0) -> Sitting:
+    """Somebody who stands at that step, or at that item, or has finished."""
+    sitting = cast.begin(study)
+    step = current_step(sitting)
+    while step.kind != until or (position and step.position != position):
+        step = advance(sitting=sitting, step=step.number, data=cast.answers_for(step))
+    return sitting
+
+
+def test_who_left_is_one_number_on_all_pages(client: Client) -> None:
+    """One person of each kind: only two left before their last item, one of whom took the first answer back too."""
+    fields = [{"name": "age", "label": "Your age", "kind": "number", "minimum": 18, "maximum": 99, "required": True}]
+    blocks = [*cast.BLOCKS[:-1], {"kind": "form", "name": "about_you", "fields": fields}, cast.BLOCKS[-1]]
+    study = cast.small_study(stages=[{"sittings": 8}], blocks=blocks, **NO_ROLES)
+    stage = lifecycle.open_stage(planning.plan_stage(cast.stage_of(study)))
+    take_part(study)
+    late = take_part(study)
+    late.assignments.filter(position=3).update(state="late")
+    take_part(study, until="item", position=2)  # Still inside.
+    gone = [take_part(study, **where) for where in ({"until": "checks"}, {"until": "form"})]
+    gone += [take_part(study, until="item", position=2) for _person in range(2)]
+    for sitting in gone:
+        assert expiry.expire_sitting(sitting.pk, now=timezone.now())
+    withdraw(respondent=gone[-1].respondent, reason="a letter", now=timezone.now())
+    (funnel,) = people.funnels(study, [stage])
+    assert (funnel.arrived, funnel.finished, funnel.finished_late, funnel.left) == (7, 2, 1, 2)
+    assert sum(line.left for line in funnel.lines if line.is_item) == 2
+    by_step = {name: number for name, number, _text in methods.methods_of(study).flow}
+    assert [by_step[name] for name in ("passed", "left", "left_after_items", "inside", "finished")] == [6, 2, 1, 1, 2]
+    assert by_step["finished_late"] == 1
+    leaving = study_estimates.estimate(study).leaving
+    assert leaving is not None and (leaving.lines[0].people, leaving.lines[0].left) == (6, 2)
+    client.force_login(get_user_model().objects.create_superuser("super"))
+    page = client.get(f"/admin/survey/study/{study.pk}/change/").content.decode()
+    assert "7 arrived, 2 finished (1 of them with an answer that came too late), 2 left before their last item" in page
+    text = client.get(f"/admin/survey/study/{study.pk}/estimates/").content.decode()
+    assert "2 of 6 people left before their last item; 1 finished, with an answer that came too late." in text
+    assert "2 left before their last item; 1 left after their last item" in " ".join(
+        methods.paragraphs(methods.methods_of(study))[1]
+    )
 
 
 @pytest.mark.thorough

@@ -4,12 +4,13 @@ Items that were never given to anybody are not among those that people left: not
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import bandit
 from bandit import DesignError, LeavingTest
+from survey.services.answers.leaving import Leavers
 from survey.services.base.seeds import derive
 
 from .stage_rows import GivenItem, StageRows
@@ -19,9 +20,10 @@ from .stage_rows import GivenItem, StageRows
 class LeavingLine:
     """People who left, under one level of a factor or, with empty names, all of them.
 
-    `people` began the items, `left` of them are gone before their last one. `given` items were given to them, of which
-    `unanswered` have no answer and can get none. `test` is of leaving on the last answer, None where nobody was at
-    risk.
+    `people` began the items, `left` of them are gone before their last one (`survey.services.answers.leaving`), whether
+    or not a rule excludes them. `given` items were given to those whom no rule excludes, of which `unanswered` have no
+    answer that counts and can get none: also those that somebody who finished answered too late. `test` is of leaving
+    on the last answer, None where nobody was at risk.
     """
 
     factor: str
@@ -58,13 +60,15 @@ class ExcludedLine:
 class Leaving:
     """What is known of people who left, and of those whom a rule excludes (`excluded`, empty where there are none).
     `outcome` is what the test and the weights go by; `no_weights` says why there are no weighted figures, and is empty
-    if there are some. `odds_ratio` is that of the bounds."""
+    if there are some. `odds_ratio` is that of the bounds. `finished_late` people finished with an answer that came too
+    late: they did not leave, and items of theirs are unanswered."""
 
     outcome: str
     odds_ratio: float
     no_weights: str
     lines: tuple[LeavingLine, ...]
     excluded: tuple[ExcludedLine, ...] = ()
+    finished_late: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,26 +152,55 @@ def lines(
     rows: Sequence[StageRows], answered: AnswersInOrder, factors: Sequence[str], levels: Mapping[str, str]
 ) -> Iterator[LeavingLine]:
     """Everybody, and each level of each factor; with `levels`, only the items under these."""
-    stage_items = [
-        (of_stage, item)
-        for of_stage in rows
-        for item in of_stage.given
+    leavers = _together(rows)
+    given_items = [(item, True) for of_stage in rows for item in of_stage.given]
+    items = [
+        (item, is_used)
+        for item, is_used in [*given_items, *((item, False) for of_stage in rows for item in of_stage.excluded)]
         if all(item.levels.get(factor) == level for factor, level in levels.items())
     ]
-    yield _line("", "", [item for _stage, item in stage_items], answered)
+    everybody = _line("", "", items, answered, leavers)
+    # A sitting may have nothing but items that no estimate uses.
+    yield everybody if levels else replace(everybody, people=len(leavers.began), left=len(leavers.left))
     for factor in factors:
         if factor in levels:
             continue
-        for level in sorted({item.levels[factor] for _stage, item in stage_items if factor in item.levels}):
-            yield _line(
-                factor, level, [item for _stage, item in stage_items if item.levels.get(factor) == level], answered
-            )
+        for level in sorted({item.levels[factor] for item, _is_used in items if factor in item.levels}):
+            under = [(item, is_used) for item, is_used in items if item.levels.get(factor) == level]
+            yield _line(factor, level, under, answered, leavers)
 
 
-def _line(factor: str, level: str, items: Sequence[GivenItem], answered: AnswersInOrder) -> LeavingLine:
-    unanswered = [item for item in items if is_lost(item)]
-    inside = np.isin(answered.key, [item.answer.pk for item in items if item.answer is not None]) & answered.known
-    gone = {item.sitting.pk for item in unanswered}
+def finished_late(rows: Sequence[StageRows], levels: Mapping[str, str]) -> int:
+    """How many people finished with an answer that came too late; with `levels`, of those who had items under them."""
+    late = _together(rows).finished_late
+    if not levels:
+        return len(late)
+    return len(
+        {
+            item.sitting.pk
+            for of_stage in rows
+            for item in (*of_stage.given, *of_stage.excluded)
+            if item.sitting.pk in late and all(item.levels.get(factor) == level for factor, level in levels.items())
+        }
+    )
+
+
+def _together(rows: Sequence[StageRows]) -> Leavers:
+    parts = [of_stage.leavers for of_stage in rows]
+    return Leavers(
+        frozenset().union(*(part.began for part in parts)),
+        frozenset().union(*(part.left for part in parts)),
+        frozenset().union(*(part.finished_late for part in parts)),
+    )
+
+
+def _line(
+    factor: str, level: str, items: Sequence[tuple[GivenItem, bool]], answered: AnswersInOrder, leavers: Leavers
+) -> LeavingLine:
+    """Of items, each with whether no rule excludes its person."""
+    people = {item.sitting.pk for item, _is_used in items}
+    used = [item for item, is_used in items if is_used]
+    inside = np.isin(answered.key, [item.answer.pk for item in used if item.answer is not None]) & answered.known
     test = None
     if inside.any():
         _, stratum = np.unique(
@@ -177,10 +210,10 @@ def _line(factor: str, level: str, items: Sequence[GivenItem], answered: Answers
     return LeavingLine(
         factor=factor,
         level=level,
-        people=len({item.sitting.respondent_id for item in items}),
-        left=len(gone),
-        given=len(items),
-        unanswered=len(unanswered),
+        people=len(people),
+        left=len(people & leavers.left),
+        given=len(used),
+        unanswered=sum(is_lost(item) for item in used),
         test=test,
     )
 

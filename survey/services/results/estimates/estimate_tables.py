@@ -118,12 +118,13 @@ LEAVING = (
     Column("who", "text", "Everybody, or the level.", in_file=False),
     Column("factor", "text", "The condition's factor; empty in the row of everybody."),
     Column("level", "text", "The level of that factor."),
-    Column("people", "number", "People who were given items.", whole=True),
+    Column("people", "number", "People who were given items, those whom a rule excludes among them.", whole=True),
     Column("left", "number", "How many of them left before their last item.", whole=True),
     Column(
         "given",
         "number",
-        "Items that they were given. An item that somebody left may have been given to somebody else again.",
+        "Items that those whom no rule excludes were given. An item that somebody left may have been given to somebody "
+        "else again.",
         whole=True,
         heading="items given",
     ),

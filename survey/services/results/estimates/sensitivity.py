@@ -10,6 +10,7 @@ from bandit import Bounds, Estimate
 from survey.contracts.instruments import ANOTHER_PERSON
 from survey.figures import Figure
 from survey.figures.words import number, short
+from survey.services.answers.leaving import late_in_words
 
 from .dropout import ExcludedLine, Leaving
 from .study_estimates import CarryOver, Noise
@@ -136,12 +137,14 @@ def dropout_sentences(leaving: Leaving) -> Iterator[str]:
     """How to read the table of people who left, in sentences."""
     yield from _excluded_sentences(leaving.excluded)
     whole = leaving.lines[0]
-    if not whole.unanswered:
+    if not (whole.unanswered or whole.left or leaving.finished_late):
         yield "Everybody who began has answered all their items, or still can: nothing is lost."
         return
+    late = late_in_words(leaving.finished_late)
+    yield f"{whole.left} of {whole.people} people left before their last item{f'; {late}' if late else ''}."
     yield (
-        f"{whole.left} of {whole.people} people left before their last item, and {whole.unanswered} of the "
-        f"{whole.given} items that people were given have no answer."
+        f"{whole.unanswered} of the {whole.given} items that people were given have no answer that counts"
+        f"{' (without those whom a rule excludes)' if leaving.excluded else ''}."
     )
     test = whole.test
     if test is not None and test.p is not None:

@@ -16,6 +16,7 @@ from survey.contracts.instruments import Instrument
 from survey.models import Assignment, AssignmentCondition, ConditionLevel, Sitting, Slot, Stage
 from survey.services.answers.conditions import has_levels
 from survey.services.answers.counting import ALL_ROLES, ESTIMATED, counting
+from survey.services.answers.leaving import Leavers, leavers_of
 
 ANSWERED, EXCLUDED, WITHDRAWN, LATE = "answered", "excluded", "withdrawn", "late"
 LOST, OPEN = "lost", "open"
@@ -55,7 +56,8 @@ class GivenItem:
 class StageRows:
     """`slots` are those with a role that estimates use, `answers` all that count, of every role; both in the plan's
     order. `divisions` has the part of each of the slots. `given` has the items of every sitting in its order, under all
-    levels; `excluded` those of sittings that a rule leaves out, none of which has an answer that counts."""
+    levels; `excluded` those of sittings that a rule leaves out, none of which has an answer that counts. `leavers` says
+    who left, of all sittings."""
 
     stage: Stage
     slots: list[SlotRow]
@@ -63,6 +65,7 @@ class StageRows:
     divisions: Mapping[str, np.ndarray]
     given: list[GivenItem] = field(default_factory=list)
     excluded: list[GivenItem] = field(default_factory=list)
+    leavers: Leavers = field(default_factory=Leavers)
 
     def answers_to(self, role: str) -> list[Assignment]:
         return [answer for answer in self.answers if answer.slot.role == role]
@@ -93,7 +96,9 @@ def read_stage(stage: Stage, instrument: Instrument, levels: Mapping[str, str]) 
     rows = _outcomes(
         stage, estimated, assigned, {answer.pk for answer in counted_answers}, next(iter(divisions.values()), None)
     )
-    return StageRows(stage, rows, answers, divisions, *_given(assigned, slots, sittings, of_item, counted_answers))
+    given_items, excluded = _given(assigned, slots, sittings, of_item, counted_answers)
+    leavers = leavers_of([stage]).get(stage.pk, Leavers())
+    return StageRows(stage, rows, answers, divisions, given_items, excluded, leavers)
 
 
 def _slots(stage: Stage) -> dict[int, Slot]:

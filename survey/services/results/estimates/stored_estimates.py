@@ -86,11 +86,17 @@ def basis_of(study: Study) -> Basis:
 
 
 def _stage_facts(study: Study) -> list[list[str]]:
-    """Of each stage: its state, its plan, its snapshot, its looks, whom it excludes, the last page that somebody sent,
-    which can change a flag until the stage is frozen, and the last form, which can change a group of people."""
+    """Of each stage: its state, its plan, its snapshot, its looks, whom it excludes, how many finished, the last page
+    that somebody sent, which can change a flag until the stage is frozen, and the last form, which can change a group
+    of people."""
     excluded = Exclusion.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(n=Count("pk"))
     looks = Look.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(n=Count("pk"))
-    facts = {"excluded": Subquery(excluded.values("n")), "seen_so_far": Subquery(looks.values("n"))}
+    finished = Sitting.objects.filter(stage=OuterRef("pk"), state=Sitting.State.COMPLETE).order_by().values("stage")
+    facts = {
+        "excluded": Subquery(excluded.values("n")),
+        "seen_so_far": Subquery(looks.values("n")),
+        "finished": Subquery(finished.annotate(n=Count("pk")).values("n")),
+    }
     if study.config.exclusions.flags:
         seen = Sitting.objects.filter(stage=OuterRef("pk")).order_by().values("stage").annotate(at=Max("last_seen_at"))
         facts["seen"] = Subquery(seen.values("at"))

@@ -909,6 +909,7 @@ def _with_leaving(
         no_weights=problem,
         lines=tuple(leavers.lines(rows, answered, factors, levels)),
         excluded=tuple(leavers.excluded_lines(rows, factors, levels)),
+        finished_late=leavers.finished_late(rows, levels),
     )
 
 

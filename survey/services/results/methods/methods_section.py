@@ -17,9 +17,10 @@ from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView, rendering
 from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow
 from survey.figures.words import integer, money, number, percent, short
-from survey.models import Assignment, CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
+from survey.models import CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
+from survey.services.answers.leaving import leavers_of
 from survey.services.answers.sitting_flags import rules_in_words
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.study_estimates import StudyEstimates
@@ -235,18 +236,24 @@ def _flow(study: Study, stages: Sequence[Stage], estimates: StudyEstimates | Non
     """Everybody of the main stages, from arrival to the analysis. Who does not agree leaves no row."""
     rows = list(Sitting.objects.filter(stage__in=stages).order_by().values_list("pk", "state", "withdrawn_at"))
     states = Counter(state for _pk, state, _at in rows)
-    with_items = set(Assignment.objects.filter(sitting__stage__in=stages).order_by().values_list("sitting", flat=True))
+    leavers = list(leavers_of(stages).values())
+    with_items = {sitting for of_stage in leavers for sitting in of_stage.began}
     yield "arrived", len(rows), "agreed to take part (who did not agree is not stored)"
     yield "screened_out", states[Sitting.State.SCREENED_OUT], "were screened out"
     yield "failed_checks", states[Sitting.State.FAILED_CHECKS], "failed the comprehension checks"
     yield "turned_away", states[Sitting.State.TURNED_AWAY], "found all places taken"
     yield "passed", len(with_items), "passed and were given items"
-    left = sum(pk in with_items and state == Sitting.State.EXPIRED for pk, state, _at in rows)
-    yield "left", left, "left before the end"
+    left = sum(len(of_stage.left) for of_stage in leavers)
+    yield "left", left, "left before their last item"
+    gone = sum(pk in with_items and state == Sitting.State.EXPIRED for pk, state, _at in rows)
+    if gone > left:
+        yield "left_after_items", gone - left, "left after their last item"
     inside = sum(pk in with_items and state == Sitting.State.LIVE for pk, state, _at in rows)
     if inside:
         yield "inside", inside, "are still inside"
     yield "finished", states[Sitting.State.COMPLETE], "finished"
+    if late := sum(len(of_stage.finished_late) for of_stage in leavers):
+        yield "finished_late", late, "of these with an answer that came too late"
     withdrawn = sum(at is not None for _pk, _state, at in rows)
     if withdrawn:
         yield "withdrawn", withdrawn, "withdrew their answers"
