@@ -12,7 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.test import Client
-from survey.paths import STUDIES_DIR
+from survey.storage.paths import STUDIES_DIR
 
 from survey.admin.builder_form import BuilderForm
 from survey.models import Amendment, Respondent, Study

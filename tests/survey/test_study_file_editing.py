@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from survey.paths import STUDIES_DIR
+from survey.storage.paths import STUDIES_DIR
 
 from survey.study_file.editing import EditableFile, NotEditable
 

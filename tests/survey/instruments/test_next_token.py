@@ -127,7 +127,7 @@ def play(study: Study, folder: Path | None = None) -> None:
 def adaptive_study() -> Study:
     """Both stages are frozen, and the second was drawn by the guesses of the first."""
     prepare_tales()
-    design = {"kind": "epsilon_greedy", "epsilon": 0.5, "top_fraction": 0.4}
+    design = {"kind": "epsilon_greedy", "epsilon": 0.8, "top_fraction": 0.4}
     instrument_options = {**STUDY["instrument"]["options"], "priority": "gap"}
     stages = [*STUDY["stages"], {"sittings": 6, "responses_per_item": 2, "design": design}]
     study = cast.study(

@@ -898,7 +898,8 @@ def judged(
     comparison = SimpleNamespace(question=question, a=replies[0], b=replies[1], a_id=1, b_id=1 if same else 2)
     places = {} if place is None else {"helpful": place, "truthful": 9 - place}
     judgement = ReplyJudgement(a_first=a_first, cannot_judge=place is None, place=place, places=places)
-    drawn = {"inclusion_probability": 0.5, "pool_probability": 0.4, "design_weight": 5.0, "role": "sampled"}
+    drawn = {"inclusion_probability": 0.5, "pool_probability": 0.4, "role": "sampled"}
+    drawn |= {"design_weight": 5.0, "drawn_probability": 0.2}
     respondent = SimpleNamespace(pseudonym=f"r-{more.get('person', 7)}")
     return SimpleNamespace(
         slot=SimpleNamespace(item=SimpleNamespace(comparison=comparison), stage=SimpleNamespace(index=2), **drawn),
