@@ -18,8 +18,8 @@ from survey.models import Assignment, Stage, Study
 from survey.services.answers.conditions import pairs_of, read_condition
 from survey.services.base import auditing, rights
 from survey.services.base.rights import Right
-from survey.services.results.answer_list import COUNTS, NOT, PILOT, REASONS, SORTS, AnswerList, Selection
 from survey.services.results.export import files
+from survey.services.results.export.answer_list import COUNTS, NOT, PILOT, REASONS, SORTS, AnswerList, Selection
 from survey.storage.database import written_patiently
 
 from . import downloads

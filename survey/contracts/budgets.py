@@ -9,7 +9,7 @@ reads the file, simulates and writes the report.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -112,6 +112,11 @@ class BudgetColumn(Column):
     width_of: str = ""
     detectable_of: str = ""
     of: Callable[[PlanOutlook[Any]], Any] | None = None
+
+    @property
+    def plain(self) -> Column:
+        """Without how its cells are made: tables are kept, and a function cannot be."""
+        return Column(**{field.name: getattr(self, field.name) for field in fields(Column)})
 
     def cell(self, outlook: PlanOutlook[Any]) -> Any:
         if self.of is not None:
@@ -220,7 +225,8 @@ class BudgetPlanner(ABC, Generic[Config, Setting]):
         columns = [*(cls.columns or columns_of(outlooks))]
         others = [column for column in columns if isinstance(column, BudgetColumn)]
         rows = [[outlook.plan.name, *(column.cell(outlook) for column in others)] for outlook in outlooks]
-        return Table(name or cls.table, title, columns, rows, note=cls.note, views=cls.views)
+        shown = [column.plain if isinstance(column, BudgetColumn) else column for column in columns]
+        return Table(name or cls.table, title, shown, rows, note=cls.note, views=cls.views)
 
     @property
     def needs_database(self) -> bool:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from survey.contracts import instruments
 from survey.models import Assignment, AuditEntry, Exclusion, Question, Sitting, Study
-from survey.services.results.answer_list import COUNTS, NOT, AnswerList, Selection
+from survey.services.results.export.answer_list import COUNTS, NOT, AnswerList, Selection
 from survey.services.results.export.answers_file import answer_rows
 from survey.services.results.export.columns import columns_of
 from tests import cast

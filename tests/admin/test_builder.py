@@ -12,12 +12,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.test import Client
-from survey.storage.paths import STUDIES_DIR
 
 from survey.admin.builder_form import BuilderForm
 from survey.models import Amendment, Respondent, Study
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.studies import file_texts
+from survey.storage.paths import STUDIES_DIR
 from survey.study_file import PanelConfig, StageConfig, StudyConfig, parse
 from survey.study_file.editing import EditableFile
 from survey.study_file.meanings import in_plain_words, meanings_of

@@ -137,8 +137,9 @@ def test_it_judges_the_predictor_by_the_stage_that_it_planned(study: Study, as_r
 
 def test_what_is_offered_follows_from_the_stages_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_actions.lifecycle, "waits_for_a_choice", lambda stage: stage.waits)
+    monkeypatch.setattr(stage_actions.lifecycle, "waits_for_training", lambda stage: stage.waits == "for training")
 
-    def section(index: int, state: str, *, plans: bool = False, waits: bool = False, **facts: Any) -> Any:
+    def section(index: int, state: str, *, plans: bool = False, waits: bool | str = False, **facts: Any) -> Any:
         design = SimpleNamespace(kind=facts.pop("kind", "epsilon_greedy"))
         stage = SimpleNamespace(state=state, plans_on_opening=plans, waits=waits, config=SimpleNamespace(design=design))
         plain = {"index": index, "stage": stage, "candidates": None, "live": 0, "failed_steps": []}
@@ -151,6 +152,8 @@ def test_what_is_offered_follows_from_the_stages_state(monkeypatch: pytest.Monke
     assert offered(section(2, "draft")) == []
     assert offered(section(2, "draft", kind="uniform")) == offered(section(2, "draft", candidates="c")) == ["plan"]
     assert offered(section(2, "draft", waits=True)) == ["plan-uniformly"]
+    assert "stop-training" in offered(section(2, "draft", waits="for training"))
+    assert offered(section(2, "draft", waits="for training"), before="closing") == []
     assert offered(section(2, "draft", waits=True), before="closing") == []
     assert offered(section(2, "draft", plans=True)) == offered(section(2, "planned", candidates="c")) == ["open"]
     assert offered(section(2, "planned"), before="closing") == []

@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any
 
 import pytest
-from survey.storage.paths import STUDIES_DIR
 
+from survey.storage.paths import STUDIES_DIR
 from survey.study_file.editing import EditableFile, NotEditable
 
 FILES = sorted(path for path in STUDIES_DIR.rglob("*.toml") if "budget" not in path.name)

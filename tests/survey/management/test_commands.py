@@ -319,7 +319,7 @@ def test_a_database_that_was_not_migrated_gets_the_fix(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("migration", ["0002_designs_and_roles", "0999_later"])
 def test_nothing_uses_or_changes_a_database_of_another_version(migration: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("survey.management.commands.up.ProcessManager", lambda **_options: pytest.fail("it starts"))
+    monkeypatch.setattr("survey.management.commands.up.run_services", lambda **_options: pytest.fail("it starts"))
     MigrationRecorder(connection).record_applied("survey", migration)
     (line,) = refused("study_status", "cast")
     said = "cannot be brought up" if migration < "0999" else "does not know survey.0999_later: install the version"

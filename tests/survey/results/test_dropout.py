@@ -26,11 +26,11 @@ from survey.live import people
 from survey.models import Assignment, Exclusion, Response, Sitting, Slot, Stage, Study
 from survey.services.answers.leaving import Leavers
 from survey.services.plans import planning
-from survey.services.results import methods
 from survey.services.results.estimates import dropout, sensitivity, stored_estimates, study_estimates, study_figures
 from survey.services.results.estimates.stage_rows import GivenItem, StageRows, read_stage
 from survey.services.results.estimates.study_figures import StagePart
 from survey.services.results.export.contents import extra_files
+from survey.services.results.methods import methods_section as methods
 from survey.services.sittings import expiry
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step

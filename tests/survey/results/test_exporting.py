@@ -236,7 +236,7 @@ def test_a_studys_audit_begins_at_the_seal_before_its_first_entry() -> None:
     record("open_stage", other, by=None)
     audit_chain.seal_entries()
     record("open_stage", study, by=None)
-    rows = [*proof_files._audit(study)]
+    rows = [*ExtraFile.of("audit.csv", proof_files.AUDIT, proof_files._audit(study)).rows]
     assert before is not None and (rows[0][0], rows[0][2]) == (before.number + 1, before.sha256)
     seals = [row for row in rows if row[0] is not None]
     assert [row[0] for row in seals] == [*range(before.number + 1, audit_chain.head().number + 1)]
@@ -247,8 +247,9 @@ def test_a_studys_audit_begins_at_the_seal_before_its_first_entry() -> None:
 
 def test_words_are_those_of_an_option_that_is_still_there() -> None:
     check: Any = SimpleNamespace(options=["yes", "no"])
-    words = [sitting_files._words({"one": check}, name, place) for name, place in (("one", 1), ("one", 2), ("two", 0))]
-    assert words == ["no", None, None]
+    blank = sitting_files.CheckAnswer(*[None] * len(sitting_files.CheckAnswer._fields))  # type: ignore[arg-type]
+    answers = [blank._replace(check=check, answer=1), blank._replace(check=check, answer=2), blank._replace(answer=0)]
+    assert [answer.words for answer in answers] == ["no", None, None]
 
 
 def test_a_pilot_weighs_nothing_in_the_answers_of_its_study() -> None:

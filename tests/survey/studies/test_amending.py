@@ -323,10 +323,6 @@ def test_a_stage_that_is_planned_from_answers_is_not_touched_meanwhile() -> None
     lines = refusals(study, stages=[{"sittings": 2}, {**second, "sittings": 3}], predictor={"name": "same_task"})
     assert "stage 2 is being planned" in lines[0]
     assert changed_by(None, study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"}) == []
-    jobs.run_inline(stage(study, 1))
-    study.stages.filter(index=2).update(state="draft")
-    lines = refusals(study, stages=[{"sittings": 2}, second], predictor={"name": "previous_correct"})
-    assert "stage 1 has trained it" in lines[0]
 
 
 def test_a_stage_that_is_posted_at_a_panel_is_not_left_out(locked: Study) -> None:
