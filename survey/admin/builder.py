@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
@@ -19,12 +20,11 @@ from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Bank, Study
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
-from survey.services.base.rights import Right
 from survey.services.studies import amending, checking, creating, file_texts
 from survey.study_file.editing import EditableFile
 
 from .builder_form import BuilderForm
-from .study_file import NEW, UNLOCKED_REASON, AmendForm, amend_page, checked_by, others_since
+from .study_file import NEW, AmendForm, amend_as_asked, amend_page, checked_by, may_change, others_since
 
 # What shows a page of respondents. The pages stand above the admin, which knows them by this name alone.
 RESPONDENTS_PAGE = "frontend.sketches.page"
@@ -221,29 +221,21 @@ def build_page(request: HttpRequest, study: Study) -> HttpResponse:
                     "You changed more since you looked: look at the difference again, then change the file."
                 )
             elif wants and reason.is_valid():
-                made = amending.amend(
-                    study,
-                    text=built.text,
-                    source_name=name,
-                    reason=reason.cleaned_data["reason"] or UNLOCKED_REASON,
-                    by=request.user,
-                    via="admin",
-                    read_sha256=read,
-                    only_unlocked=not rights.may(request.user, Right.AMEND, study.pk),
-                )
-                messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
-                return HttpResponseRedirect(reverse("admin:survey_study_change", args=[study.pk]))
+                words = reason.cleaned_data["reason"]
+                return amend_as_asked(request, study, text=built.text, reason=words, read=read)
         except FileErrors:
             pass  # The page shows them beside their fields.
         except HunchError as exc:
             built.problems.append(exc.message)
+        study.refresh_from_db()
+        if read != study.source_sha256 and not may_change(request.user, study):
+            raise PermissionDenied  # The file is locked by now, or blind.
         try:
             proposal = amending.propose(study, text=built.text, source_name=name, by=request.user)
         except FileErrors:
             pass
         except HunchError as exc:
             built.problems.append(exc.message)
-        study.refresh_from_db()
         if read != study.source_sha256:
             # Another file is in force than the one that was read: show what the others did, and go on from there.
             others, read = others_since(study, read), study.source_sha256

@@ -241,24 +241,26 @@ PLAIN_KINDS: Mapping[Any, str] = {bool: "yes_no", int: "number", float: "number"
 
 
 def parts_of(annotation: Any) -> tuple[Any, list[Any]]:
-    """The type itself, and what pydantic is told next to it, however deep."""
-    told: list[Any] = []
+    """The type itself, and what pydantic knows of it, however deep."""
+    constraints: list[Any] = []
     while get_origin(annotation) is Annotated:
         annotation, *more = get_args(annotation)
-        told += [inner for one in more for inner in (one.metadata if isinstance(one, FieldInfo) else [one])]
-    return annotation, told
+        constraints += [
+            part for extra in more for part in (extra.metadata if isinstance(extra, FieldInfo) else [extra])
+        ]
+    return annotation, constraints
 
 
 def shape_of(annotation: Any, metadata: Sequence[Any] = ()) -> Shape:
     annotation, more = parts_of(annotation)
-    told = [*metadata, *more]
+    constraints = [*metadata, *more]
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         kinds = [part for part in parts if part is not NoneType]
         if len(kinds) > 1:
             inner = [shape_of(kind) for kind in kinds]
-            return Shape("scalar" if all(one.kind in ("line", "number", "date") for one in inner) else "fixed")
-        shape = shape_of(kinds[0], told)
+            return Shape("scalar" if all(part.kind in ("line", "number", "date") for part in inner) else "fixed")
+        shape = shape_of(kinds[0], constraints)
         shape.is_optional = True
         return shape
     if origin is Literal:
@@ -279,8 +281,8 @@ def shape_of(annotation: Any, metadata: Sequence[Any] = ()) -> Shape:
     if origin is dict:
         return Shape(options=annotation) if parts[1] is Any else Shape(values=parts[1])
     kind = PLAIN_KINDS.get(annotation, "fixed")
-    is_text = any(isinstance(one, PlainSerializer) for one in told)
-    longest = next((one.max_length for one in told if hasattr(one, "max_length")), 0)
+    is_text = any(isinstance(rule, PlainSerializer) for rule in constraints)
+    longest = next((rule.max_length for rule in constraints if hasattr(rule, "max_length")), 0)
     return Shape("text" if is_text and longest > SHORT else kind, is_text=is_text)
 
 

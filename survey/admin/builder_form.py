@@ -93,11 +93,11 @@ class Group:
 
     @property
     def open_fields(self) -> list[Field]:
-        return [one for one in self.fields if one.is_open or one.errors]
+        return [box_field for box_field in self.fields if box_field.is_open or box_field.errors]
 
     @property
     def more_fields(self) -> list[Field]:
-        return [one for one in self.fields if not (one.is_open or one.errors)]
+        return [box_field for box_field in self.fields if not (box_field.is_open or box_field.errors)]
 
     @property
     def open_groups(self) -> list["Group"]:
@@ -118,7 +118,7 @@ class Group:
 
     @property
     def has_errors(self) -> bool:
-        return bool(self.errors) or any(one.errors for one in self.all_fields())
+        return bool(self.errors) or any(box_field.errors for box_field in self.all_fields())
 
     @property
     def block(self) -> str:
@@ -140,7 +140,7 @@ class Group:
             yield from group.all_groups()
 
     def field(self, *names: str) -> Field | None:
-        return next((one for one in self.all_fields() if one.place == (*self.place, *names)), None)
+        return next((box_field for box_field in self.all_fields() if box_field.place == (*self.place, *names)), None)
 
 
 @dataclass
@@ -181,8 +181,8 @@ class BuilderForm:
     def _in_cards(self, whole: Group) -> list[Group]:
         named = {key: place for place, (_name, _title, keys) in enumerate(CARDS) for key in keys}
         cards = [Group((), title, help=name) for name, title, _keys in CARDS]
-        for one in whole.fields:
-            cards[named.get(str(one.place[0]), -1)].fields.append(one)
+        for box_field in whole.fields:
+            cards[named.get(str(box_field.place[0]), -1)].fields.append(box_field)
         for group in whole.groups:
             cards[named.get(str(group.place[0]), -1)].groups.append(group)
         order = {key: number for _name, _title, keys in CARDS for number, key in enumerate(keys)}
@@ -198,12 +198,12 @@ class BuilderForm:
         for group in listed.groups if listed is not None else ():
             people, design = group.field("sittings"), group.field("design", "kind")
             own = next((inner for inner in group.groups if inner.place[-1] == "design"), None)
-            parameters = [one for one in own.fields if one is not design] if own is not None else []
+            parameters = [box_field for box_field in own.fields if box_field is not design] if own is not None else []
             if people is not None:
                 rest = Group(
                     group.place,
                     group.title,
-                    fields=[one for one in group.fields if one is not people],
+                    fields=[box_field for box_field in group.fields if box_field is not people],
                     groups=[inner for inner in group.groups if inner is not own],
                     entry=True,
                     is_first=group.is_first,
@@ -237,14 +237,14 @@ class BuilderForm:
         """
         sent = dict(posted.lists())
         refused: dict[str, tuple[str, Mapping[str, str]]] = {}
-        for one in list(self.fields()):
+        for box_field in list(self.fields()):
             try:
-                value = one.read(sent)
-                if value != one.value:
-                    one.write(self.file, value)
+                value = box_field.read(sent)
+                if value != box_field.value:
+                    box_field.write(self.file, value)
             except ValueError as exc:  # NotEditable is one.
-                typed = {box.name: sent[box.name][-1] for box in one.boxes if box.name in sent}
-                refused[one.name] = (str(exc), typed)
+                typed = {box.name: sent[box.name][-1] for box in box_field.boxes if box.name in sent}
+                refused[box_field.name] = (str(exc), typed)
         return refused
 
     def show_errors(
@@ -256,7 +256,7 @@ class BuilderForm:
             refused: as `apply` returned it.
             found: what the checker says: the place as it writes it, and the message.
         """
-        fields = {one.name: one for one in self.fields()}
+        fields = {box_field.name: box_field for box_field in self.fields()}
         groups = {group.name: group for group in self.whole.all_groups() if group.place}
         for name, (message, typed) in refused.items():
             if name in fields:
@@ -396,7 +396,9 @@ class BuilderForm:
             if name not in model.model_fields:
                 group.fields.append(Field((*place, name), "fixed", known[name]))
         if model is TextsConfig:
-            group.fields = [one for one in group.fields if one.place[-1] not in ("language", "languages")]
+            group.fields = [
+                box_field for box_field in group.fields if box_field.place[-1] not in ("language", "languages")
+            ]
             group.fields.append(
                 Field(
                     LANGUAGES_AT,
@@ -468,8 +470,10 @@ class BuilderForm:
             inner = self._table(model, (*place, index), "")
             inner.entry, inner.is_first, inner.is_last = True, index == 0, index == len(entries) - 1
             group.groups.append(inner)
-        one = group.title.lower().removesuffix("s")
-        group.adds = [(f"add:{dotted(place)}", f"Add: {one}")] if place != ("blocks",) else self._new_blocks(entries)
+        singular = group.title.lower().removesuffix("s")
+        group.adds = (
+            [(f"add:{dotted(place)}", f"Add: {singular}")] if place != ("blocks",) else self._new_blocks(entries)
+        )
         return group
 
     def _new_blocks(self, blocks: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -78,18 +78,7 @@ def amend_page(request: HttpRequest, study: Study) -> HttpResponse:
         read = form.cleaned_data["read_sha256"]
         try:
             if "amend" in request.POST:
-                made = amending.amend(
-                    study,
-                    text=text,
-                    source_name=name,
-                    reason=form.cleaned_data["reason"] or UNLOCKED_REASON,
-                    by=request.user,
-                    via="admin",
-                    read_sha256=read,
-                    only_unlocked=not rights.may(request.user, Right.AMEND, study.pk),
-                )
-                messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
-                return HttpResponseRedirect(reverse("admin:survey_study_change", args=[study.pk]))
+                return amend_as_asked(request, study, text=text, reason=form.cleaned_data["reason"], read=read)
             proposal = amending.propose(study, text=text, source_name=name, by=request.user)
         except FileErrors as exc:
             problems = exc.lines
@@ -137,6 +126,22 @@ def readable_study(request: HttpRequest, pk: int) -> Study:
 def may_read_file(user: Any, study: Study) -> bool:
     """The study's file names the conditions: while the study is blind, it is for who may unblind it."""
     return not study.is_blind or rights.may(user, Right.UNBLIND, study.pk)
+
+
+def amend_as_asked(request: HttpRequest, study: Study, *, text: str, reason: str, read: str) -> HttpResponse:
+    """Change the file by `amending.amend`, and lead to the study. `read`: hash of the file that was read before."""
+    made = amending.amend(
+        study,
+        text=text,
+        source_name=f"{study.slug}.toml",
+        reason=reason or UNLOCKED_REASON,
+        by=request.user,
+        via="admin",
+        read_sha256=read,
+        only_unlocked=not rights.may(request.user, Right.AMEND, study.pk),
+    )
+    messages.success(request, f"The study file was changed: {len(made.changes)} keys.")
+    return HttpResponseRedirect(reverse("admin:survey_study_change", args=[study.pk]))
 
 
 def may_change(user: Any, study: Study) -> bool:

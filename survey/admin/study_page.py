@@ -315,7 +315,6 @@ def page(request: HttpRequest, study: Study, *, links: Mapping[str, Sequence[tup
         addresses=addresses(study, root),
         codes=study.codes.order_by("pk") if may_run else [],  # With a code a person is paid.
         picture=_picture(study, root),
-        may_try=any(address.endswith("/try/") for _label, address in links.get("run", ())),
         reports=look.quick.reports if look else [],
         not_yet=[line for line in look.quick.reports if line.obstacle] if look else [],
         **context,

@@ -225,8 +225,8 @@ class BudgetPlanner(ABC, Generic[Config, Setting]):
         columns = [*(cls.columns or columns_of(outlooks))]
         others = [column for column in columns if isinstance(column, BudgetColumn)]
         rows = [[outlook.plan.name, *(column.cell(outlook) for column in others)] for outlook in outlooks]
-        shown = [column.plain if isinstance(column, BudgetColumn) else column for column in columns]
-        return Table(name or cls.table, title, shown, rows, note=cls.note, views=cls.views)
+        plain = [column.plain if isinstance(column, BudgetColumn) else column for column in columns]
+        return Table(name or cls.table, title, plain, rows, note=cls.note, views=cls.views)
 
     @property
     def needs_database(self) -> bool:

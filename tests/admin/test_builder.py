@@ -16,7 +16,7 @@ from django.test import Client
 from survey.admin.builder_form import BuilderForm
 from survey.models import Amendment, Respondent, Study
 from survey.services.base.groups import ensure_researchers_group
-from survey.services.studies import file_texts
+from survey.services.studies import amending, file_texts
 from survey.storage.paths import STUDIES_DIR
 from survey.study_file import PanelConfig, StageConfig, StudyConfig, parse
 from survey.study_file.editing import EditableFile
@@ -316,6 +316,29 @@ def test_the_second_of_two_people_is_told_and_overwrites_nothing(client: Client,
     assert late.status_code == 200 and Study.objects.get().title == "Theirs"
     said = words(late)
     assert "Somebody else has changed the file" in said and "better" in said and "minutes = 4" in text_of(late)
+    going = {change.key: change.new for change in late.context["proposal"].changes}
+    assert set(going) == {"title", "texts.minutes"} and going["title"] != "Theirs", "what would go is shown too"
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_who_may_not_read_the_new_file_is_shown_nothing_of_it(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It became blind between the look at the rights and the change."""
+    editor = User.objects.create_user("editor", is_staff=True)
+    editor.groups.add(ensure_researchers_group())
+    cast.join(editor, study, "editor")
+    address = f"/admin/survey/study/{study.pk}/build/"
+    client = client_of(editor)
+    looked = send(client, client.get(address), address, {"texts.minutes": "4"}, check="1")
+    assert looked.status_code == 200
+
+    def changed_meanwhile(*_study: Study, **_file: str) -> None:
+        Study.objects.update(is_blind=True, source_sha256="f" * 64, source_text="secret")
+        raise amending.FileChanged("Somebody else has changed the file.")
+
+    monkeypatch.setattr(amending, "amend", changed_meanwhile)
+    late = send(client, looked, address, amend="1", seen=looked.context["seen"])
+    assert late.status_code == 403 and "secret" not in late.content.decode()
 
 
 @pytest.mark.django_db

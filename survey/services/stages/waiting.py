@@ -33,7 +33,9 @@ def why_not_begun(steps: Sequence[JobStep], now: datetime) -> dict[int, Waiting]
     queued = [step for step in steps if step.state == JobStep.State.QUEUED and now - _queued_at(step) >= A_WHILE]
     if not queued:
         return {}
-    running = JobStep.objects.filter(state=JobStep.State.RUNNING, lease_until__gt=now).select_related("stage__study")
+    running = JobStep.objects.filter(state=JobStep.State.RUNNING, lease_until__gt=now).select_related(
+        "stage__study", "predictor_run"
+    )
     at_work = list(running.defer("result").order_by("started_at"))
     jobs = Job.objects.filter(state=Job.State.RUNNING, lease_until__gt=now).count()
     return {step.pk: _why(step, at_work, jobs, now) for step in queued}

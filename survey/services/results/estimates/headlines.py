@@ -44,8 +44,8 @@ def picture(report: StudyEstimates) -> Picture | None:
         rows=rows,
         series=SERIES,
     )
-    shown = "; ".join(f"{row.name}: weighted {row.figures[0].in_words()}, plain {row.figures[1]}" for row in rows)
-    return Picture.of("headline", title, f"{shown}.", chart)
+    described = "; ".join(f"{row.name}: weighted {row.figures[0].in_words()}, plain {row.figures[1]}" for row in rows)
+    return Picture.of("headline", title, f"{described}.", chart)
 
 
 def _stage_rows(report: StudyEstimates, figure: StudyFigure) -> Iterator[ForestRow]:
