@@ -242,6 +242,29 @@ COLUMNS = (
         value=_if_shown,
         reveals_condition=True,
     ),
+    AnswerColumn(
+        "pay_screen",
+        "text",
+        "Where people are paid for being right: prior, posterior or a step between, if this belief was drawn for its "
+        "sitting.",
+        of=Answered("score__response__screen"),
+        reveals_condition=True,
+    ),
+    AnswerColumn(
+        "pay_draw",
+        "text",
+        "The two numbers that were drawn for it, and whether the model was right.",
+        of=Answered("score__rule"),
+        reveals_condition=True,
+    ),
+    AnswerColumn(
+        "pay_points",
+        "number",
+        "1 where it won: it, or 100 less it where the model was wrong, is no less than the lower number; else 0.",
+        of=Answered("score__value"),
+        value=int,
+        reveals_condition=True,
+    ),
 )
 
 PAPER_FILE = "belief_changes.csv"

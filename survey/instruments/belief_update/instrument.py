@@ -24,14 +24,16 @@ from survey.contracts.instruments import (
 )
 from survey.contracts.item_rows import ItemRows
 from survey.contracts.reports import ReportEntry
-from survey.contracts.screens import Screen
+from survey.contracts.screens import Points, Screen
+from survey.figures import words
 from survey.models import Assignment, Item, ModelAnswer, Question, Response
 from survey.services.banks.answer_checking import RULES_VERSION, check_answer
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.base.rights import STARTER_BANK
-from survey.study_file import Note
+from survey.study_file import Note, StudyConfig
 
 from . import (
+    accuracy_pay,
     aids,
     export,
     gap_priority,
@@ -251,6 +253,11 @@ class BeliefUpdate(Instrument):
         if self.sequences is not None:
             yield from steps_in_file.problems(self.study, self.options)
         yield from self._gap_problems()
+        if self._may_pay(self.study.config) and not self.study.config.panel.bonus_per_point:
+            yield (
+                ("panel", "bonus_per_point"),
+                "pay_for_accuracy pays a point of it: say how many cents a point is worth",
+            )
         filtered = filtered_questions(self.study)
         problems = list(real_evidence.problems(self.study, self.options, filtered))
         yield from problems or aids.problems(self.study, self.options, self.usable(filtered))
@@ -269,9 +276,18 @@ class BeliefUpdate(Instrument):
 
     def remarks(self) -> list[Note]:
         notes = [] if self.sequences is None else steps_in_file.remarks(self.study, self.options)
+        config = self.study.config
+        if self._may_pay(config):
+            at_most = words.money(config.panel.bonus_per_point, config.panel.currency)
+            notes = [*notes, Note("", f"pay_for_accuracy: of each sitting one belief is drawn, and may win {at_most}")]
         if not self.evidence_model:
             return notes
         return notes + real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
+
+    def _may_pay(self, config: StudyConfig) -> bool:
+        """Whether anybody is paid for being right, under whichever condition."""
+        changes = [changed for condition in config.conditions for changed in condition.options.values()]
+        return any(options.get("pay_for_accuracy") for options in (config.instrument.options, *changes))
 
     def usable(self, questions: list[Question]) -> list[Question]:
         return questions if self.real is None else self.real.usable(questions)
@@ -366,6 +382,24 @@ class BeliefUpdate(Instrument):
             if setting.evidence_order and response.assignment.slot.item.pair.evidence_id is not None:
                 belief.place = screens.place_before(response.screen, setting)
             belief.save(force_insert=True)
+
+    def score(self, response: Response) -> Points | None:
+        """The point of the one belief that is drawn for its sitting, where the sitting's study file pays for it."""
+        assignment = response.assignment
+        sitting = assignment.sitting
+        if not hasattr(response, "belief") or not self._may_pay(self.study.as_of(sitting.study_sha256)):
+            return None
+        if not self.options_for(assignment).pay_for_accuracy:
+            return None
+        draw = accuracy_pay.draw_for(
+            sitting.public_id.hex, seed=assignment.slot.stage.seed, items=sitting.assignments.count()
+        )
+        pair = assignment.slot.item.pair
+        beliefs = (PRIOR, *screens.screens_after(max(len(pair.steps), 1)))
+        if (draw.position, draw.screen_among(beliefs)) != (assignment.position, response.screen):
+            return None
+        correct = None if self.real is None else self.real.read_one(pair.target)
+        return accuracy_pay.points_of(response.belief.value, draw.numbers, correct=correct)
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
         beliefs = beliefs_of(assignment)

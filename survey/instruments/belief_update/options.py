@@ -29,6 +29,7 @@ BY_CONDITION = frozenset(
         "own_answer",
         "confidence",
         "evidence_order",
+        "pay_for_accuracy",
     }
 )
 ORDER_WORDS = ("shuffled", "drawn")
@@ -97,6 +98,10 @@ class BeliefUpdateOptions(Options):
     aid_similarity: Literal["words", "embeddings"] = "words"
     """By what questions are similar: `"words"`, or `"embeddings"` of their texts, which `hunch embed_questions BANK`
     stores first."""
+    pay_for_accuracy: bool = False
+    """Whether one belief of each sitting is drawn, and wins a point of `panel.bonus_per_point`, the more likely
+    the nearer it is to what the model really did; see [Paying for being right](#paying-for-being-right). Needs real
+    evidence. May differ by condition."""
     edition: int = Field(default=NEWEST_EDITION, ge=1, le=NEWEST_EDITION, json_schema_extra=THE_NEWEST)
     """Which edition of the pages' own sentences is shown. A new study gets the newest one and keeps it when a later
     version of Hunch has other sentences."""
@@ -126,6 +131,11 @@ class BeliefUpdateOptions(Options):
             raise WrongKey(
                 ("aid",),
                 'it says what a model really answered: set evidence = "real" and language_model = "..." as well',
+            )
+        if self.pay_for_accuracy and self.evidence != "real":
+            raise WrongKey(
+                ("pay_for_accuracy",),
+                'nobody can be right about a supposed answer: set evidence = "real" and language_model = "..." as well',
             )
         if self.confidence and not self.own_answer:
             raise WrongKey(("confidence",), "it is that in the own answer: set own_answer = true as well")

@@ -45,6 +45,10 @@ class RealOutcomes:
         from before they could not be read may be drawn again."""
         return {question: (pk, correct) for question, pk, correct in self.rows.values_list("question", "pk", "correct")}
 
+    def read_one(self, question: Question) -> bool | None:
+        """Whether the model's answer to this question is right; None where it has none that could be read."""
+        return self.rows.filter(question=question, unreadable=0).values_list("correct", flat=True).first()
+
     @cached_property
     def left_out(self) -> set[int]:
         """Questions, by primary key, that are no evidence since a reply could not be read. Stages that were planned

@@ -71,6 +71,8 @@ class Setting:
                 facts["evidence_order"] = "-".join(map(str, self.evidence_order))
         if self.aid is not None:
             facts["aid"] = f"{self.options.aid} {self.aid}"
+        if self.options.pay_for_accuracy:
+            facts["paid"] = "for accuracy"
         facts["edition"] = str(self.options.edition)
         return "; ".join(f"{name}={value}" for name, value in facts.items())
 
@@ -162,7 +164,7 @@ def prior_screen(setting: Setting, *, target: str) -> Screen:
         scripts=SCRIPTS,
         form=prior_form(),
         parts=setting.parts(PRIOR, target),
-        words={**wording.prior_words(setting), **wording.aid_words(setting)},
+        words={**wording.prior_words(setting), **wording.aid_words(setting), **wording.pay_words(setting)},
     )
 
 
@@ -181,7 +183,11 @@ def posterior_screen(
             "prior": {"kind": "number", "value": prior},
             **_evidence_parts(evidence),
         },
-        words={**wording.posterior_words(setting, evidence), **wording.aid_words(setting)},
+        words={
+            **wording.posterior_words(setting, evidence),
+            **wording.aid_words(setting),
+            **wording.pay_words(setting),
+        },
     )
 
 

@@ -56,9 +56,9 @@ def _aid(assignment: "Assignment", options: BeliefUpdateOptions) -> ShownAid | N
 
 
 def of_practice(sitting: "Sitting", options: BeliefUpdateOptions) -> Setting:
-    """Like the items; reasons are practised if the study may ask for them."""
+    """Like the items; reasons are practised if the study may ask for them. Nobody is paid for practice."""
     return Setting(
-        options=_framed(options, sitting.levels()),
+        options=_framed(options, sitting.levels()).model_copy(update={"pay_for_accuracy": False}),
         order=order_of(sitting, seed=sitting.stage.seed),
         language=sitting.language,
         explained=options.explanation_share > 0,

@@ -139,6 +139,23 @@ def aid_words(setting: "Setting") -> Mapping[str, str]:
     return {"aid": begin(said % facts)}
 
 
+def pay_words(setting: "Setting") -> Mapping[str, str]:
+    """The advice first and the rule for those who ask: people who are shown the odds of such a rule answer further from
+    what they believe (Danz, Vesterlund and Wilson, American Economic Review 112, 2022)."""
+    if not setting.options.pay_for_accuracy:
+        return {}
+    rule = _(
+        "When you have finished, one of your answers is picked at random, and two whole numbers from 1 to 100 are "
+        "drawn. If %(the)s really answered that question correctly, your answer counts as it is. If not, 100 minus "
+        "your answer counts. You get the bonus if that is at least as high as the lower of the two numbers."
+    )
+    return {
+        "pay": _("One of your answers may win a bonus. Your chance is best if you always say what you really think."),
+        "pay_how": _("How is this decided?"),
+        "pay_rule": rule % {"the": name_of(setting).the},
+    }
+
+
 def explanation_title() -> str:
     return _("Why is this your answer now?")
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from bandit.errors import DesignError
 from survey.contracts import instruments
+from survey.contracts.screens import Points
 from survey.exceptions import PlanRefused, StateRefused
-from survey.models import Assignment, CandidateSet, Question, Stage
+from survey.models import Assignment, CandidateSet, Question, Response, Stage
 from survey.services.answers.counting import with_answers
 from survey.services.answers.exclusions import snapshot_digest
 from survey.services.answers.majorities import facts_of, majorities_of
@@ -223,15 +224,29 @@ def _verify_snapshot(stage: Stage, verification: Verification) -> None:
         stage, {row.number for row in remaining.values()} & set(snapshot.get("excluded", ())), verification
     )
     instrument = instruments.of_study(stage.study)
-    changed = []
+    changed, scored_otherwise = [], []
     ids = list(remaining)
     for start in range(0, len(ids), 500):
         from_table = Assignment.objects.filter(pk__in=ids[start : start + 500])
         for answer in with_answers(from_table, stage.study):
+            number = remaining[answer.pk].number
             if answer_digest(answer, instrument) != remaining[answer.pk].digest:
-                changed.append(remaining[answer.pk].number)
+                changed.append(number)
+            if any(_stored_points(response) != instrument.score(response) for response in answer.responses.all()):
+                scored_otherwise.append(number)
     if changed:
         verification.differences.append(
             f"snapshot: {len(changed)} answers were changed since, first number "
             f"{', '.join(map(str, sorted(changed)[:MAX_IDS_IN_MESSAGE]))} (or the identity key is another one)"
         )
+    if scored_otherwise:
+        verification.differences.append(
+            f"points: {len(scored_otherwise)} answers would get other points now, first number "
+            f"{', '.join(map(str, sorted(scored_otherwise)[:MAX_IDS_IN_MESSAGE]))} (or a language model's answer has "
+            "been judged again since)"
+        )
+
+
+def _stored_points(response: Response) -> Points | None:
+    score = getattr(response, "score", None)
+    return None if score is None else Points(score.value, score.rule, score.version)
