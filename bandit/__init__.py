@@ -70,6 +70,7 @@ from bandit.noise import MIN_ITEMS, AucLimit, Retest, auc_limit, false_change_ra
 from bandit.offline import OfflineEstimate, compare_policies, evaluate_policy
 from bandit.paired import Occasions, paired_change, paired_change_difference
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
+from bandit.population import PopulationWeights, rake, unexplained
 from bandit.questions import MAX_SUBJECTS, error_contributions, superpopulation_estimate
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.sequences import (
@@ -132,6 +133,7 @@ __all__ = [
     "OfflineEstimate",
     "Pairs",
     "Pool",
+    "PopulationWeights",
     "Proportional",
     "Retest",
     "RolePart",
@@ -212,6 +214,7 @@ __all__ = [
     "pooled_difference",
     "pooled_mean",
     "predict_logistic",
+    "rake",
     "rank_of",
     "rank_of_sequences",
     "ranks",
@@ -230,6 +233,7 @@ __all__ = [
     "student_t_quantile",
     "student_t_upper_tail",
     "superpopulation_estimate",
+    "unexplained",
     "uniform_pool",
     "uniform_sequences",
     "universe_size",

@@ -52,8 +52,18 @@ from .sampling import (
 )
 from .study import StudyConfig, TextsConfig, languages_of
 from .waves import WaveConfig
+from .weighting import (
+    BETWEEN,
+    MarginConfig,
+    WeightingConfig,
+    band_names,
+    grouping_questions,
+    groups_in,
+    refuse_unknown_groups,
+)
 
 __all__ = [
+    "BETWEEN",
     "CANDIDATES",
     "DEFAULT_TIES",
     "DESIGNS",
@@ -88,6 +98,7 @@ __all__ = [
     "HintText",
     "InstrumentConfig",
     "LongText",
+    "MarginConfig",
     "Name",
     "Note",
     "PanelConfig",
@@ -111,13 +122,17 @@ __all__ = [
     "TextsConfig",
     "TitleText",
     "WaveConfig",
+    "WeightingConfig",
     "WrongKey",
     "as_far_as_possible",
+    "band_names",
     "by_line",
     "decided_in",
     "design_defaults",
     "dotted",
     "filled",
+    "grouping_questions",
+    "groups_in",
     "languages_of",
     "message_of",
     "missing_texts",
@@ -126,6 +141,7 @@ __all__ = [
     "problem_at",
     "problem_lines",
     "read_stored",
+    "refuse_unknown_groups",
     "tables_in",
     "too_large",
     "unknown_key",

@@ -26,6 +26,7 @@ from .sampling import (
 )
 from .values import ITEMS, MINUTES, REWARD, UNTIL, money_for_people, with_values
 from .waves import MAX_WAVES, WaveConfig, refuse_misplaced_waves
+from .weighting import WeightingConfig, grouping_questions, refuse_unknown_groups
 
 WELCOME = "You are invited to take part in a short study about language models."
 
@@ -138,6 +139,8 @@ class StudyConfig(Strict):
     """Rules that flag sittings; see `[flags]`."""
     exclusions: ExclusionsConfig = ExclusionsConfig()
     """Which flags leave answers out; see `[exclusions]`."""
+    weighting: WeightingConfig | None = None
+    """A population that the figures are weighted to as well; see `[weighting]`."""
     models: list[LanguageModelConfig] = Field(default=[], max_length=MAX_MODELS)
     """Language models that read the study's items; see `[[models]]`."""
     texts: TextsConfig = TextsConfig()
@@ -238,6 +241,7 @@ class StudyConfig(Strict):
             self._attention_is_asked_in_its_place,
             self._blocks_stand_in_their_place,
             self._rules_fit,
+            self._weighting_fits,
             self._quotas_fit,
             self._stages_follow_each_other,
             self._models_differ,
@@ -320,6 +324,10 @@ class StudyConfig(Strict):
 
     def _rules_fit(self) -> None:
         refuse_what_does_not_fit(self.flags, self.exclusions, self.blocks, self.sitting)
+
+    def _weighting_fits(self) -> None:
+        if self.weighting is not None:
+            refuse_unknown_groups(self.weighting, grouping_questions(self.blocks))
 
     def _quotas_fit(self) -> None:
         if any(block.kind == "items" for block in self.blocks):

@@ -10,6 +10,7 @@ from survey.console.reports import ReportCommand
 from survey.contracts.reports import ReportFile, ReportResult
 from survey.services.results import reports
 from survey.services.results.estimates import estimate_tables, estimates_report, study_estimates
+from survey.services.results.estimates.population import read_weighting
 from survey.services.studies import lookup
 
 
@@ -45,10 +46,18 @@ class Command(ReportCommand):
         )
         add_condition(parser)
         parser.add_argument(
+            "--weighting",
+            type=Path,
+            metavar="FILE",
+            help="also weight people to the population of this TOML file, which has the keys of [weighting]; in "
+            "place of the study file's",
+        )
+        parser.add_argument(
             "--out",
             type=Path,
             metavar="DIR",
-            help="write estimates.csv, slots.csv, leaving.csv, noise.csv, a codebook of them, and estimates.json",
+            help="write estimates.csv, slots.csv, leaving.csv, noise.csv, with a weighting population.csv, a codebook "
+            "of them, and estimates.json",
         )
 
     def handle(
@@ -58,10 +67,13 @@ class Command(ReportCommand):
         by: list[str],
         threshold: list[int],
         condition: list[str],
+        weighting: Path | None,
         out: Path | None,
         **options: Any,
     ) -> None:
-        report = study_estimates.estimate(lookup.find_study(slug), thresholds=threshold, by=by, condition=condition)
+        study = lookup.find_study(slug)
+        population = None if weighting is None else read_weighting(weighting, study)
+        report = study_estimates.estimate(study, thresholds=threshold, by=by, condition=condition, weighting=population)
         findings = estimates_report.report_result(report)
         self.stdout.write(f"{report.study}: {report.title}")
         self.print_page(findings, out=False)

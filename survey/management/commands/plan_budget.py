@@ -13,6 +13,7 @@ from survey.contracts import instruments
 from survey.contracts.budget_files import MOST_STUDIES
 from survey.contracts.budgets import BudgetPlanner
 from survey.exceptions import FileErrors, HunchError, Problem
+from survey.services.base.toml_files import read_toml
 from survey.services.results import budgets
 from survey.study_file.blocks import InstrumentConfig
 
@@ -28,7 +29,7 @@ class Command(ReportCommand):
         self.add_output_arguments(parser, out="write the tables (CSV), figures (SVG), sentences")
 
     def handle(self, *args: Any, path: Path, studies: int | None, jobs: int, out: Path | None, **options: Any) -> None:
-        raw = budgets.read_toml(path)
+        raw = read_toml(path)
         planner = _planner(path, raw.pop("instrument", InstrumentConfig.model_fields["kind"].default))
         if studies is not None and not 2 <= studies <= MOST_STUDIES:
             raise HunchError(f"--studies: {studies} is not from 2 to {MOST_STUDIES:,}")

@@ -1,40 +1,25 @@
 """Planning budgets, for the `BudgetPlanner` of any instrument: reads a file and simulates its plans."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import django
 import numpy as np
-from pydantic import BaseModel, ValidationError
 
 from bandit import DesignError
 from predictors.training import limit_threads
 from survey.contracts.budgets import BudgetPlanner, PlanOutlook, Simulated, StudyPlan
 from survey.contracts.reports import ReportResult
 from survey.exceptions import FileErrors, Problem
-from survey.input_tables import decoding
 from survey.services.base.seeds import generator
-from survey.study_file import dotted
+from survey.services.base.toml_files import checked
 
-Model = TypeVar("Model", bound=BaseModel)
 Planner = BudgetPlanner[Any, Any]
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """
-    Raises:
-        FileErrors: the file cannot be read, or is not TOML.
-    """
-    try:
-        return tomllib.loads(decoding.toml_text(decoding.read_bytes(path), str(path)))
-    except tomllib.TOMLDecodeError as exc:
-        raise FileErrors([Problem(str(path), None, "", f"not TOML: {exc}")]) from exc
 
 
 def read(kind: type[Planner], raw: Mapping[str, Any], *, path: Path, studies: int | None = None) -> Planner:
@@ -47,19 +32,8 @@ def read(kind: type[Planner], raw: Mapping[str, Any], *, path: Path, studies: in
     Raises:
         FileErrors: values are wrong; lists every problem.
     """
-    config = _checked(kind.config_model, raw, path)
+    config = checked(kind.config_model, raw, path)
     return kind(config if studies is None else config.model_copy(update={"studies": studies}))
-
-
-def _checked(model: type[Model], raw: Mapping[str, Any], path: Path) -> Model:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as exc:
-        raise FileErrors(_problem(path, error) for error in exc.errors(include_url=False)) from exc
-
-
-def _problem(path: Path, error: Mapping[str, Any]) -> Problem:
-    return Problem(str(path), None, dotted(error["loc"]) or "file", error["msg"].removeprefix("Value error, "))
 
 
 def simulated_studies(planner: Planner) -> int:

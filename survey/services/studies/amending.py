@@ -32,7 +32,7 @@ Path = tuple[str | int, ...]
 WORDING = ("title", "text", "hint", "version")
 # Keys of a planned stage that say nothing about what was drawn.
 RUNNING = ("opens", "train")
-FREE = ("title", "panel", "texts", "flags", "exclusions", "data", "models")
+FREE = ("title", "panel", "texts", "flags", "exclusions", "weighting", "data", "models")
 # Keys of [sitting] that say nothing about what is shown.
 FREE_OF_SITTING = (
     ("sitting", "expires_after_minutes"),

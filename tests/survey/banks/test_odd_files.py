@@ -46,7 +46,7 @@ from survey.services.banks.alike import equal_options, options_of
 from survey.services.banks.columns import ColumnChoice
 from survey.services.banks.importing import QuestionRow, find_bank, import_questions
 from survey.services.banks.markup import in_markup
-from survey.services.results.budgets import read_toml
+from survey.services.base.toml_files import read_toml
 from survey.services.studies import creating
 
 HEADER = ["id", "source", "question", "answer"]

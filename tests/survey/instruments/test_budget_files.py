@@ -22,8 +22,8 @@ from survey.instruments.preference.reports.budget import PreferenceBudget
 from survey.instruments.self_paced_reading.reports.budget import ReadingBudget
 from survey.instruments.token_comparison.analysis.simulation import TokenPlan, TokenWorld, study
 from survey.instruments.token_comparison.reports.budget import ComparisonBudget
+from survey.services.base.toml_files import read_toml
 from survey.services.results import budgets
-from survey.services.results.budgets import read_toml
 
 STUDIES = Path(__file__).parents[3] / "studies"
 FILES = {

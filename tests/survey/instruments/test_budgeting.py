@@ -18,6 +18,7 @@ from survey.instruments.belief_update.reports.budget import simulation as budget
 from survey.instruments.belief_update.reports.budget.planner import BeliefBudget
 from survey.instruments.belief_update.reports.budget.simulation import BeliefPlan, StudySetting, World
 from survey.instruments.belief_update.reports.budget.tables import as_json, per_answer
+from survey.services.base.toml_files import read_toml
 from survey.services.results import budgets, reports
 from tests import cast
 
@@ -65,7 +66,7 @@ GREEDY, UNIFORM = bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.2), bandit.Un
 
 
 def read_budget(path: Path) -> Any:
-    return budgets.read(BeliefBudget, budgets.read_toml(path), path=path)
+    return budgets.read(BeliefBudget, read_toml(path), path=path)
 
 
 def simulate(

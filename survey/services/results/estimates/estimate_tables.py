@@ -9,10 +9,12 @@ from survey.figures import Column, Figure, FigureColumn, PartColumn, Table, Tabl
 
 from . import sensitivity
 from .dropout import LeavingLine
+from .population import Weighting
 from .sensitivity import (
     BOUNDS,
     FIRST_ITEMS,
     FROM_THE_REST,
+    POPULATION,
     SAMPLED_MINUS_HOLDOUT,
     STAYED,
     SUCH_QUESTIONS,
@@ -37,7 +39,8 @@ ESTIMATES = (
         "check: a difference that should be chance. difference: between two parts. With ', one stage' behind it, each "
         f"of these from one stage. {FROM_THE_REST}: the part minus all the others together. withheld: a group of too "
         f"few people, without figures. {SUCH_QUESTIONS}: the same mean with an interval for a population of questions. "
-        f"{STAYED}: answers weighted by 1 / the chance that their person was still there. {BOUNDS}: what the figure "
+        f"{STAYED}: answers weighted by 1 / the chance that their person was still there. {POPULATION}: people "
+        f"weighted to [weighting] of the study file. {BOUNDS}: what the figure "
         f"can be for the stated odds ratio between unanswered and answered items. {WITH_EXCLUDED}: the same, with the "
         f"items of people whom a rule excludes among the unanswered ones. {WORST_CASE}: what it can be "
         f"whatever these had got. {FIRST_ITEMS}: from people's first items alone. {SAMPLED_MINUS_HOLDOUT}: the mean by "
@@ -184,7 +187,7 @@ NOISE = (
 
 
 ONE_STAGE = ", one stage"
-OTHERWISE = ("naive", SUCH_QUESTIONS, STAYED, BOUNDS, WITH_EXCLUDED, WORST_CASE)
+OTHERWISE = ("naive", SUCH_QUESTIONS, STAYED, POPULATION, BOUNDS, WITH_EXCLUDED, WORST_CASE)
 DIFFERENCES = ("check", "difference", FROM_THE_REST, SAMPLED_MINUS_HOLDOUT)
 
 
@@ -385,8 +388,18 @@ def codebook_table() -> Table:
 # What people see of them
 
 
+MARGINS = (
+    Column("margin", "text", "The questions whose groups it is about."),
+    Column("group", "text", "The group, or the cell."),
+    Column("people", "number", "How many people who could be weighted are in it.", whole=True),
+    Column("share", "share", "Their share of those."),
+    Column("in_population", "share", "The population's share, by [weighting].", heading="in the population"),
+    Column("weighted", "share", "The share as the weights make it."),
+)
+
+
 def tables_of(report: StudyEstimates) -> list[Table]:
-    """The four tables of a study's estimates, for the command `estimate`, its page, the report and files."""
+    """The tables of a study's estimates, for the command `estimate`, its page, the report and files."""
     rows = [*estimate_rows(report)]
     leaving = [] if report.leaving is None else [*sensitivity.dropout_sentences(report.leaving)]
     it = "" if report.leaving is None else f"After which answer they left (it: {report.leaving.outcome})"
@@ -416,7 +429,25 @@ def tables_of(report: StudyEstimates) -> list[Table]:
             note=" ".join(sensitivity.auc_sentences(report.noise)),
         ),
         Table("slots", "Slots by what became of them", SLOTS, [*slot_rows(report)], views=[*_slot_views(report)]),
+        *_margins_table(report.weighting),
     ]
+
+
+def _margins_table(weighting: Weighting | None) -> list[Table]:
+    if weighting is None:
+        return []
+    rows = [
+        [
+            group.margin,
+            group.group,
+            group.people,
+            group.share,
+            group.in_population,
+            None if weighting.reason else group.weighted,
+        ]
+        for group in weighting.groups
+    ]
+    return [Table("population", "People and the population", MARGINS, rows, note=" ".join(weighting.notes))]
 
 
 def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterator[TableView]:

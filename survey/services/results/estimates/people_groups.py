@@ -6,17 +6,15 @@ all candidates. What is estimated of a group is therefore computed by the code o
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from survey.models import FormAnswer, Study
-from survey.study_file import NOT_SAID, FieldConfig
+from survey.study_file import NOT_SAID, FieldConfig, band_names, grouping_questions, groups_in
 
 MIN_PEOPLE = 10  # of a group, and of all the others together; with fewer there are no figures
 NO_ANSWER = "no answer"
-KINDS = ("choice", "likert", "number")
 QUARTERS = (0.25, 0.5, 0.75)
 
 
@@ -49,17 +47,8 @@ def people_questions(study: Study, taken: Collection[str] = ()) -> dict[str, Peo
     Args:
         taken: names of divisions and factors, which keep their meaning.
     """
-    asked = [(block.name or "", field) for block in study.config.blocks for field in block.fields]
-    times: dict[str, int] = {}
-    for _block, field in asked:
-        times[field.name] = times.get(field.name, 0) + 1
-    questions = {}
-    for block, field in asked:
-        if field.kind in KINDS:
-            alone = times[field.name] == 1 and field.name not in taken
-            name = field.name if alone else f"{block}.{field.name}"
-            questions[name] = PeopleQuestion(name, block, field)
-    return questions
+    questions = grouping_questions(study.config.blocks, taken)
+    return {name: PeopleQuestion(name, block.name or "", field) for name, (block, field) in questions.items()}
 
 
 def groups_of(study: Study, question: PeopleQuestion, people: Collection[int]) -> PeopleGroups:
@@ -78,7 +67,7 @@ def groups_of(study: Study, question: PeopleQuestion, people: Collection[int]) -
         of_person, labels, how = _by_number(stated, question.field.bands)
     else:
         of_person = {person: str(said) for person, said in stated.items()}
-        labels, how = _options(question.field), "Groups are the answers that could be chosen."
+        labels, how = groups_in(question.field), "Groups are the answers that could be chosen."
     older = sorted(set(of_person.values()) - set(labels))  # Options of a study file that was amended since.
     return PeopleGroups(
         labels=(*labels, *older, NO_ANSWER),
@@ -91,12 +80,6 @@ def groups_of(study: Study, question: PeopleQuestion, people: Collection[int]) -
             "here."
         ),
     )
-
-
-def _options(field: FieldConfig) -> list[str]:
-    if field.kind == "likert":
-        return [str(point) for point in range(1, (field.points or 0) + 1)]
-    return [*field.codes]
 
 
 def _by_number(stated: Mapping[int, Any], bands: Sequence[int]) -> tuple[dict[int, str], list[str], str]:
@@ -114,11 +97,7 @@ def _by_number(stated: Mapping[int, Any], bands: Sequence[int]) -> tuple[dict[in
 
 def _cut(numbers: Mapping[int, int], firsts: Sequence[int]) -> tuple[dict[int, str], list[str]]:
     """The band of each person, and all bands; `firsts`: the first number of each band after the lowest."""
-    labels = [
-        *([f"under {firsts[0]}"] if firsts else ["any number"]),
-        *(f"{low} to {high - 1}" if high - 1 > low else str(low) for low, high in pairwise(firsts)),
-        *([f"{firsts[-1]} or more"] if firsts else []),
-    ]
+    labels = band_names(firsts)
     places = np.searchsorted(np.array(firsts), [*numbers.values()], side="right").tolist()
     return {person: labels[place] for person, place in zip(numbers, places, strict=True)}, labels
 

@@ -31,11 +31,13 @@ class AlternativeEstimate:
 
 
 SUCH_QUESTIONS, STAYED, BOUNDS, WORST_CASE = "such questions", "weighted for leaving", "bounds", "worst case"
+POPULATION = "weighted to the population"
 WITH_EXCLUDED = "bounds with excluded"
 
 MEANINGS = {
     SUCH_QUESTIONS: "holds if the bank's questions are a random draw from questions like them, of the same tasks",
     STAYED: "holds if leaving depends on nothing but the item's number, the person's own answers before, and levels",
+    POPULATION: "holds if people of one group of the margins answer alike, whether or not they took part",
     BOUNDS: "holds if unanswered items differ from answered ones by an odds ratio",
     WITH_EXCLUDED: "counts the items of people whom a rule excludes as unanswered too, and holds if these differ from "
     "answered ones by an odds ratio",
@@ -59,6 +61,10 @@ def alternatives(figure: StudyFigure) -> Iterator[AlternativeEstimate]:
             figure.stayed,
             figure.stayed.interval,
             MEANINGS[STAYED],
+        )
+    if figure.population is not None:
+        yield AlternativeEstimate(
+            POPULATION, POPULATION, figure.population, figure.population.interval, MEANINGS[POPULATION]
         )
     if figure.bounds is not None:
         yield _of_bounds(

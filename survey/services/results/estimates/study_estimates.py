@@ -35,7 +35,7 @@ from survey.services.plans.candidates import (
     plain_rows,
 )
 from survey.services.plans.planning import anytime_rho
-from survey.study_file import DesignConfig
+from survey.study_file import DesignConfig, WeightingConfig
 
 from . import dropout as leavers
 from . import item_noise
@@ -49,6 +49,7 @@ from .people_groups import (
     people_questions,
     too_few,
 )
+from .population import PersonWeights, Weighting, weigh_people, weighted_figure
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 from .study_figures import (
     DivisionFigures,
@@ -229,6 +230,7 @@ class StudyEstimates:
     anytime: tuple[AnytimeLine, ...] = ()
     waves: tuple[WaveChange, ...] = ()
     carry_over: CarryOver | None = None
+    weighting: Weighting | None = None
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -274,7 +276,12 @@ def check_question(study: Study, by: Sequence[str], condition: Sequence[str]) ->
 
 
 def estimate(
-    study: Study, *, thresholds: Sequence[int] = (), by: Sequence[str] = (), condition: Sequence[str] = ()
+    study: Study,
+    *,
+    thresholds: Sequence[int] = (),
+    by: Sequence[str] = (),
+    condition: Sequence[str] = (),
+    weighting: WeightingConfig | None = None,
 ) -> StudyEstimates:
     """Everything that the study's counted answers say so far.
 
@@ -282,6 +289,7 @@ def estimate(
         thresholds: changes up to this size count as none; by default the instrument's own.
         by: names from `division_names`.
         condition: FACTOR=LEVEL, any number of times, to take only the answers under these levels.
+        weighting: the population that figures are weighted to as well, in place of the study file's.
 
     Raises:
         StateRefused: no answer counts yet, or the instrument names nothing to estimate.
@@ -290,10 +298,16 @@ def estimate(
     check_question(study, by, condition)
     levels = read_condition(study, condition)
     with collector_paused():
-        return _estimate(study, levels, thresholds, by)
+        return _estimate(study, levels, thresholds, by, weighting)
 
 
-def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int], by: Sequence[str]) -> StudyEstimates:
+def _estimate(
+    study: Study,
+    levels: Mapping[str, str],
+    thresholds: Sequence[int],
+    by: Sequence[str],
+    weighting: WeightingConfig | None,
+) -> StudyEstimates:
     instrument = instruments.of_study(study)
     estimates = instruments.estimates_of(instrument)
     wanted = tuple(thresholds) or estimates.default_thresholds()
@@ -323,6 +337,12 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     groups = _groups(study, read, by)
     read = [_with_groups(stage_read, groups) for stage_read in read]
     figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
+    weighting = study.config.weighting if weighting is None else weighting
+    people = None if weighting is None else weigh_people(study, weighting, sorted(_people_of(read, None)))
+    if people is not None:
+        figures = tuple(
+            replace(figure, population=_weighted(figure, read, index, people)) for index, figure in enumerate(figures)
+        )
     factors = {condition.factor for condition in shown_conditions(study)}
     universe = max(stage_read.line.universe_size for stage_read in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
@@ -358,7 +378,13 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         anytime=() if levels else tuple(_anytime_lines(stages, of_all_waves)),
         waves=_wave_changes(study, stages, of_all_waves, levels, by),
         carry_over=_carry_over(read),
+        weighting=None if people is None else people.weighting,
     )
+
+
+def _weighted(figure: StudyFigure, read: Sequence[_Reading], index: int, people: PersonWeights) -> Estimate | None:
+    measures = [reading.estimands.measures[index] for reading in read]
+    return weighted_figure(figure, [reading.part for reading in read], measures, people)
 
 
 class StayedAnswer(NamedTuple):

@@ -245,7 +245,8 @@ class StudyFigure:
     `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
     for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
     `with_excluded` are bounds that take the items of people whom a rule excludes for unanswered too, None where there
-    are none. `superpopulation` is the combined mean with an interval over questions like these.
+    are none. `superpopulation` is the combined mean with an interval over questions like these. `population` is the
+    mean with people weighted to the study file's population, None where it names none, or they cannot be.
     """
 
     name: str
@@ -261,6 +262,7 @@ class StudyFigure:
     worst_case: Bounds | None = None
     superpopulation: Estimate | None = None
     with_excluded: Bounds | None = None
+    population: Estimate | None = None
 
     @property
     def notes(self) -> str:
