@@ -43,3 +43,12 @@ def ranks(values: ArrayLike) -> Floats:
     _known, place, count = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     return np.asarray((last - (count - 1) / 2)[place.reshape(-1)], dtype=np.float64)
+
+
+def correlation_interval(coefficient: float, n: float) -> tuple[float, float] | None:
+    """A 95 % interval of Pearson's correlation of n pairs, by Fisher's z (Metron 1, 1921); None of fewer than 4 pairs,
+    or of a correlation of -1 or 1."""
+    if not n > 3 or not abs(coefficient) < 1:
+        return None
+    z, error = np.arctanh(coefficient), 1.959964 / np.sqrt(n - 3)
+    return float(np.tanh(z - error)), float(np.tanh(z + error))

@@ -89,6 +89,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "cloze": "Compare how people and language models expect the next word.",
         "token_comparison": "Estimate people's loss at predicting the next token.",
         "reading": "Say how long people look at words, and what surprisal adds to predicting it.",
+        "compare_models": "Say what goes with what over the models of a finished table.",
         "agreement": "Say how far people and models agree on the same items.",
         "calibration": "Compare the chances that people, models, judges and predictors gave.",
         "gaps": "Say on which items people and models part.",
