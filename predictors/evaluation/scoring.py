@@ -253,6 +253,11 @@ class TextScore:
         return perplexity_of(self.nats / self.tokens) if self.tokens else None
 
     @property
+    def bits_per_token(self) -> float | None:
+        """nats / ln 2 / tokens: the cross-entropy H, of which perplexity is 2 to the power; None without a token."""
+        return in_bits(self.nats / self.tokens) if self.tokens else None
+
+    @property
     def perplexity_of_finite(self) -> float | None:
         """The same over the tokens that had a probability above 0; None where there are none."""
         left = self.tokens - self.infinite
@@ -287,6 +292,7 @@ class TextScore:
             "infinite": self.infinite,
             "words": self.words,
             "characters": self.characters,
+            "bits_per_token": finite(self.bits_per_token),
             "perplexity_per_token": finite(self.perplexity_per_token),
             "perplexity_of_finite": finite(self.perplexity_of_finite),
             "perplexity_per_word": finite(self.perplexity_per_word),

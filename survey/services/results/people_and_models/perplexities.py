@@ -43,7 +43,9 @@ MODELS = (
     Column("tokens", "number", "How many tokens of the characters that every model read, without the end of a text."),
     Column("words", "number", "Words of these characters: what stands between white space."),
     Column("characters", "number", "Characters that every model read."),
-    Column("nats", "number", "Sum of -ln p over the tokens; empty where it is infinite."),
+    Column(
+        "nats", "number", "Sum of -ln p over the tokens, the log-likelihood without its sign; empty where infinite."
+    ),
     FigureColumn(
         "bits_per_character",
         "number",
@@ -62,9 +64,16 @@ MODELS = (
         digits=2,
     ),
     Column(
+        "bits_per_token",
+        "number",
+        "nats / ln 2 / tokens, the cross-entropy H; empty where it is infinite.",
+        heading="H, bits / token",
+        digits=2,
+    ),
+    Column(
         "perplexity_per_token",
         "number",
-        "exp(nats / tokens); empty where it is infinite.",
+        "exp(nats / tokens), which is 2 to the power of H; empty where it is infinite.",
         heading="perplexity / token",
         digits=2,
     ),
@@ -210,7 +219,10 @@ def report_result(
     detailed = any(reading.distributions is not None for figure in figures for reading in figure.readings.of_texts)
     return ReportResult(
         title="How well language models predict the texts",
-        lines=_lines(texts, begins, models=len(readings)),
+        lines=[
+            *_lines(texts, begins, models=len(readings)),
+            *(f"{figure.name}: {_unsure(figure.total)}" for figure in figures if figure.total.tokens),
+        ],
         tables=[
             _table(figures, intervals, rankings, normalised=normalised),
             *_differences(rankings, intervals),
@@ -264,6 +276,15 @@ def _lines(texts: Sequence[Text], begins: Sequence[int], *, models: int) -> list
         nothing = f"; {empty} of the texts had nothing that {who} read" if empty else ""
         lines.append(f"figures are of the {integer(left)} characters that {who} read{nothing}")
     return lines
+
+
+def _unsure(score: TextScore) -> str:
+    """A perplexity with what it means."""
+    perplexity = in_words(score.perplexity_per_token)
+    return (
+        f"{in_words(score.bits_per_token)} bits a token, perplexity {perplexity}: as unsure at each token as among "
+        f"{perplexity} equally likely ones"
+    )
 
 
 def _figures(
@@ -371,7 +392,7 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
             )
             notes.append(
                 f"{figure.name}: predicts the end of a text too; it is left out here. With it: {whole.tokens} tokens, "
-                f"perplexity {in_words(whole.perplexity_per_token)} a token"
+                f"{_unsure(whole)}"
             )
         if figure.total.infinite:
             notes.append(
@@ -435,7 +456,7 @@ def _table(
     *,
     normalised: bool,
 ) -> Table:
-    figured = ["bits_per_character", "perplexity_per_word", "perplexity_per_token"]
+    figured = ["bits_per_character", "perplexity_per_word", "bits_per_token", "perplexity_per_token"]
     shown = ["model", "bound", *figured, "tokens", "unknown_share", "cut_by", "train_perplexity_per_token"]
     shown += ["train_to_test", "overfitted", *(["normalised_perplexity"] if normalised else [])]
     groups = list(dict.fromkeys(group for figure in figures for group in figure.groups))
@@ -487,6 +508,7 @@ def _row(
         "nats": row["nats"],
         "bits_per_character": Figure.between(score.bits_per_character, interval),
         "perplexity_per_word": score.perplexity_per_word,
+        "bits_per_token": score.bits_per_token,
         "perplexity_per_token": score.perplexity_per_token,
         "infinite": score.infinite,
         "perplexity_without_infinite": row["perplexity_of_finite"],
