@@ -1,7 +1,10 @@
 """What a study has for the analysis: its judgements, the verdicts of its judges, and the replies' texts."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from survey.contracts import instruments
 from survey.exceptions import HunchError
@@ -68,6 +71,40 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
         unreadable={model: count.replies for model, count in unreadable.items()},
         notes=notes_on_unreadable(unreadable),
     )
+
+
+def chosen_and_rejected(study: Study, people: Judgements) -> bytes:
+    """JSON Lines with the prompt, the reply that most people preferred and the other one, as trainers of reward models
+    read them; one line for each pair of replies, without those that are tied.
+
+    `votes_for`, `votes_against`: people who preferred either; who called it a tie counts for none.
+    """
+    questions = {question.external_id: question.plain for question in filtered_questions(study)}
+    texts = _texts(study, people.models)
+    lines = []
+    for key in np.unique(people.key):
+        rows = people.where(people.key == key)
+        low, high = sorted((int(rows.a[0]), int(rows.b[0])))
+        for_low = int(((rows.win == 1) & (rows.a == low)).sum() + ((rows.win == 0) & (rows.b == low)).sum())
+        for_high = int((rows.win != 0.5).sum()) - for_low
+        prompt = people.prompts[int(rows.prompt[0])]
+        if for_low == for_high or prompt not in questions:
+            continue
+        better, worse = (low, high) if for_low > for_high else (high, low)
+        models = {"chosen": people.models[better], "rejected": people.models[worse]}
+        replies = {side: texts.get((prompt, model)) for side, model in models.items()}
+        if None in replies.values():
+            continue
+        line = {
+            "prompt": questions[prompt],
+            **replies,
+            **{f"{side}_model": model for side, model in models.items()},
+            "votes_for": max(for_low, for_high),
+            "votes_against": min(for_low, for_high),
+            "prompt_id": prompt,
+        }
+        lines.append(json.dumps(line, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
 def _texts(study: Study, models: Sequence[str]) -> dict[tuple[str, str], str]:

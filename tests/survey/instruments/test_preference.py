@@ -30,7 +30,7 @@ from survey.models import (
     Stage,
     Study,
 )
-from survey.services.answers.counting import study_answers
+from survey.services.answers.counting import counting, study_answers
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimates.study_estimates import estimate
@@ -125,9 +125,65 @@ def exported(study: Study, folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def files_of_comparisons(study: Study, folder: Path) -> list[tuple[str, str, str]]:
+    """The prompts and models of all comparisons that were judged."""
+    files.write_export(study, folder / "comparisons")
+    rows = exported(study, folder / "comparisons", "preferences.csv")
+    return sorted({(row["prompt"], row["model_a"], row["model_b"]) for row in rows})
+
+
 def exported_again(study: Study, folder: Path) -> list[dict[str, str]]:
     files.write_export(study, folder)
     return exported(study, folder, "judgements.csv")
+
+
+def test_what_most_people_prefer_is_written_for_those_who_train_reward_models() -> None:
+    study = preference_study()
+    for_pair: dict[tuple[str, str, str], list[int]] = {}
+    for answer in counting(study.main_stages()):
+        judgement = ReplyJudgement.objects.get(response__assignment=answer)
+        comparison = answer.slot.item.comparison
+        if judgement.place is None:
+            continue
+        towards_a = judgement.towards_a(judgement.place)
+        prompt, a, b = (comparison.question.external_id, comparison.a.response, comparison.b.response)
+        for_pair.setdefault((prompt, *sorted((a, b))), []).append((1 if towards_a > 0 else -1) * (1 if a < b else -1))
+    (file,) = reports.make(study, "preferences", {}).files
+    assert file.name == "chosen_rejected.jsonl"
+    lines = [json.loads(line) for line in file.content().decode().splitlines()]
+    seen = {}
+    for line in lines:
+        assert line["prompt"] == f"Write thing {line['prompt_id'][1:]} & more."
+        assert (
+            line["chosen"]
+            == ModelAnswer.objects.get(
+                language_model__name=line["chosen_model"], question__external_id=line["prompt_id"]
+            ).response
+        )
+        first, last = sorted((line["chosen"], line["rejected"]))
+        sign = 1 if line["chosen"] == first else -1
+        seen[line["prompt_id"], first, last] = sign * (line["votes_for"] - line["votes_against"])
+        assert line["votes_for"] > line["votes_against"] >= 0
+    assert seen == {key: sum(votes) for key, votes in for_pair.items() if sum(votes)} and len(seen) > 10
+
+
+def test_judges_and_categories_have_elo_ratings_of_their_own(tmp_path: Path) -> None:
+    study = preference_study()
+    answers = files_of_comparisons(study, tmp_path)
+    path = tmp_path / "verdicts.csv"
+    lines = [f"{prompt},{a},{b},j,{'a' if a < b else 'b'}" for prompt, a, b in answers]
+    path.write_text("\n".join(["prompt,model_a,model_b,judge,outcome", *lines]) + "\n")
+    import_judgements(path, study)
+    (ranking,) = (table for table in reports.make(study, "preferences", {}).tables if table.name == "ranking")
+    elo = {(row[0], row[1], row[3]): row[5] for row in ranking.rows}
+    # The judge prefers the name that stands first in the alphabet.
+    first, *_between, last = sorted(MODELS)
+    assert elo["j", "", first] > 1000 > elo["j", "", last]
+    assert sum(elo["j", "", model] for model in MODELS) == pytest.approx(3000)
+    assert {(by, category) for by, category, _model in elo if elo[by, category, _model] is not None} >= {
+        ("people", ""),
+        ("j", ""),
+    }
 
 
 def test_items_are_pairs_of_replies_to_prompts_that_have_both(prompts: None) -> None:

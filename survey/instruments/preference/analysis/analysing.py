@@ -125,7 +125,8 @@ class Analysis:
     other_ranking: Ranking | None
     rankings: Mapping[str, Ranking]
     by_category: Mapping[str, Ranking]
-    elo: Elo
+    elos: Mapping[tuple[str, str], Elo]
+    """By who judged and the category, as the rankings are."""
     wins: Sequence[WinShare]
     agreement: PeopleAgreement
     judges: Sequence[JudgeTable]
@@ -137,6 +138,11 @@ class Analysis:
     """Of the ranking of people."""
     fragile_others: Sequence[FragileRanking]
     """Of people in each category, and of each judge."""
+
+    @property
+    def elo(self) -> Elo:
+        """That of people, over all prompts."""
+        return self.elos[PEOPLE, EVERYTHING]
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -218,7 +224,7 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         other_ranking=other,
         rankings=rankings,
         by_category=by_category,
-        elo=elo(main, rng=rng),
+        elos={place: elo(judged, rng=rng) for place, judged in _ranked(main, readable, rankings, by_category)},
         wins=win_shares(people),
         agreement=agreement.of_people(people, names=material.names),
         judges=[_judge_table(material, name, judged, categories) for name, judged in judges.items()],
@@ -228,6 +234,22 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         fragile=_fragile_ranking(PEOPLE, EVERYTHING, main, ranking, settings),
         fragile_others=list(_other_rankings(main, readable, rankings, by_category, settings)),
     )
+
+
+def _ranked(
+    main: Judgements,
+    judges: Mapping[str, Judgements],
+    rankings: Mapping[str, Ranking],
+    by_category: Mapping[str, Ranking],
+) -> Iterator[tuple[tuple[str, str], Judgements]]:
+    """What each ranking rests on, by who judged and the category; that of people first. Without weights, which Elo's
+    rule knows none of."""
+    yield (PEOPLE, EVERYTHING), main
+    for category in by_category:
+        yield (PEOPLE, category), main.where(main.category == category)
+    for name, judged in judges.items():
+        if name in rankings:
+            yield (name, EVERYTHING), judged
 
 
 def _other_rankings(

@@ -43,6 +43,8 @@ class Lengths:
     lower: float
     median: float
     upper: float
+    shortest: float
+    longest: float
 
 
 def lengths(what: str, texts: Sequence[str]) -> Lengths | None:
@@ -52,4 +54,14 @@ def lengths(what: str, texts: Sequence[str]) -> Lengths | None:
     counts = np.array([tokens_of(text) for text in texts], dtype=np.float64)
     lower, median, upper = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
     deviation = float(counts.std(ddof=1)) if len(counts) > 1 else None
-    return Lengths(what, len(counts), float(counts.mean()), deviation, lower, median, upper)
+    return Lengths(
+        what,
+        len(counts),
+        float(counts.mean()),
+        deviation,
+        lower,
+        median,
+        upper,
+        float(counts.min()),
+        float(counts.max()),
+    )

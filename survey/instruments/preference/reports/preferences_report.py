@@ -1,8 +1,10 @@
 """The report `preferences`: the ranking by people and judges, agreement, and judges held against people."""
 
+from functools import partial
+
 import numpy as np
 
-from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
+from survey.contracts.reports import Argument, Report, ReportArguments, ReportFile, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures.words import short
 from survey.models import Study
@@ -13,7 +15,7 @@ from survey.services.results.reports import CONDITION
 
 from ..analysis.analysing import Analysis, AnalysisSettings, analyse
 from ..analysis.bradley_terry import RIDGE, NoRanking
-from ..material import material_of, preference_of, questions_of
+from ..material import chosen_and_rejected, material_of, preference_of, questions_of
 from .tables import ASSISTED, JUDGES, KAPPAS, RANKING, SIDES, WINS, report_result
 
 TIES, SIDE, WEIGHTS = ("none", "4-5"), ("yes", "no"), ("design", "none")
@@ -60,7 +62,12 @@ class PreferencesReport(Report):
     def make(self, study: Study, arguments: ReportArguments) -> ReportResult:
         analysis = analysis_of(study, arguments)
         question = arguments.one("question") or questions_of(study)[0]
-        return report_result(analysis, title=f"Preferences: {study.title}", lines=[f"Which reply is more {question}?"])
+        return report_result(
+            analysis,
+            title=f"Preferences: {study.title}",
+            lines=[f"Which reply is more {question}?"],
+            files=[ReportFile("chosen_rejected.jsonl", partial(chosen_and_rejected, study, analysis.material.people))],
+        )
 
 
 def analysis_of(study: Study, arguments: ReportArguments) -> Analysis:

@@ -7,7 +7,7 @@ from typing import Any
 from bandit.estimate import Estimate
 from bandit.fragility import Fragile
 from bandit.fragility import in_words as fragile_words
-from survey.contracts.reports import Picture, ReportResult
+from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart
 from survey.figures.figure import finite
@@ -46,7 +46,7 @@ RANKING = (
         digits=3,
         parts=ENDS,
     ),
-    Column("elo", "number", "Elo rating, mean over random orders; people's alone.", digits=0),
+    Column("elo", "number", "Elo rating by the same judgements without weights, mean over random orders.", digits=0),
     Column("elo_deviation", "number", "Its standard deviation over these orders.", digits=0),
 )
 SIDES = (
@@ -108,6 +108,8 @@ LENGTHS = (
     Column("lower", "number", "Lower quartile."),
     Column("median", "number", "Median."),
     Column("upper", "number", "Upper quartile."),
+    Column("shortest", "number", "The shortest."),
+    Column("longest", "number", "The longest."),
 )
 BESIDE = (
     Column("model", "text", "The model."),
@@ -141,7 +143,12 @@ BY_CATEGORY = ("uncentred", "pearson", "spearman", "accuracy", "kappa")
 
 
 def report_result(
-    analysis: Analysis, *, title: str, lines: Sequence[str] = (), notes: Sequence[str] = ()
+    analysis: Analysis,
+    *,
+    title: str,
+    lines: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    files: Sequence[ReportFile] = (),
 ) -> ReportResult:
     """Everything that is printed of an analysis. `data` has all of it under the names of the specification."""
     data = as_json(analysis)
@@ -150,6 +157,7 @@ def report_result(
         lines=[*lines, *_lines(analysis)],
         tables=[table for table in _tables(analysis) if table.rows],
         pictures=list(_pictures(analysis)),
+        files=files,
         notes=[*notes, *analysis.notes, *_notes(analysis)],
         data=data,
     )
@@ -470,9 +478,9 @@ def _ranking_table(analysis: Analysis) -> Table:
     rows: list[tuple[Any, ...]] = []
     views = []
     for name, category, ranking in _rankings(analysis):
-        has_elo = name == PEOPLE and not category
+        ratings = analysis.elos.get((name, category))
         for model, place in ranking.places.items():
-            elo = (analysis.elo.rating[model], analysis.elo.deviation[model]) if has_elo else (None, None)
+            elo = (None, None) if ratings is None else (ratings.rating[model], ratings.deviation[model])
             rows.append((name, category, place, analysis.models[model], ranking.of(model), *map(finite, elo)))
         views.append(
             TableView(
