@@ -609,6 +609,128 @@ def part_with(stratum: list[int], **change: Any) -> StagePart:
     return StagePart(**(fields | change))
 
 
+def predicted_part(people: int = 12, **change: Any) -> tuple[StagePart, np.ndarray, np.ndarray]:
+    """A stage of two strata whose predictions tell half of what its 8 answers per person are; these, and two levels."""
+    rng = np.random.default_rng(7)
+    stratum = np.sort(np.arange(8 * people) % 4 == 0).astype(int)
+    predictions = rng.random(stratum.size)
+    part = part_with(
+        stratum.tolist(),
+        slots=tuple(np.bincount(stratum).tolist()),
+        cluster=rng.permutation(stratum.size) % people,
+        predictions=study_figures.ItemPredictions(predictions, (0.5, 0.5), "made up"),
+        **change,
+    )
+    return part, predictions + rng.normal(0, 0.3, stratum.size), np.arange(stratum.size) % 2 == 0
+
+
+def test_predictions_assist_a_stage_with_the_coefficient_that_its_answers_fit() -> None:
+    part, values, _level = predicted_part(universe_size=5000)
+    common = {"stratum": part.stratum, "cluster": part.cluster}
+    weight = np.array(part.sizes)[part.stratum] / np.bincount(part.stratum)[part.stratum]
+    predictions = part.predictions.values
+    fitted = bandit.assist(values=values, predictions=predictions, prediction_means=[0.5, 0.5], weight=weight, **common)
+    helped = study_figures.assisted(part, values)
+    assert helped.reason == "" and helped.coefficient == pytest.approx(fitted.coefficient[0])
+    assert helped.estimate == bandit.stratified_mean(
+        values=values, sizes=part.sizes, universe_size=5000, adjustment=helped.adjustment, **common
+    )
+    assert helped.adjustment == pytest.approx(fitted.adjustment)
+    plain, _reason = study_figures.estimate(part, values)
+    assert helped.estimate.standard_error < 0.95 * plain.standard_error
+    # A ratio has a coefficient of its own.
+    per = 1 + predictions
+    assert study_figures.assisted(part, values, per=per).coefficient < helped.coefficient
+
+
+def test_predictions_assist_a_stage_in_which_items_had_chances_of_their_own() -> None:
+    part, values, _level = predicted_part()
+    chance = np.random.default_rng(3).uniform(0.1, 0.9, values.size)
+    unequal = replace(
+        part,
+        names=("all",),
+        sizes=(300,),
+        slots=(values.size,),
+        stratum=np.zeros(values.size, dtype=int),
+        probability=chance,
+        planned_probability=chance,
+        universe_size=900,
+        predictions=replace(part.predictions, means=(0.5,)),
+    )
+    helped = study_figures.assisted(unequal, values)
+    assert helped.coefficient is not None
+    assert helped.estimate == bandit.hajek(
+        values=values,
+        probability=chance,
+        cluster=part.cluster,
+        adjustment=helped.adjustment,
+        candidates=300,
+        universe_size=900,
+    )
+
+
+def test_the_difference_of_two_levels_is_assisted_under_each() -> None:
+    part, values, level = predicted_part(people=24)
+    values = values + 0.2 * level
+    helped = study_figures.assisted_effect(part, values, first=~level, second=level)
+    sides = [study_figures.assisted(part.under(side), values[side]) for side in (~level, level)]
+    assert helped.coefficient == pytest.approx(np.mean([side.coefficient for side in sides]))
+    assert helped.estimate.value == pytest.approx(sides[1].estimate.value - sides[0].estimate.value)
+    plain, _reason = study_figures.effect(part, values, first=~level, second=level)
+    assert helped.reason == "" and helped.estimate.standard_error < 0.9 * plain.standard_error
+
+
+def test_where_predictions_do_not_help_the_plain_estimate_stands_with_the_reason() -> None:
+    part, values, level = predicted_part(people=5)
+    plain = study_figures.estimate(part, values)[0]
+    reason = "not assisted: 5 people, and a coefficient needs 10"
+    assert study_figures.assisted(part, values) == (plain, reason, None, None)
+    effect = study_figures.effect(part, values, first=~level, second=level)[0]
+    assert study_figures.assisted_effect(part, values, first=~level, second=level) == (effect, reason, None, None)
+    without = replace(part, predictions="nobody predicts these")
+    assert study_figures.assisted(without, values) == (plain, "not assisted: nobody predicts these", None, None)
+    # Without a plain estimate there is no assisted one.
+    nothing = replace(part, slots=(30, 0))
+    assert study_figures.assisted(nothing, values)[:2] == study_figures.estimate(nothing, values)
+
+
+def test_predictions_of_a_first_stage_say_why_there_are_none() -> None:
+    part = replace(predicted_part(people=9)[0], names=("all",), stratum=np.zeros(72, dtype=int), sizes=(500,))
+    more = {"item": np.arange(72), "candidates": np.ones((500, 1)), "rng": np.random.default_rng(1)}
+
+    def predictions(part: StagePart, features: np.ndarray) -> Any:
+        return study_figures.folded_predictions(part, np.arange(72) % 2 * 1.0, features=features, **more)
+
+    assert predictions(part, np.empty((72, 0))) == "nothing is known of these items that could predict answers"
+    assert predictions(part, np.ones((72, 1))) == "9 people, and a coefficient needs 10"
+    enough = replace(part, cluster=np.arange(72) % 10)
+    everybody = {**more, "item": np.zeros(72)}
+    assert str(
+        study_figures.folded_predictions(enough, np.ones(72), features=np.ones((72, 1)), **everybody)
+    ).startswith("too few people and items")
+    # Alike items have the same prediction in each fold: its own mean, which says nothing.
+    assert not predictions(enough, np.ones((72, 1))).values.round(12).any()
+
+
+@pytest.mark.parametrize(("scale", "kind"), [(1, "logistic"), (10, "linear")])
+def test_a_first_stage_is_predicted_by_what_is_known_of_its_items(scale: int, kind: str) -> None:
+    part = replace(predicted_part(people=20)[0], names=("all",), stratum=np.zeros(160, dtype=int), sizes=(500,))
+    known = np.random.default_rng(2).random((660, 1)) < 0.5
+    values = scale * known[:160, 0].astype(float)
+    values[::7] = scale - values[::7]
+    predicted = study_figures.folded_predictions(
+        part,
+        values,
+        item=np.arange(160),
+        features=known[:160].astype(float),
+        candidates=known[160:].astype(float),
+        rng=np.random.default_rng(1),
+    )
+    assert predicted.source.startswith(f"a {kind} regression") and predicted.means == (0.0,)
+    low, high = (predicted.values[known[:160, 0] == kind_of].mean() for kind_of in (False, True))
+    assert 0.5 * scale < high - low < scale and np.std(predicted.values[known[:160, 0]]) < 0.1 * scale
+
+
 def test_a_part_of_the_items_without_answers_in_a_stratum_gets_no_estimate_from_that_stage() -> None:
     part = part_with([0] * 20 + [1] * 20)
     values = np.where(part.stratum == 0, 0.8, 0.2) + np.arange(40) % 2 / 10

@@ -991,6 +991,10 @@ def as_json(value: Any) -> Any:
             row["interval"] = as_json(value.interval)
         if isinstance(value, StudyFigure):
             row["notes"] = value.notes
+        # Of figures that predictions can assist alone.
+        for name in ("assisted", "coefficient") if isinstance(value, StudyFigure | StageFigure) else ():
+            if name in row and row[name] is None:
+                del row[name]
         return row
     if isinstance(value, Mapping):
         return {str(key): as_json(inner) for key, inner in value.items()}
