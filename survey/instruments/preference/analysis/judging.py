@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import fit_logistic, hajek, hajek_assisted, predict_logistic
+from bandit import assist, fit_logistic, hajek, predict_logistic
 from bandit.correlation import correlation_of_sums, moments
 from bandit.estimate import Estimate
 from survey.figures import Figure
@@ -392,7 +392,8 @@ def own_person_each(judged: Judgements) -> Judgements:
 @dataclass(frozen=True)
 class Assisted:
     """How often A is preferred to B, from people alone and with the judge's help. saved: human answers that the judge
-    is worth, which is less than 0 where it makes the estimate wider; None where nothing varies."""
+    is worth; None where nothing varies. coefficient: how much a unit of the judge's chance counts. withheld: why the
+    judge does not help; empty where it does."""
 
     model: str
     other: str
@@ -401,6 +402,12 @@ class Assisted:
     people: Estimate
     assisted: Estimate
     saved: float | None
+    coefficient: float
+    withheld: str
+
+    @property
+    def notes(self) -> str:
+        return f"not assisted: {self.withheld}" if self.withheld else ""
 
 
 def fitted(rating: Floats, win: Floats, at: Floats) -> Floats:
@@ -460,9 +467,9 @@ def of_these_items(
 def assisted(
     people: Judgements, predictions: Mapping[int, float], *, universe: Mapping[tuple[int, int], Floats]
 ) -> list[Assisted]:
-    """The judge-assisted win rate of each pair of models: the mean prediction over all its items plus the
-    design-weighted mean of (people - prediction) over the asked ones, the core's model-assisted estimator. Both rates
-    are of these items: how the asked ones differ from the others is less uncertain the more of them were asked.
+    """The judge-assisted win rate of each pair of models: people's, less what the asked items have too much of the
+    judge's chances (`bandit.assist`). Both rates are of these items: how the asked ones differ from the others is less
+    uncertain the more of them were asked.
 
     Args:
         people: their judgements, with a below b.
@@ -478,20 +485,24 @@ def assisted(
         known = np.array([predictions[key] for key in rows.key.tolist()])
         item = np.unique(rows.key, return_inverse=True)[1].reshape(-1)
         several = item if len(np.unique(item)) < rows.n else None
-        alone = hajek(values=rows.win, probability=rows.probability, cluster=rows.person, item=several)
-        helped = hajek_assisted(
+        weight = 1 / rows.probability
+        help_by_judge = assist(
             values=rows.win,
             predictions=known,
-            prediction_mean=float(chances.mean()),
-            probability=rows.probability,
+            prediction_means=[float(chances.mean())],
+            stratum=np.zeros(rows.n, dtype=np.int64),
+            weight=weight,
             cluster=rows.person,
             item=several,
         )
-        weight = 1 / rows.probability
-        alone = of_these_items(alone, rows.win, weight, item, known, items=len(chances))
-        helped = of_these_items(helped, rows.win - known, weight, item, known, items=len(chances))
+        sample = {"values": rows.win, "probability": rows.probability, "cluster": rows.person, "item": several}
+        alone = of_these_items(hajek(**sample), rows.win, weight, item, known, items=len(chances))
+        helped = hajek(**sample, adjustment=help_by_judge.adjustment)
+        helped = of_these_items(helped, rows.win - help_by_judge.adjustment, weight, item, known, items=len(chances))
         saved = None
         if helped.standard_error > 0 and alone.standard_error > 0:
             saved = rows.n * ((alone.standard_error / helped.standard_error) ** 2 - 1)
-        pairs.append(Assisted(people.models[a], people.models[b], rows.n, len(chances), alone, helped, saved))
+        names = people.models[a], people.models[b]
+        coefficient = float(help_by_judge.coefficient[0])
+        pairs.append(Assisted(*names, rows.n, len(chances), alone, helped, saved, coefficient, help_by_judge.withheld))
     return pairs

@@ -93,7 +93,9 @@ ASSISTED = (
     Column("items", "number", "Items that the judge judged."),
     FigureColumn("people", "share", "Win rate from people alone.", parts=_ends("people_")),
     FigureColumn("assisted", "share", "Win rate with the judge's help.", parts=_ends("assisted_")),
-    Column("saved", "number", "Human answers that the judge is worth; below 0 where it helps nothing.", digits=0),
+    Column("saved", "number", "Human answers that the judge is worth.", digits=0),
+    Column("coefficient", "number", "How much a unit of the judge's chance counts, as fitted.", digits=2),
+    Column("notes", "text", "Why the judge does not help; empty where it does.", heading="to know"),
 )
 STYLE = (
     Column("by", "text", "Who judged."),
@@ -253,6 +255,8 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
                         "people": _of(row.people).as_json(),
                         "assisted": _of(row.assisted).as_json(),
                         "saved": finite(row.saved),
+                        "coefficient": row.coefficient,
+                        "notes": row.notes,
                     }
                     for row in table.assisted
                 ],
@@ -416,6 +420,8 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
             _of(assisted_row.people),
             _of(assisted_row.assisted),
             assisted_row.saved,
+            assisted_row.coefficient,
+            assisted_row.notes,
         )
         for table in analysis.judges
         for assisted_row in table.assisted
@@ -425,7 +431,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
         "Win rates with a judge's help",
         ASSISTED,
         assisted,
-        note="Right on average however bad the judge is; a bad judge saves nothing.",
+        note="How much the judge's chances help is fitted, so that a bad judge costs nothing.",
     )
     styles = [
         (style.judge, name, effect)
