@@ -50,6 +50,7 @@ from .sampling import (
     StageRolesConfig,
     StopConfig,
     design_defaults,
+    scouts_of,
 )
 from .study import StudyConfig, TextsConfig, languages_of
 from .waves import WaveConfig
@@ -128,6 +129,7 @@ __all__ = [
     "problem_at",
     "problem_lines",
     "read_stored",
+    "scouts_of",
     "tables_in",
     "too_large",
     "unknown_key",

@@ -76,7 +76,7 @@ def design_defaults(kind: str) -> dict[str, Any]:
     """A design's own parameters with their defaults, which are written in `bandit`."""
     known: Any = DESIGNS[kind]
     return {
-        KEYS.get(field.name, field.name): field.default
+        KEYS.get(field.name, field.name): [*field.default] if isinstance(field.default, tuple) else field.default
         for field in fields(known)
         if field.default is not MISSING and field.name != LEARNED
     }
