@@ -44,6 +44,8 @@ from bandit.estimators import (
     StratumShare,
     compare_shares,
     cross_fit_folds,
+    cross_fitted_chances,
+    difference_mean,
     hajek,
     hajek_difference,
     horvitz_thompson,
@@ -71,6 +73,7 @@ from bandit.paired import Occasions, paired_change, paired_change_difference
 from bandit.pooling import StageAnswers, pooled_difference, pooled_mean
 from bandit.population import PopulationWeights, rake, unexplained
 from bandit.questions import MAX_SUBJECTS, error_contributions, superpopulation_estimate
+from bandit.robust import Evidence, Learned, Robust
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles, shares_questions
 from bandit.sequences import (
     MAX_STEPS,
@@ -122,11 +125,13 @@ __all__ = [
     "Duels",
     "EpsilonGreedy",
     "Estimate",
+    "Evidence",
     "ExhaustiveDraw",
     "FactoredScores",
     "Fragile",
     "Fragility",
     "GivenItems",
+    "Learned",
     "LeavingTest",
     "Majorities",
     "Occasions",
@@ -136,6 +141,7 @@ __all__ = [
     "PopulationWeights",
     "Proportional",
     "Retest",
+    "Robust",
     "RolePart",
     "RolePlan",
     "SequencePool",
@@ -170,6 +176,7 @@ __all__ = [
     "compare_shares",
     "correlation_of_sums",
     "cross_fit_folds",
+    "cross_fitted_chances",
     "crossed_covariance",
     "crossed_variance",
     "crowd_answers",

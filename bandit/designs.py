@@ -8,16 +8,19 @@ candidate its own chance.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bandit.errors import DesignError
 from bandit.unequal import power_shares, softmax_shares
+
+if TYPE_CHECKING:
+    from bandit.robust import Evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,31 @@ class Design(ABC):
     needs_chances: ClassVar[bool] = False
     # Whether it needs the number of every candidate at once, so that it cannot draw from pairs that are not listed.
     needs_list: ClassVar[bool] = False
+    # Whether answers of earlier stages decide its chances, next to the scores: `learn` comes before the draw.
+    learns: ClassVar[bool] = False
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """The names of the figures that it is drawn for; empty where that is not its concern, or for the first one."""
+        return ()
+
+    def learn(self, evidence: Evidence | None, scores: ArrayLike | None = None) -> Design:
+        """The design with what answers of earlier stages say, of which there may be none; `scores` of the candidates.
+        A design that does not learn stays as it is."""
+        return self
+
+    def facts(self) -> Mapping[str, Any] | None:
+        """What a design that has learnt must keep to draw again, as plain values; None where it has not."""
+        return None
+
+    def with_facts(self, facts: Mapping[str, Any]) -> Design:
+        """The design as it was when it gave these `facts`."""
+        return self
+
+    @property
+    def learned_in_words(self) -> str:
+        """What it has learnt, as a clause; empty where it has not."""
+        return ""
 
     @property
     def needs_disagreement(self) -> bool:

@@ -34,10 +34,12 @@ from bandit.clustered import cluster_count, cluster_totals, clustered_variance, 
 from bandit.effective import effective_size
 from bandit.errors import DesignError
 from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
+from bandit.logistic import fit_logistic, predict_logistic
 from bandit.student import student_t_upper_tail
 
 MIN_EFFECTIVE = 2.0  # below, one answer decides the figure
 WEIGHT_CLASSES = 5
+MIN_TO_FOLD = 10  # people, for predictions by folds of them
 BORROWED = 10  # answers that the plain spread of all answers counts for, next to the effective sample's own
 
 
@@ -275,6 +277,25 @@ def cross_fit_folds(
         held = of_person == number
         parts.append(CrossFitFold(train=~held & ~np.isin(thing, thing[held]), held=held))
     return tuple(parts)
+
+
+def cross_fitted_chances(
+    *, columns: ArrayLike, label: ArrayLike, cluster: ArrayLike, item: ArrayLike, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """What a logistic regression on `columns` (n, k) expects of each `label`, 0 or 1, without that person's and that
+    item's answers, by the folds of `cross_fit_folds`; (n,). All NaN with too few people or nothing to train on."""
+    values, known = _values(label), np.asarray(columns, dtype=np.float64)
+    known = np.column_stack([np.ones(values.size), known])
+    precision = np.full(known.shape[1], 0.5)
+    precision[0] = 1e-3
+    chances = np.full(values.size, np.nan)
+    if np.unique(np.asarray(cluster)).size < MIN_TO_FOLD:
+        return chances
+    for fold in cross_fit_folds(cluster=cluster, item=item, rng=rng):
+        if fold.train.any() and fold.held.any():
+            fitted = fit_logistic(columns=known[fold.train], label=values[fold.train], precision=precision)
+            chances[fold.held] = predict_logistic(known[fold.held], fitted)
+    return chances
 
 
 def naive_mean(*, values: ArrayLike, cluster: ArrayLike, share: bool = False, per: ArrayLike | None = None) -> Estimate:

@@ -9,6 +9,8 @@ Source: randomised systematic sampling (Goodman and Kish 1950; Hartley and Rao, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,22 +26,21 @@ def softmax_shares(score: NDArray[np.float64], *, temperature: float, n: int, fl
     Whole multiples of 2^-40: the floor is held to within that.
     Raises DesignError for more slots than the sums can hold.
     """
-    if n > MAX_SLOTS:
-        raise DesignError(f"n: a draw with unequal chances has at most {MAX_SLOTS} slots, not {n}")
-    least = floor * n / score.size
-    share = np.ones(score.size)
-    free = np.ones(score.size, dtype=bool)
-    while free.any():
-        left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
+    return _capped(
         # Relative to the best that is left, so that a low temperature cannot make all of them 0.
-        part = np.exp((score[free] - score[free].max()) / temperature)
-        share[free] = least + part * (max(left, 0.0) / part.sum())
-        above = free & (share > 1)
-        if not above.any():
-            break
-        share[above] = 1.0
-        free &= ~above
-    return _grained(share, n) / GRAIN
+        lambda free: np.exp((score[free] - score[free].max()) / temperature),
+        size=score.size,
+        n=n,
+        floor=floor,
+    )
+
+
+def shares(part: NDArray[np.float64], *, n: int, floor: float) -> NDArray[np.float64]:
+    """Chances floor * n / M + c * part, capped at 1, that sum to `n` exactly; `part` at least 0, shape (M,). Otherwise
+    as `softmax_shares`; parts that are all alike give n / M, to the last bit."""
+    if part.min() == part.max():
+        return np.full(part.size, n / part.size)
+    return _capped(lambda free: part[free], size=part.size, n=n, floor=floor)
 
 
 def power_shares(score: NDArray[np.float64], *, power: float, n: int, floor: float) -> NDArray[np.float64]:
@@ -63,6 +64,27 @@ def systematic(chance: NDArray[np.float64], rng: np.random.Generator) -> NDArray
     points = rng.integers(GRAIN) + GRAIN * np.arange(n, dtype=np.int64)
     # A candidate is drawn if a point lies in [reach before it, its reach): at most one, since its chance is at most 1.
     return rng.permutation(order[np.searchsorted(reach, points, side="right")]).astype(np.int64)
+
+
+def _capped(
+    part_of: Callable[[NDArray[np.bool_]], NDArray[np.float64]], *, size: int, n: int, floor: float
+) -> NDArray[np.float64]:
+    """The floor and a multiple of what `part_of` gives those below the cap, until none is above it."""
+    if n > MAX_SLOTS:
+        raise DesignError(f"n: a draw with unequal chances has at most {MAX_SLOTS} slots, not {n}")
+    least = floor * n / size
+    share = np.ones(size)
+    free = np.ones(size, dtype=bool)
+    while free.any():
+        left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
+        part = part_of(free)
+        share[free] = least + part * (max(left, 0.0) / part.sum())
+        above = free & (share > 1)
+        if not above.any():
+            break
+        share[above] = 1.0
+        free &= ~above
+    return _grained(share, n) / GRAIN
 
 
 def _grained(share: NDArray[np.float64], n: int) -> NDArray[np.int64]:

@@ -10,8 +10,12 @@ estimators are the core's: `bandit.draw`, `bandit.hajek` for each stage, `bandit
 answers ten items.
 
 Designs: `epsilon-greedy` (epsilon 0.2, top quarter) and `proportional` (trade-off 0.2, power 2) by the predicted chance
-of the label; `information` (preference) and `uncertainty`, `gap` (cloze) are epsilon-greedy by these priorities; next
-to them `uniform`.
+of the label; `information` (preference) and `uncertainty`, `gap` (cloze) are epsilon-greedy by these priorities;
+`robust` is drawn for all figures of the table, by what is left of the answers so far after assistance; next to them
+`uniform`. With `+ assistance` a figure is helped by predictions with a fitted coefficient: for preference the verdicts
+of gpt-3.5-turbo on the same comparisons, for cloze a logistic regression on GPT-2's surprisal, frequency, length and
+place, by folds of items. What a figure's influence is expected to be by the predictions is taken off where people
+answered, and added over all items; the interval is that of what is left.
 
 A figure's saving is 1 less the ratio of the mean squared half widths of its 95 % intervals, the design's over
 uniform's: at equal width the number of answers, and of people, differs by that. Below 0 it is a loss: so many people
@@ -46,12 +50,15 @@ import numpy as np
 import bandit
 from bandit.bradley_terry import fit_bradley_terry
 from survey.contracts.expectations import ComparedEvent, Expectations, ItemReader, Items
-from survey.services.results.people_and_models.agreeing import agreement
+from survey.services.results.people_and_models.agreeing import agreement, item_means, rows_of
 
 STAGES, PER_PERSON = 4, 10
 GREEDY = bandit.EpsilonGreedy(epsilon=0.2, top_fraction=0.25)
 PROPORTIONAL = bandit.Proportional(trade_off=0.2, power=2.0)
 RIDGE = 0.1
+ASSISTED = " + assistance"
+ROBUST = (f"uniform{ASSISTED}", "robust", f"robust{ASSISTED}")
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,26 @@ class Interval:
     half: float
 
 
+@dataclass(frozen=True)
+class Predicted:
+    """Chances of the label: `everywhere` (items, folds), without the answers of a fold, and each answer's `fold`."""
+
+    everywhere: np.ndarray
+    fold: np.ndarray
+
+    def of_answers(self, item: np.ndarray, everywhere: np.ndarray | None = None) -> np.ndarray:
+        return (self.everywhere if everywhere is None else everywhere)[item, self.fold]
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What a unit of weight of each answer adds to a figure's error (n,), and what it is expected to add where the
+    chances are predicted: from (items, folds) to the same shape."""
+
+    of_answers: np.ndarray
+    expected: Callable[[np.ndarray], np.ndarray]
+
+
 # The two data sets. Each has: size, items a stage and answers an item; `answer`, `scores`, `figures`, `truths`.
 
 
@@ -81,7 +108,7 @@ class Preference:
     """Label: the reply that is shown second wins. A tie counts half."""
 
     slots, several = 100, 1
-    designs = ("uniform", "epsilon-greedy", "proportional", "information")
+    designs = ("uniform", "epsilon-greedy", "proportional", "information", *ROBUST)
 
     def __init__(self, folder: Path) -> None:
         rows = json.loads((folder / "pandalm" / "testset-v1.json").read_text(encoding="utf-8"))
@@ -93,6 +120,31 @@ class Preference:
         annotations = np.array([[row[f"annotator{number}"] for number in (1, 2, 3)] for row in rows])
         self.outcomes = np.where(annotations == 2, 1.0, np.where(annotations == 1, 0.0, 0.5))
         self.size = len(rows)
+        verdicts = json.loads((folder / "pandalm" / "gpt-3.5-turbo-testset-v1.json").read_text(encoding="utf-8"))
+        of_row = {int(verdict["idx"]): {"1": 0.0, "2": 1.0}.get(verdict["gpt_result"], 0.5) for verdict in verdicts}
+        self.judge = np.array([of_row[int(row["idx"])] for row in rows])
+
+    def predicted(self, asked: Asked) -> Predicted:
+        """The judge has learnt nothing here, so that there is one fold."""
+        return Predicted(self.judge[:, None], np.zeros(len(asked.item), dtype=np.int64))
+
+    def influences(self, asked: Asked, weight: np.ndarray) -> dict[str, Influence]:
+        theta, inverse, _errors = self.fitted(asked, weight)
+        mean = np.average(asked.value, weights=weight)
+        chance = 1 / (1 + np.exp(-(theta[self.second] - theta[self.first])))
+        place = {name: index for index, name in enumerate(self.names)}
+        influences = {}
+        for title in self.truths:
+            first, _over, two = title.partition(" over ")
+            pull, centre = np.ones(self.size), np.full(self.size, mean)
+            if two:
+                row = (inverse[place[first]] - inverse[place[two]]) * weight.sum()
+                pull, centre = row[self.second] - row[self.first], chance
+            influences[title] = Influence(
+                pull[asked.item] * (asked.value - centre[asked.item]),
+                lambda chances, pull=pull, centre=centre: pull[:, None] * (chances - centre[:, None]),
+            )
+        return influences
 
     def answer(self, item: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.outcomes[item, rng.integers(3, size=len(item))]
@@ -127,6 +179,8 @@ class Preference:
     def scores(self, design: str, asked: Asked, weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         theta, inverse, _errors = self.fitted(asked, weight)
         chance = 1 / (1 + np.exp(-(theta[self.second] - theta[self.first])))
+        if design == "robust":
+            return self.judge
         if design != "information":
             return chance
         first, two = self.second, self.first
@@ -149,7 +203,7 @@ class Cloze:
     """Label: the person writes the sentence's own word."""
 
     slots, several = 120, 4
-    designs = ("uniform", "epsilon-greedy", "proportional", "uncertainty", "gap")
+    designs = ("uniform", "epsilon-greedy", "proportional", "uncertainty", "gap", *ROBUST)
 
     def __init__(self, folder: Path) -> None:
         with (folder / "devarda" / "all_measures.csv").open(encoding="utf-8", newline="") as file:
@@ -170,6 +224,52 @@ class Cloze:
         self.features = np.hstack([np.ones((len(rows), 1)), scaled])
         self.size = len(rows)
 
+    def predicted(self, asked: Asked) -> Predicted:
+        items, place = np.unique(asked.item, return_inverse=True)
+        fold = np.random.default_rng(0).permutation(np.arange(len(items)) % FOLDS)[place]
+        everywhere = np.empty((self.size, FOLDS))
+        for number in range(FOLDS):
+            rest = fold != number
+            fitted = bandit.fit_logistic(
+                columns=self.features[asked.item[rest]], label=asked.value[rest], precision=np.r_[1e-4, np.ones(4)]
+            )
+            everywhere[:, number] = bandit.predict_logistic(self.features, fitted)
+        return Predicted(everywhere, fold)
+
+    def influences(self, asked: Asked, weight: np.ndarray) -> dict[str, Influence]:
+        """Of the share; and of cov / sqrt(var without people's noise * var of the model), as `agreement` makes it."""
+        share_title, agreement_title = self.truths
+        expectations = self.expectations(asked, weight)
+        rows = rows_of(expectations, expectations.readers[0])
+        means = item_means(rows)
+        share = means.weight / means.weight.sum()
+        grown = 1 / (1 - float(np.square(share).sum()))
+        people, model = means.mean - share @ means.mean, rows.chance - share @ rows.chance
+        noise = float(share @ means.noise)
+        both, across = (grown * float(share @ (side * model)) for side in (people, model))
+        true = grown * float(share @ people**2) - noise
+        root, corrected = math.sqrt(true * across), both / math.sqrt(true * across)
+        # By one answer: its item's weight, which it has a part in, and its part in its item's mean and noise.
+        part = share[rows.item] * rows.weight / means.total[rows.item]
+        own, far = people[rows.item], model[rows.item]
+        moved = share[rows.item] * means.mean_change
+        of_both = part * (own * far - both) + moved * far
+        of_true = part * (own**2 - true - means.noise[rows.item]) + 2 * moved * own
+        of_true = of_true - share[rows.item] * means.noise_change
+        of_across = part * (far**2 - across)
+        added = of_both / root - corrected * (of_true / true + of_across / across) / 2
+        mean = np.average(asked.value, weights=weight)
+        off = (self.model - share @ rows.chance)[:, None]
+
+        def expected(chances: np.ndarray) -> np.ndarray:
+            side = chances - mean
+            return (side * off - both) / root - corrected * ((side**2 - true) / true + (off**2 - across) / across) / 2
+
+        return {
+            share_title: Influence(asked.value - mean, lambda chances: chances - mean),
+            agreement_title: Influence(added * weight.sum() / weight, expected),
+        }
+
     def answer(self, item: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return (rng.random(len(item)) < self.share[item]).astype(np.float64)
 
@@ -185,7 +285,7 @@ class Cloze:
             columns=self.features[asked.item], label=asked.value, precision=np.r_[1e-4, np.ones(4)]
         )
         predicted = np.clip(bandit.predict_logistic(self.features, fitted), 1e-3, 1 - 1e-3)
-        if design in ("epsilon-greedy", "proportional"):
+        if design in ("epsilon-greedy", "proportional", "robust"):
             return predicted
         # What is expected of a position, as ten answers of a beta distribution, and what people answered there.
         n = np.bincount(asked.item, minlength=self.size)
@@ -195,9 +295,9 @@ class Cloze:
             return np.sqrt((1 - chance) / ((n + 10) * chance))
         return np.abs(np.log(self.model) - np.log(chance))
 
-    def figures(self, asked: Asked, weight: np.ndarray, mean: Interval) -> dict[str, Interval]:
+    def expectations(self, asked: Asked, weight: np.ndarray) -> Expectations:
         places, item = np.unique(asked.item, return_inverse=True)
-        expectations = Expectations(
+        return Expectations(
             event=ComparedEvent("word", "", "", ""),
             items=Items([str(place) for place in places]),
             item=item.reshape(-1),
@@ -206,6 +306,9 @@ class Cloze:
             value=asked.value,
             readers=(ItemReader("GPT-2", "model", self.model[places]),),
         )
+
+    def figures(self, asked: Asked, weight: np.ndarray, mean: Interval) -> dict[str, Interval]:
+        expectations = self.expectations(asked, weight)
         line = agreement(expectations, expectations.readers[0])
         low, high = line.corrected.low, line.corrected.high
         half = math.nan if low is None or high is None else (high - low) / 2
@@ -226,17 +329,60 @@ def _clustered(added: np.ndarray, asked: Asked) -> float:
     return math.sqrt(bandit.clustered_variance(added, asked.person))
 
 
+def assisted(
+    data: Preference | Cloze, asked: Asked, weight: np.ndarray, figures: dict[str, Interval] | None = None
+) -> tuple[dict[str, Interval], bandit.Evidence]:
+    """The figures with the help of predictions, and what the answers then leave unexplained, for the next stage.
+
+    The coefficient of the predictions is the one of the smallest variance over the items' sums, from 0 to 1.5.
+    """
+    predicted, share = data.predicted(asked), weight / weight.sum()
+    helped, left = {}, {}
+    _, place = np.unique(np.stack([asked.item, asked.stage]), axis=1, return_inverse=True)
+    for title, influence in data.influences(asked, weight).items():
+        expected = influence.expected(predicted.everywhere)
+        of_fold = np.bincount(predicted.fold, weights=share, minlength=expected.shape[1])
+        off = predicted.of_answers(asked.item, expected) - of_fold @ expected.mean(axis=0)
+        own, other = (np.bincount(place.reshape(-1), weights=share * part) for part in (influence.of_answers, off))
+        coefficient = min(max(float(own @ other / max(other @ other, 1e-300)), 0.0), 1.5)
+        left[title] = influence.of_answers - coefficient * off
+        if figures is not None:
+            errors = [
+                bandit.clustered_variance(
+                    share * (part - share @ part), asked.person, *([asked.item] if data.several > 1 else [])
+                )
+                for part in (left[title], influence.of_answers)
+            ]
+            plain = figures[title]
+            value = plain.value - coefficient * float(share @ off)
+            helped[title] = Interval(value, plain.half * math.sqrt(errors[0] / errors[1]))
+    evidence = bandit.Evidence.of(
+        values=left,
+        scores=np.clip(predicted.of_answers(asked.item), 0, 1),
+        chance=asked.chance,
+        stage=asked.stage,
+        cluster=asked.person,
+        item=asked.item if data.several > 1 else None,
+    )
+    return helped, evidence
+
+
 def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[str, Interval], float]:
     """One study: its figures, and the share of answers with the label."""
     data = data_of(kind, folder)
     seed = int.from_bytes(sha256(f"replay {kind} {design} {number}".encode()).digest()[:8], "big")
     rng = np.random.default_rng(seed)
+    design, assistance, _rest = design.partition(ASSISTED)
     asked: Asked | None = None
     estimates, plans = [], []
     weight = np.empty(0)
     for stage in range(STAGES):
         scores = None if asked is None or design == "uniform" else data.scores(design, asked, weight, rng)
-        plan = bandit.Uniform() if scores is None else PROPORTIONAL if design == "proportional" else GREEDY
+        plan: bandit.Design = bandit.Uniform()
+        if asked is not None and scores is not None:
+            plan = PROPORTIONAL if design == "proportional" else GREEDY
+            if design == "robust":
+                plan = bandit.Robust().learn(assisted(data, asked, weight)[1], scores)
         drawn = bandit.draw(
             design=plan,
             n=data.slots * data.several,
@@ -260,7 +406,10 @@ def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[st
     assert asked is not None
     combined = bandit.combine_stages(estimates=estimates, plan_weights=plans).estimate
     mean = Interval(combined.value, (combined.interval[1] - combined.interval[0]) / 2)
-    return data.figures(asked, weight, mean), float(asked.value.mean())
+    figures = data.figures(asked, weight, mean)
+    if assistance:
+        figures, _evidence = assisted(data, asked, weight, figures)
+    return figures, float(asked.value.mean())
 
 
 def _answered(data: Preference | Cloze, drawn: bandit.Draw, rng: np.random.Generator, stage: int, people: int) -> Asked:
@@ -318,7 +467,7 @@ def main() -> None:
 
 
 def _rows(kind: str, data: Preference | Cloze, by_design: dict[str, list[tuple[dict[str, Interval], float]]]):
-    header = f"{'figure':44}{'design':16}{'people saved':>24}{'by error':>24}{'half width':>12}{'cover':>8}{'found':>8}"
+    header = f"{'figure':44}{'design':22}{'people saved':>24}{'by error':>24}{'half width':>12}{'cover':>8}{'found':>8}"
     print(header)
     for title, truth in data.truths.items():
         base = [studies[title] for studies, _label in by_design["uniform"]]
@@ -350,7 +499,7 @@ def _rows(kind: str, data: Preference | Cloze, by_design: dict[str, list[tuple[d
                 "without": int((~there[0]).sum()),
             }
             print(
-                f"{title:44}{design:16}{_words(row['saved']):>24}{_words(row['by_error']):>24}"
+                f"{title:44}{design:22}{_words(row['saved']):>24}{_words(row['by_error']):>24}"
                 f"{row['half_width']:12.4f}{100 * row['cover']:7.1f}%{100 * row['found']:7.1f}%",
                 flush=True,
             )

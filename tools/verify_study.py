@@ -31,7 +31,7 @@ NAMED = 5
 TINY = float(np.finfo(np.float64).tiny)
 GRAIN = 2**40
 # The designs that give each candidate its own chance.
-UNEQUAL = ("softmax", "proportional")
+UNEQUAL = ("softmax", "proportional", "robust")
 
 
 @dataclass
@@ -310,21 +310,65 @@ def strata_of(ranked: dict[str, float], expected: Expected) -> Any:
     return lambda value: {name for name, (low, high) in spans.items() if low <= value <= high}
 
 
+def robust_parts(
+    design: dict[str, Any], learned: dict[str, Any], score: NDArray[np.float64], n: int
+) -> tuple[NDArray[np.float64], float]:
+    """What the chances of a robust design are in proportion to, and the share of the uniform chance that all keep."""
+    kinds, kind, counts = np.unique(score, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(counts) - counts / 2)[kind] / score.size
+    spread = np.array(learned["spread"])
+    bands = spread.size
+    middles = (np.arange(bands) + 0.5) / bands
+    # The area under straight lines between the middles, level before the first and after the last.
+    mean = (spread[0] / 2 + np.add(spread[:-1], spread[1:]).sum() / 2 + spread[-1] / 2) / bands
+    base = (1 - learned["path"]) + learned["path"] * np.interp(rank, middles, spread) / mean
+    if not (design["find"] > 0 and learned["finds"] and kinds.size > 1):
+        return base, 0.0
+    rate, value = n / score.size, score / score.std()
+    strength = base * rate * max((1 - design["find"]) / design["find"], 1e-100)
+
+    def chances(level: float) -> NDArray[np.float64]:
+        root = np.sqrt(np.maximum(level - value, 0.0))
+        return np.where(root > 0, np.minimum(1.0, strength / np.where(root > 0, root, 1.0)), 1.0)
+
+    low, high = value.min(), value.max() + (strength.max() / rate) ** 2 + 1
+    while low < (middle := (low + high) / 2) < high:
+        if chances(middle).sum() > n:
+            low = middle
+        else:
+            high = middle
+    return chances(high), 0.02
+
+
 def shares_by_item(manifest: dict[str, Any], expected: Expected, candidates: list[Row]) -> dict[str, float] | None:
     if not candidates:
         return None
     design, (size, n) = manifest["design"], expected.strata["all"]
     if size != len(candidates):
         return {}
-    score = ranked_by(design, candidates)
-    if design["kind"] == "proportional":  # A power of a number is the exponential of its logarithm, so many times.
-        score, temperature, floor = np.log(np.maximum(score, TINY)), 1 / design["power"], design["trade_off"]
+    score, floor = ranked_by(design, candidates), 0.0
+    if design["kind"] == "robust":
+        parts, floor = robust_parts(design, manifest["learned"], score, n)
+        if parts.min() == parts.max():
+            return dict.fromkeys((row["item"] for row in candidates), n / size)
+
+        def part_of(free: NDArray[np.bool_]) -> NDArray[np.float64]:
+            return parts[free]
+
     else:
-        temperature, floor = design["temperature"], design["floor"]
+        temperature, floor = design.get("temperature"), design.get("floor")
+        if design["kind"] == "proportional":  # A power of a number is the exponential of its logarithm, so many times.
+            score, temperature = np.log(np.maximum(score, TINY)), 1 / design["power"]
+            floor = design["trade_off"]
+
+        def part_of(free: NDArray[np.bool_]) -> NDArray[np.float64]:
+            exponentials: NDArray[np.float64] = np.exp((score[free] - score[free].max()) / temperature)
+            return exponentials
+
     least, share, free = floor * n / size, np.ones(size), np.ones(size, dtype=bool)
     while free.any():
         left = n - np.count_nonzero(~free) - least * np.count_nonzero(free)
-        part = np.exp((score[free] - score[free].max()) / temperature)
+        part = part_of(free)
         share[free] = least + part * (max(left, 0.0) / part.sum())
         above = free & (share > 1)
         if not above.any():

@@ -38,6 +38,7 @@ from .sampling import (
     CANDIDATES,
     DEFAULT_TIES,
     DESIGNS,
+    LEARNED,
     CandidatesConfig,
     ComparedConfig,
     DesignConfig,
@@ -49,6 +50,7 @@ from .sampling import (
     StageRolesConfig,
     StopConfig,
     design_defaults,
+    scouts_of,
 )
 from .study import StudyConfig, TextsConfig, languages_of
 from .waves import WaveConfig
@@ -69,6 +71,7 @@ __all__ = [
     "DESIGNS",
     "FLAGS",
     "IDS",
+    "LEARNED",
     "LONGEST_FILE",
     "LONGEST_TEXT",
     "NOT_SAID",
@@ -142,6 +145,7 @@ __all__ = [
     "problem_lines",
     "read_stored",
     "refuse_unknown_groups",
+    "scouts_of",
     "tables_in",
     "too_large",
     "unknown_key",

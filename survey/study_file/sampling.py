@@ -19,6 +19,7 @@ from bandit.designs import (
 )
 from bandit.dropout import ODDS_RATIO
 from bandit.errors import DesignError
+from bandit.robust import Robust
 
 from .base import Name, Strict, WrongKey
 
@@ -58,24 +59,51 @@ DESIGNS: dict[str, type[Design]] = {
     "uniform": Uniform,
     "epsilon_greedy": EpsilonGreedy,
     "proportional": Proportional,
+    "robust": Robust,
     "softmax": Softmax,
     "uncertainty": Uncertainty,
     "test_set": TestSet,
 }
 
 
+# A file's key for a parameter that Python cannot name so.
+KEYS = {"figures": "for"}
+# What a design learns before a draw is no parameter of a file; it stands in the stage's manifest.
+LEARNED = "learned"
+
+
 def design_defaults(kind: str) -> dict[str, Any]:
     """A design's own parameters with their defaults, which are written in `bandit`."""
     known: Any = DESIGNS[kind]
-    return {field.name: field.default for field in fields(known) if field.default is not MISSING}
+    return {
+        KEYS.get(field.name, field.name): [*field.default] if isinstance(field.default, tuple) else field.default
+        for field in fields(known)
+        if field.default is not MISSING and field.name != LEARNED
+    }
+
+
+def scouts_of(stages: Any) -> int | None:
+    """The place of the first main stage in a file's raw list, if its design learns from earlier answers: there are
+    none yet, so that it scouts uniformly. None otherwise."""
+    for index, stage in enumerate(stages if isinstance(stages, list | tuple) else ()):
+        if not isinstance(stage, Mapping):
+            return None
+        if stage.get("pilot"):
+            continue
+        design = stage.get("design")
+        kind = design.get("kind") if isinstance(design, Mapping) else None
+        return index if kind in DESIGNS and DESIGNS[kind].learns else None
+    return None
 
 
 class DesignConfig(Strict):
     """A design and its own parameters; those of other designs are None."""
 
-    kind: Literal["uniform", "epsilon_greedy", "proportional", "softmax", "uncertainty", "test_set"] = "uniform"
-    """`"uniform"`, `"epsilon_greedy"`, `"proportional"`, `"softmax"`, `"uncertainty"` or `"test_set"`. The first stage
-    must be uniform, and the stage before one of another kind must train."""
+    kind: Literal["uniform", "epsilon_greedy", "proportional", "robust", "softmax", "uncertainty", "test_set"] = (
+        "uniform"
+    )
+    """`"uniform"`, `"epsilon_greedy"`, `"proportional"`, `"robust"`, `"softmax"`, `"uncertainty"` or `"test_set"`. The
+    first stage must be uniform, and the stage before one of another kind must train."""
     epsilon: float | None = Field(default=None, ge=0, le=1)
     """`epsilon_greedy`, `uncertainty`: the share of slots drawn from the rest of the candidates; 0 to 1, 0.1 by
     default."""
@@ -95,6 +123,17 @@ class DesignConfig(Strict):
     power: float | None = Field(default=None, gt=0, le=100)
     """`proportional`: the other slots go to candidates in proportion to this power of their predicted chance; above 0
     to 100, 16 by default."""
+    find: float | None = Field(default=None, ge=0, le=1)
+    """`robust`: between estimating and finding, 0 to 1. 0 is drawn for the narrowest intervals alone, 1 for the most
+    changes found; 0 by default."""
+    # A word of Python's own, so that a class cannot write it down as the other keys.
+    __annotations__["for"] = list[str] | None
+    vars()["for"] = Field(
+        default=None,
+        max_length=10,
+        description="`robust`: the figures whose intervals shall be narrow, by the names of `estimate` without a "
+        'threshold, or their titles: `["changed", "mean change"]`. The study\'s first figure by default.',
+    )
     temperature: float | None = Field(default=None, gt=0)
     """`softmax`: chances are proportional to exp(score / temperature); 0.1 by default."""
     by: Literal["closeness", "disagreement"] | None = None
@@ -131,12 +170,18 @@ class DesignConfig(Strict):
         return {name: getattr(self, name) for name in design_defaults(self.kind)}
 
     @property
+    def learns(self) -> bool:
+        """Whether answers of earlier stages decide its chances."""
+        return DESIGNS[self.kind].learns
+
+    @property
     def needs_disagreement(self) -> bool:
         """Whether it draws by how much the members of the predictor disagree."""
         return self.build().needs_disagreement
 
     def build(self) -> Design:
-        return DESIGNS[self.kind](**self.parameters)
+        names = {key: name for name, key in KEYS.items()}
+        return DESIGNS[self.kind](**{names.get(key, key): value for key, value in self.parameters.items()})
 
 
 class RolesConfig(Strict):

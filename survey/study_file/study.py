@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from . import attention
 from .answerer import FORMS, AnswererConfig, placeholders_in
@@ -17,12 +17,14 @@ from .quotas import QuotaConfig, refuse_what_is_not_asked
 from .rules import ExclusionsConfig, FlagsConfig, refuse_what_does_not_fit
 from .sampling import (
     CandidatesConfig,
+    DesignConfig,
     EstimatesConfig,
     PredictorConfig,
     QuestionsConfig,
     RolesConfig,
     StageConfig,
     refuse_misplaced_pilots,
+    scouts_of,
 )
 from .values import ITEMS, MINUTES, REWARD, UNTIL, money_for_people, with_values
 from .waves import MAX_WAVES, WaveConfig, refuse_misplaced_waves
@@ -149,6 +151,23 @@ class StudyConfig(Strict):
     _in_language: dict[str, "StudyConfig"] = PrivateAttr(default_factory=dict)
     _problems: tuple[str, ...] = PrivateAttr(default=())
     _named: dict[AnswererConfig, "StudyConfig"] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def its_first_stage_scouts(cls, data: Any) -> Any:
+        """A design that learns from earlier answers has none in the first stage, which is stored as it is drawn."""
+        place = scouts_of(data.get("stages")) if isinstance(data, Mapping) else None
+        if place is None:
+            return data
+        try:
+            DesignConfig.model_validate(data["stages"][place]["design"])
+        except ValidationError:
+            return data  # Its own rules say what is wrong, with the place.
+        stages = [
+            {**stage, "design": {"kind": "uniform"}} if index == place else stage
+            for index, stage in enumerate(data["stages"])
+        ]
+        return {**data, "stages": stages}
 
     @model_validator(mode="wrap")
     @classmethod

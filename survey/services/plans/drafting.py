@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bandit.booklets import deal
-from bandit.designs import TestSet
+from bandit.designs import Design, TestSet
 from bandit.errors import DesignError
 from bandit.roles import DealtWithRepeats, RolePart, RolePlan, deal_with_repeats, plan_roles
 from bandit.short_booklets import deal_short_with_repeats
@@ -22,7 +22,7 @@ from survey.contracts.instruments import ANOTHER_PERSON, REPEAT
 from survey.models import Question, Slot, Stage, Study
 from survey.services.base.hashing import digest
 from survey.services.base.seeds import generator
-from survey.study_file import DesignConfig, RolesConfig, StudyConfig
+from survey.study_file import LEARNED, DesignConfig, RolesConfig, StudyConfig
 
 from .candidates import DrawnSlots, Everything, ListedPool, draw_slots
 
@@ -46,12 +46,22 @@ class Recipe:
     kinds: tuple[str, ...] = ()
     short_booklets: bool = False
     responses: int = 1
+    # What its design has learnt from answers of earlier stages, if it does.
+    learned: Mapping[str, Any] | None = None
+
+    @property
+    def drawing_design(self) -> Design:
+        """The design, with what it has learnt."""
+        design = self.design.build()
+        return design if self.learned is None else design.with_facts(self.learned)
 
     def as_facts(self) -> dict[str, Any]:
         """For the manifest. Later settings are written only if they differ from how it always was before them."""
         several = {"responses_per_item": self.responses} if self.responses > 1 else {}
+        learned = {} if self.learned is None else {LEARNED: dict(self.learned)}
         return {
             **several,
+            **learned,
             "seed": self.seed,
             "design": {"kind": self.design.kind, **self.design.parameters},
             "roles": {"holdout": self.holdout, "controls": self.controls, "control_kinds": list(self.kinds)},
@@ -74,6 +84,7 @@ class Recipe:
             kinds=tuple(roles["control_kinds"]),
             short_booklets=manifest["short_booklets"],
             responses=manifest.get("responses_per_item", 1),
+            learned=manifest.get(LEARNED),
         )
 
 
@@ -305,7 +316,7 @@ def draft(
     roles = slots_by_role(recipe)
     drawn = draw_slots(
         source,
-        design=recipe.design.build(),
+        design=recipe.drawing_design,
         n=roles.sampled.items,
         seed=recipe.seed,
         instrument=instrument,

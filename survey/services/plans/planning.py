@@ -49,6 +49,7 @@ from .drafting import (
     stage_recipe,
     try_holdout,
 )
+from .learning import figures_of, with_what_it_learns
 
 BATCH = 2000
 
@@ -236,6 +237,11 @@ def drawing_problem(config: StudyConfig, *, index: int, instrument: instruments.
     kind = design.kind
     if kind == "uniform":
         return ""
+    if design.learns:
+        try:
+            figures_of(instrument, design.build())
+        except DesignError as exc:
+            return str(exc)
     if priority is None:
         if instrument.learning is None:
             return f'{kind} draws by predictions, and {name} has no label to predict: use kind = "uniform"'
@@ -333,7 +339,7 @@ def _draft(
     candidates.stage = stage
     source = load_source(candidates, exclude=planned_before(stage), questions=questions)
     try:
-        recipe = stage_recipe(stage, short_booklets=short_booklets)
+        recipe = with_what_it_learns(stage_recipe(stage, short_booklets=short_booklets), stage, source)
         drawn = draft(recipe, source, instrument=instruments.of_study(study), questions=questions)
     except CannotDeal as exc:
         raise PlanRefused(

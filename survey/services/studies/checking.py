@@ -3,6 +3,7 @@
 Writes nothing. It reports what `create_study` would refuse, in the same words, and adds further remarks.
 """
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -177,6 +178,7 @@ def check_study(
     study_check.pay, study_check.cost = _pay(config), _cost(config, fee)
     existing = instead_of or _stored(config.slug, reader)
     study_check.findings += _check_file(study_check, text, source_name, config, existing, reader)
+    study_check.findings += _check_scouting(text)
     study_check.findings += _check_stages(study_check, config)
     study_check.findings += _check_waves(config)
     study_check.findings += _check_data(config)
@@ -228,6 +230,19 @@ def _check_file(
         for problem in exc.problems:
             if problem.field != "bank" or check.bank:
                 yield CheckMessage("problem", problem.field, problem.message, problem.line)
+
+
+def _check_scouting(text: str) -> Iterator[CheckMessage]:
+    """A first stage whose design has no earlier answers to learn from is stored as a uniform one."""
+    stages = tomllib.loads(text).get("stages")
+    place = study_file.scouts_of(stages)
+    if place is not None:
+        yield CheckMessage(
+            "remark",
+            f"stages.{place + 1}.design",
+            f"{stages[place]['design']['kind']} learns from earlier answers and there are none yet, so that this stage "
+            "scouts: it is drawn uniformly",
+        )
 
 
 def _check_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:

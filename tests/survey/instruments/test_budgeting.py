@@ -228,7 +228,10 @@ def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path)
         ("epsilon_greedy", 0.5),
         ("proportional", 0.2),
         ("proportional", 0.5),
+        ("robust", 0.5),
+        ("robust", 0.8),
     ]
+    assert b"robust (0.8, 0.5)" in frontier or b"robust (0.5, 0.8)" in frontier
 
 
 @pytest.mark.thorough
@@ -244,12 +247,14 @@ def test_the_frontier_gives_up_findings_for_precision_and_leaves_out_what_cannot
         ("epsilon_greedy", 0.6),
         ("proportional", 0.05),
         ("proportional", 0.6),
+        ("robust", 0.4),
+        ("robust", 0.95),
     ]
     assert len(result.notes) == 1 and "epsilon_greedy 0.05 is not on the frontier" in result.notes[0]
-    assert len(seen) == budgets.simulated_studies(planner) == 8 * 5
+    assert len(seen) == budgets.simulated_studies(planner) == 8 * 7
     fewer = BeliefBudget(planner.config.model_copy(update={"frontier_studies": 2}))
-    assert budgets.simulated_studies(fewer) == 8 * 2 + 2 * 3
-    finding, estimating = points[1:]
+    assert budgets.simulated_studies(fewer) == 8 * 2 + 2 * 5
+    finding, estimating = points[1:3]
     assert finding["found"] > estimating["found"] and finding["width"] > estimating["width"]
     assert [policy["name"] for policy in result.data["policies"]] == ["uniform", "greedy"]
 
@@ -296,6 +301,8 @@ def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
         ["epsilon_greedy", 0.3],
         ["proportional", 0.1],
         ["proportional", 0.3],
+        ["robust", 0.7],
+        ["robust", 0.9],
     ]
     assert [row[0] for row in policies.rows] == ["as planned", "uniform"]
     assert [row[:2] for row in stages.rows] == [["as planned", 1], ["as planned", 2], ["uniform", 1], ["uniform", 2]]

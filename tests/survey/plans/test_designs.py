@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from survey.exceptions import PlanRefused
-from survey.instruments.belief_update.models import Pair
+from survey.instruments.belief_update.models import Belief, Pair
 from survey.models import Bank, CandidateSet, PredictorRun, Slot, Stage, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results.export import files as export_files
+from survey.services.results.methods import methods_section
 from survey.services.stages import jobs, lifecycle, verifying
 from survey.services.stages.verifying import verify_stage
 from tests import cast
@@ -246,3 +247,71 @@ def test_disagreement_is_measured_when_the_pool_is_scored() -> None:
     rows = files.load_array(CandidateSet.objects.get(stage=second).file_sha256)
     assert second.state == "planned"
     assert set(rows["disagreement"].tolist()) == {0.0}  # One member agrees with itself.
+
+
+# A design that learns
+
+
+def robust_study(*, sittings: int = 40, moves: Callable[[Pair], bool] | None = None, **more: Any) -> Study:
+    """Two stages, the first answered and frozen: beliefs about pairs of one task move every other time, others never;
+    or those move that `moves` names."""
+    settings = {
+        "stages": [{"sittings": sittings}, {"sittings": 4, "design": {"kind": "robust", **more}}],
+        "predictor": {"name": "same_task"},
+        "candidates": {"size": 400},
+    }
+    study = cast.small_study(**settings, on=cast.small_bank(60, name="wide"))
+    first = cast.full_of_answers(lifecycle.open_stage(cast.stage_of(study)))
+    for number, belief in enumerate(
+        Belief.objects.filter(kind="posterior").select_related("response__assignment__slot__item__pair__evidence")
+    ):
+        pair = belief.response.assignment.slot.item.pair
+        same = pair.evidence.task_id == pair.target.task_id
+        moved = same and number % 2 == 0 if moves is None else moves(pair)
+        Belief.objects.filter(pk=belief.pk).update(value=90 if moved else 50)
+    jobs.run_inline(lifecycle.close_stage(first))
+    return first.study
+
+
+def test_a_robust_stage_asks_more_where_earlier_answers_lay_far_from_their_predictions(tmp_path: Path) -> None:
+    study = robust_study(find=0.2, **{"for": ["changed", "mean change"]})
+    stage = cast.stage_of(study, 2)
+    learned = stage.manifest["learned"]
+    assert stage.state == "planned"
+    assert learned["path"] > 0 and learned["reason"] == ""
+    assert [name for name, _saving, _error in learned["savings"]] == ["changed_over_0", "change_over_0"]
+    slots = list(stage.slots.order_by("score"))
+    assert slots[0].inclusion_probability < 12 / 400 < slots[-1].inclusion_probability
+    assert verifying.verify_stage(stage).differences == []
+    export_files.write_export(study, tmp_path)
+    verification = verify_study.verify(tmp_path)
+    assert not [fault for fault in verification.faults if "stage 2" in fault]
+    assert any("stage 2" in line and "probabilities to 1e-12" in line for line in verification.checked)
+    # A plan that was made by another point of the path is found.
+    rows = (tmp_path / "stages.csv").read_text(encoding="utf-8")
+    path = f'""path"": {learned["path"]}'
+    assert path in rows
+    (tmp_path / "stages.csv").write_text(rows.replace(path, '""path"": 0.05'), encoding="utf-8")
+    assert any("inclusion_probability is" in fault for fault in verify_study.verify(tmp_path).faults)
+    words = [line for line in methods_section.paragraphs(methods_section.methods_of(study))[0] if "stage 2" in line]
+    assert f"chances {learned['path']:g} of the way from uniform to the best" in words[0]
+    assert "for changed and mean change" in words[0]
+
+
+@pytest.mark.parametrize(
+    ("moves", "sittings", "reason"),
+    [
+        (None, 5, "fewer than 10"),
+        (lambda pair: pair.pk % 3 == 0, 40, "no other chances are sure to save answers"),
+    ],
+)
+def test_where_nothing_is_sure_to_save_a_robust_stage_is_uniform_and_says_why(
+    moves: Callable[[Pair], bool] | None, sittings: int, reason: str
+) -> None:
+    study = robust_study(moves=moves, sittings=sittings)
+    stage = planning.plan_stage(cast.stage_of(study, 2))
+    assert set(stage.slots.values_list("inclusion_probability", flat=True)) == {12 / 400}
+    assert reason in stage.manifest["learned"]["reason"]
+    assert verifying.verify_stage(stage).differences == []
+    text = "".join(methods_section.paragraphs(methods_section.methods_of(study))[0])
+    assert "chances uniform; " in text and reason in text

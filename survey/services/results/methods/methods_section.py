@@ -25,7 +25,7 @@ from survey.services.answers.sitting_flags import rules_in_words
 from survey.services.results.estimates import study_estimates
 from survey.services.results.estimates.study_estimates import StudyEstimates
 from survey.services.results.estimates.study_figures import StudyFigure
-from survey.services.results.policies.comparing import design_words
+from survey.services.results.policies.comparing import design_words, planned_design_words
 from survey.study_file import QuotaConfig
 
 SAMPLING = (
@@ -224,7 +224,7 @@ def _sampling(stage: Stage) -> list[Any]:
     drawn = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
     run = drawn.predictor_run if drawn else None
     return [
-        *(stage.index, stage.is_pilot, stage.get_state_display(), design_words(stage.config.design)),
+        *(stage.index, stage.is_pilot, stage.get_state_display(), planned_design_words(stage)),
         *(drawn.size if drawn else None, drawn.universe_size if drawn else None),
         *(roles.get(role, 0) for role in (Slot.Role.SAMPLED, Slot.Role.HOLDOUT, Slot.Role.CONTROL, Slot.Role.REPEAT)),
         *(stage.config.sittings, run.name if run else None),

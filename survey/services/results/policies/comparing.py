@@ -36,7 +36,8 @@ from survey.services.plans.candidates import (
     drawing_scores,
     plain_rows,
 )
-from survey.study_file import DESIGNS, DesignConfig
+from survey.services.plans.drafting import Recipe
+from survey.study_file import DESIGNS, LEARNED, DesignConfig
 
 AS_PLANNED = "as planned"
 EPSILONS = (0.05, 0.1, 0.2, 0.5)
@@ -153,11 +154,25 @@ def design_of(stage: Stage) -> DesignConfig:
 
 def design_words(config: DesignConfig) -> str:
     values = ", ".join(
-        f"{name.replace('_', ' ')} {short(value)}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
+        f"{name.replace('_', ' ')} {_in_brackets(value)}"
         for name, value in config.parameters.items()
-        if not (name == "floor" and not value) and not (name == "rest_strata" and value == 1)
+        if not (name in ("floor", "for") and not value) and not (name == "rest_strata" and value == 1)
     )
     return config.kind.replace("_", " ") + (f" ({values})" if values else "")
+
+
+def _in_brackets(value: Any) -> str:
+    if isinstance(value, list):
+        return " and ".join(map(str, value))
+    return short(value) if isinstance(value, float) else str(value)
+
+
+def planned_design_words(stage: Stage) -> str:
+    """The stage's design, and what it learnt from earlier answers when the stage was planned, if it does."""
+    words = design_words(stage.config.design)
+    if LEARNED not in stage.manifest:
+        return words
+    return f"{words}: {Recipe.of_manifest(stage.manifest).drawing_design.learned_in_words}"
 
 
 def compare(
@@ -280,6 +295,10 @@ def _chances(
     So two policies with the same scores do not differ by how ties were broken at random.
     """
     design = config.build()
+    if design.learns:
+        if LEARNED not in stage.manifest:
+            raise DesignError(f"{config.kind} learns from earlier answers when it plans a stage, and did not plan this")
+        design = design.with_facts(stage.manifest[LEARNED])
     chance = bandit.inclusion_probabilities(
         design=design,
         n=stage.slots.filter(role=Slot.Role.SAMPLED).count(),

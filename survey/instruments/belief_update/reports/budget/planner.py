@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from bandit.designs import MIN_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
+from bandit.robust import Robust
 from bandit.roles import plan_roles
 from survey.contracts.budget_files import MOST_STUDIES, Costs, PeopleConfig, PoliciesConfig
 from survey.contracts.budgets import BudgetPlanner, PlanOutlook, PoolOutlook, Simulated, StudyPlan
@@ -46,7 +47,7 @@ class BeliefBudgetConfig(PoliciesConfig):
     bank: BankShape
     truth: TruthShape = TruthShape()
     study: StudyShape
-    # Each of them is simulated as the epsilon of epsilon_greedy and as the trade_off of proportional.
+    # Each is simulated as the epsilon of epsilon_greedy, the trade_off of proportional, and 1 less the find of robust.
     frontier: list[Annotated[float, Field(ge=MIN_TRADE_OFF, le=1)]] = Field(default=[0.1, 0.2, 0.4], max_length=10)
     # Simulated studies of each point; as many as of each policy where it is left out.
     frontier_studies: int | None = Field(default=None, ge=2, le=MOST_STUDIES)
@@ -181,6 +182,7 @@ def frontier_of(config: BeliefBudgetConfig) -> tuple[list[tuple[str, float, Desi
     designs: list[tuple[str, float, Design]] = [
         *(("epsilon_greedy", value, EpsilonGreedy(epsilon=value)) for value in sorted(config.frontier)),
         *(("proportional", value, Proportional(trade_off=value)) for value in sorted(config.frontier)),
+        *(("robust", find, Robust(find=find)) for find in sorted(round(1 - value, 6) for value in config.frontier)),
     ]
     fitting, left_out = [], []
     for kind, value, design in designs:

@@ -20,6 +20,7 @@ from survey.services.studies.checking import PLATFORM_FEE
 from survey.study_file import StageConfig, StudyConfig
 
 from .planner import BeliefBudget, BeliefBudgetConfig, StudyShape
+from .simulation import simulated_figures
 from .worlds import BankShape, TruthShape, kinds_of, world_over
 
 FILE = "hunch plan_budget FILE.toml simulates what a file describes"
@@ -124,5 +125,9 @@ def _notes(study: Study) -> Iterator[str]:
         )
     if any(config.roles_of(number) != config.roles for number in range(config.pilots + 1, len(config.stages) + 1)):
         yield "Some stages have roles of their own; those of the whole study are simulated throughout."
+    for number, stage in enumerate(config.stages, start=1):
+        design = stage.design.build()
+        if len(simulated := simulated_figures(design)) != max(1, len(set(design.estimated))):
+            yield f"Stage {number} is simulated as if it were drawn for {', '.join(simulated)} alone."
     if config.instrument.options.get("evidence") == "real":
         yield "Both outcomes of each question are simulated, though the study shows only those that really happened."

@@ -143,6 +143,7 @@ def one_study(plan: BeliefPlan, *, rng: np.random.Generator) -> Simulated:
     seen: list[NDArray[np.float64]] = []
     labels: list[NDArray[np.float64]] = []
     people: list[NDArray[np.int64]] = []
+    predicted: list[NDArray[np.float64]] = []
     collected: list[_Collected] = []
     by_stage: dict[str, float] = {}
     coefficients: NDArray[np.float64] | None = None
@@ -163,12 +164,15 @@ def one_study(plan: BeliefPlan, *, rng: np.random.Generator) -> Simulated:
             columns = features(world, pool.pairs)
             scores = None if coefficients is None else bandit.predict_logistic(columns, coefficients)
             design = plan.design(index) if part == "sampled" else bandit.Uniform()
+            if design.learns:
+                design = design.learn(_evidence(design, collected, predicted), scores)
             drawn = bandit.draw(design=design, n=role.items, scores=scores, n_candidates=len(pool.pairs), rng=rng)
             taken = _answers(world, setting, truth, ids, pool, drawn, role, index, part, rng)
             collected.append(taken)
             if part == "sampled":
                 at = taken.at
                 seen.append(columns[at])
+                predicted.append(_before_the_answers(columns[at], taken, None if scores is None else scores[at]))
                 labels.append(taken.changed)
                 people.append(taken.part.cluster)
                 by_stage[f"answers {index + 1}"] = at.size
@@ -263,6 +267,53 @@ def _answers(
         change=(answers.posterior - answers.prior)[item].astype(np.float64),
         control_changed=answers.changed[without].astype(np.float64),
         control_cluster=cluster[without],
+    )
+
+
+FIGURES = {
+    "changed": lambda stage: stage.changed,
+    "change": lambda stage: stage.change,
+    "size": lambda stage: np.abs(stage.change),
+}
+NAMES = {"share that changes": "changed", "mean change": "change", "mean absolute change": "size"}
+
+
+def simulated_figures(design: Design) -> list[str]:
+    """The figures of the simulation that a design is drawn for: those it names, the first where it has none of them."""
+    wanted = [NAMES.get(name, name.partition("_over_")[0]) for name in design.estimated]
+    return [name for name in dict.fromkeys(wanted) if name in FIGURES] or ["changed"]
+
+
+def _evidence(
+    design: Design, collected: Sequence[_Collected], predicted: Sequence[NDArray[np.float64]]
+) -> bandit.Evidence:
+    """What the sampled slots of the stages so far say of the design's figures."""
+    sampled = [stage for stage in collected if stage.part.role == "sampled"]
+
+    def together(of_stage: Callable[[_Collected], NDArray[np.generic]]) -> NDArray[np.generic]:
+        return np.concatenate([of_stage(stage) for stage in sampled])
+
+    return bandit.Evidence.of(
+        values={name: together(FIGURES[name]) for name in simulated_figures(design)},
+        scores=np.concatenate(predicted),
+        chance=together(lambda stage: stage.part.probability),
+        stage=together(lambda stage: np.full(stage.at.size, stage.part.stage)),
+        cluster=together(lambda stage: stage.part.cluster),
+    )
+
+
+def _before_the_answers(
+    columns: NDArray[np.float64], taken: _Collected, scores: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """What was predicted of the answers: the scores that planned the stage, in the first one by folds of people."""
+    if scores is not None:
+        return scores
+    return bandit.cross_fitted_chances(
+        columns=columns[:, 1:],
+        label=taken.changed,
+        cluster=taken.part.cluster,
+        item=taken.at,
+        rng=np.random.default_rng(0),
     )
 
 

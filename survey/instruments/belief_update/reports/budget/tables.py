@@ -132,7 +132,7 @@ STAGES = (
 )
 FRONTIER = (
     Column("design", "text", "The design of every stage but the first."),
-    Column("value", "number", "The epsilon of epsilon_greedy, the trade_off of proportional."),
+    Column("value", "number", "The epsilon of epsilon_greedy, the trade_off of proportional, the find of robust."),
     Column(
         "changes_per_answer",
         "share",
@@ -155,9 +155,9 @@ FRONTIER = (
 class FrontierPoint:
     """What a design finds and how precisely it estimates, where it draws every stage but the first.
 
-    `value`: the epsilon of `epsilon_greedy`, the trade_off of `proportional`. `found`: the share of the answers from
-    stage 2 on that are changes, expected; `error`: the simulation's own standard error of it. `width`: of the final
-    95 % interval of the share that changes over all pairs.
+    `value`: the epsilon of `epsilon_greedy`, the trade_off of `proportional`, the find of `robust`. `found`: the share
+    of the answers from stage 2 on that are changes, expected; `error`: the simulation's own standard error of it.
+    `width`: of the final 95 % interval of the share that changes over all pairs.
     """
 
     kind: str
@@ -240,8 +240,9 @@ def pictures(outlooks: Sequence[Outlook], points: Sequence[FrontierPoint]) -> li
     frontier = Picture.of(
         "frontier",
         "Between finding and estimating",
-        "Changes found an answer from stage 2 on, against the width of the final interval, a line a design.",
-        _frontier_chart(points),
+        "Changes found an answer from stage 2 on, against the width of the final interval: a line a design, and where "
+        "each policy lies.",
+        _frontier_chart(points, [FrontierPoint.of(outlook.plan.name, math.nan, outlook) for outlook in outlooks]),
     )
     return [
         *([frontier] if any(math.isfinite(point.width) for point in points) else []),
@@ -291,7 +292,7 @@ def _stage_ticks(outlooks: Sequence[Outlook]) -> list[tuple[float, str]]:
     return [(float(stage), str(stage)) for stage in range(1, len(by_stage(outlooks[0], "auc")) + 1)]
 
 
-def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
+def _frontier_chart(points: Sequence[FrontierPoint], policies: Sequence[FrontierPoint]) -> LineChart:
     lines = [
         Line(
             f"{kind} ({', '.join(short(point.value) for point in own)})",
@@ -305,7 +306,14 @@ def _frontier_chart(points: Sequence[FrontierPoint]) -> LineChart:
         title="Between finding and estimating",
         x=Axis("width of the final 95 % interval of the share, in points"),
         y=Axis("changes found per answer from stage 2 on"),
-        lines=lines,
+        lines=[
+            *lines,
+            *(
+                Line(policy.kind, [(100 * policy.width, policy.found)])
+                for policy in policies
+                if math.isfinite(policy.width) and math.isfinite(policy.found)
+            ),
+        ],
     )
 
 
