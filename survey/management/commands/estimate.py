@@ -2,14 +2,20 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from survey.console.command import add_condition
 from survey.console.reports import ReportCommand
 from survey.contracts.reports import ReportFile, ReportResult
+from survey.contracts.tables import ExtraFile
+from survey.services.answers.conditions import read_condition
 from survey.services.results import reports
 from survey.services.results.estimates import estimate_tables, estimates_report, study_estimates
+from survey.services.results.estimates.design_rows import design_files
+from survey.services.results.export.check_programs import check_programs
+from survey.services.results.export.files import streamed
 from survey.services.studies import lookup
 
 
@@ -48,7 +54,8 @@ class Command(ReportCommand):
             "--out",
             type=Path,
             metavar="DIR",
-            help="write estimates.csv, slots.csv, leaving.csv, noise.csv, a codebook of them, and estimates.json",
+            help="write estimates.csv, slots.csv, leaving.csv, noise.csv, a codebook of them, and estimates.json; and "
+            "design.csv, figures.csv and check.R, which computes every figure again with R",
         )
 
     def handle(
@@ -61,16 +68,27 @@ class Command(ReportCommand):
         out: Path | None,
         **options: Any,
     ) -> None:
-        report = study_estimates.estimate(lookup.find_study(slug), thresholds=threshold, by=by, condition=condition)
+        study = lookup.find_study(slug)
+        report = study_estimates.estimate(study, thresholds=threshold, by=by, condition=condition)
         findings = estimates_report.report_result(report)
         self.stdout.write(f"{report.study}: {report.title}")
         self.print_page(findings, out=False)
         if out is not None:
             content = json.dumps(report.as_json(), indent=1, allow_nan=False)
-            files = ReportResult(
+            levels = read_condition(study, condition)
+            design = design_files(study, levels=levels, thresholds=report.thresholds, by=by)
+            result = ReportResult(
                 "",
-                tables=[*findings.tables, estimate_tables.codebook_table()],
-                files=[ReportFile("estimates.json", content.encode)],
+                tables=[*findings.tables, estimate_tables.codebook_table(design)],
+                files=[
+                    ReportFile("estimates.json", content.encode),
+                    *(ReportFile(file.name, partial(_in_bytes, file)) for file in design),
+                    *(ReportFile(name, text.encode) for name, text in check_programs(study).items()),
+                ],
             )
-            for path in reports.write_files(reports.writers_of(files), out):
+            for path in reports.write_files(reports.writers_of(result), out):
                 self.stdout.write(f"wrote {path}")
+
+
+def _in_bytes(file: ExtraFile) -> bytes:
+    return "".join(streamed(file)).encode()
