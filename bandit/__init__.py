@@ -45,7 +45,6 @@ from bandit.estimators import (
     compare_shares,
     cross_fit_folds,
     cross_fitted_chances,
-    difference_mean,
     hajek,
     hajek_difference,
     horvitz_thompson,

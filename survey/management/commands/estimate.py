@@ -2,15 +2,21 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from survey.console.command import add_condition
 from survey.console.reports import ReportCommand
 from survey.contracts.reports import ReportFile, ReportResult
+from survey.contracts.tables import ExtraFile
+from survey.services.answers.conditions import read_condition
 from survey.services.results import reports
 from survey.services.results.estimates import estimate_tables, estimates_report, study_estimates
+from survey.services.results.estimates.design_rows import design_files
 from survey.services.results.estimates.population import read_weighting
+from survey.services.results.export.check_programs import check_programs
+from survey.services.results.export.files import streamed
 from survey.services.studies import lookup
 
 
@@ -57,7 +63,8 @@ class Command(ReportCommand):
             type=Path,
             metavar="DIR",
             help="write estimates.csv, slots.csv, leaving.csv, noise.csv, with a weighting population.csv, a codebook "
-            "of them, and estimates.json",
+            "of them, and estimates.json; and design.csv, figures.csv and check.R, which computes every figure again "
+            "with R",
         )
 
     def handle(
@@ -79,10 +86,20 @@ class Command(ReportCommand):
         self.print_page(findings, out=False)
         if out is not None:
             content = json.dumps(report.as_json(), indent=1, allow_nan=False)
-            files = ReportResult(
+            levels = read_condition(study, condition)
+            design = design_files(study, levels=levels, thresholds=report.thresholds, by=by)
+            result = ReportResult(
                 "",
-                tables=[*findings.tables, estimate_tables.codebook_table()],
-                files=[ReportFile("estimates.json", content.encode)],
+                tables=[*findings.tables, estimate_tables.codebook_table(design)],
+                files=[
+                    ReportFile("estimates.json", content.encode),
+                    *(ReportFile(file.name, partial(_in_bytes, file)) for file in design),
+                    *(ReportFile(name, text.encode) for name, text in check_programs(study).items()),
+                ],
             )
-            for path in reports.write_files(reports.writers_of(files), out):
+            for path in reports.write_files(reports.writers_of(result), out):
                 self.stdout.write(f"wrote {path}")
+
+
+def _in_bytes(file: ExtraFile) -> bytes:
+    return "".join(streamed(file)).encode()

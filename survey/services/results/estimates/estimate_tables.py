@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from bandit import Estimate
+from survey.contracts.tables import ExtraFile
 from survey.figures import Column, Figure, FigureColumn, PartColumn, Table, TableView, plain_columns
+from survey.figures.tables import Columns
 
 from . import sensitivity
 from .dropout import LeavingLine
@@ -384,9 +386,15 @@ def noise_rows(noise: Noise) -> Iterator[list[Any]]:
     yield ["item_variance", "", variance, limit.highest_variance, limit.items, between.n_clusters, ""]
 
 
-def codebook_table() -> Table:
-    """What every column of the four files means."""
-    files = {"estimates.csv": ESTIMATES, "slots.csv": SLOTS, "leaving.csv": LEAVING, "noise.csv": NOISE}
+def codebook_table(design: Sequence[ExtraFile] = ()) -> Table:
+    """What every column of the four files means, and of those that `check.R` reads."""
+    files: dict[str, Columns] = {
+        "estimates.csv": ESTIMATES,
+        "slots.csv": SLOTS,
+        "leaving.csv": LEAVING,
+        "noise.csv": NOISE,
+    }
+    files |= {file.name: file.columns for file in design}
     columns = tuple(Column(name, "text", "") for name in ("file", "column", "meaning"))
     rows = [
         [file, plain_column.name, plain_column.description]

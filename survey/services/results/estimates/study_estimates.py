@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -388,56 +388,41 @@ def _weighted(figure: StudyFigure, read: Sequence[_Reading], index: int, people:
     return weighted_figure(figure, [reading.part for reading in read], measures, people)
 
 
-class StayedAnswer(NamedTuple):
-    """An answer in the figures weighted for leaving. `staying`: the chance that its person was still there. `weight`:
-    its weight in these figures, 1 on average."""
+@dataclass(frozen=True, eq=False)
+class ReadStudy:
+    """What the figures of a study are computed from: the rows of each stage that is no draft, and its parts, those of
+    later waves among them. `divisions`: the names of the parts' divisions that are wanted, each with what it is:
+    "level" of a factor or of people, or "by" for a division of the items."""
 
-    stage: int
-    slot: int
-    respondent: str
-    staying: float
-    weight: float
+    study: Study
+    rows: Sequence[StageRows]
+    readings: Sequence[_Reading]
+    divisions: Mapping[str, str]
 
 
-def stayed_answers(study: Study, levels: Mapping[str, str]) -> Iterator[StayedAnswer]:
-    """Nothing where there are no figures weighted for leaving, and nothing of a blind study: chances depend on
+def read_study(
+    study: Study, levels: Mapping[str, str], thresholds: Sequence[int] = (), by: Sequence[str] = ()
+) -> ReadStudy:
+    """The answers as `estimate` takes them, with their chances of staying unless the study is blind: these depend on
     levels."""
     instrument = instruments.of_study(study)
-    if instrument.estimates is None or study.is_blind:
-        return
-    wanted = tuple(instrument.estimates.default_thresholds())
-    stages = [stage for stage in study.main_stages().exclude(state=Stage.State.DRAFT) if stage.wave == 1]
+    wanted = tuple(thresholds) or instruments.estimates_of(instrument).default_thresholds()
+    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
     for stage in stages:
         stage.study = study
     rows = [read_stage(stage, instrument, levels) for stage in stages]
-    read = [
-        reading
-        for of_stage in rows
-        for role in ESTIMATED
-        if (reading := _read(of_stage, role, instrument, wanted, levels))
-    ]
-    if not read or not read[0].estimands.measures:
-        return
-    read, _leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
-    weighted = [
-        (answers.answers, answers.part, answers.part.staying)
-        for answers in read
-        if answers.part.staying is not None and answers.part.weighs
-    ]
-    if not weighted:
-        return
-    total_weight = sum(part.plan_weight for _answers, part, _staying in weighted)
-    per_answer = sum(len(answers) for answers, _part, _staying in weighted) / total_weight
-    places = Assignment.objects.filter(slot__stage__in=stages).order_by()
-    place_of = {
-        key: (slot, person)
-        for key, slot, person in places.values_list("pk", "slot__number", "sitting__respondent__pseudonym").iterator()
+    parts = [(of_stage, _read(of_stage, role, instrument, wanted, levels)) for of_stage in rows for role in ESTIMATED]
+    first = [part for of_stage, part in parts if part is not None and of_stage.stage.wave == 1]
+    later = [part for of_stage, part in parts if part is not None and of_stage.stage.wave > 1]
+    if first and first[0].estimands.measures and not study.is_blind:
+        of_first = [of_stage for of_stage in rows if of_stage.stage.wave == 1]
+        first, _leaving = _with_leaving(study, of_first, first, instrument, wanted, levels)
+    groups = _groups(study, first, by)
+    factors = [condition.factor for condition in shown_conditions(study)]
+    divisions = {
+        name: "level" if name in factors or name in groups else "by" for name in dict.fromkeys([*factors, *by])
     }
-    for answers, part, staying in weighted:
-        weights = per_answer * part.plan_weight * part.stayed_weights
-        for answer, chance, weight in zip(answers, staying.tolist(), weights.tolist(), strict=True):
-            slot, person = place_of[answer.pk]
-            yield StayedAnswer(part.stage, slot, person, chance, weight)
+    return ReadStudy(study, rows, [_with_groups(part, groups) for part in [*first, *later]], divisions)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from survey.exceptions import HunchError, NotFound
 from survey.models import Stage, Study
 from survey.services.banks.question_flags import questions_file
 from survey.services.results import reports
+from survey.services.results.estimates.design_rows import design_files
 from survey.services.results.export.answers_file import NO_LEVELS, CountedAnswers
 from survey.services.results.export.columns import IS_TEST
 from survey.services.results.export.majority_file import majorities_file
 from survey.services.results.export.proof_files import proof_files
 from survey.services.results.export.sitting_files import sitting_files
-from survey.services.results.export.staying_file import staying_file
 from survey.services.results.export.study_files import study_files
 from survey.services.results.export.timing_files import timing_files
 from survey.services.stages import leaderboard
@@ -100,7 +100,7 @@ def _own_files(
     if (learning := instrument.learning) is not None:
         yield ExtraFile(leaderboard.FILE, leaderboard.columns_of(learning), leaderboard.file_rows(study, learning))
         yield majorities_file(study)
-    yield staying_file(study, levels=levels)
+    yield from design_files(study, levels=levels)
     yield amendments_file(study)
     yield from proof_files(study)
 

@@ -14,6 +14,7 @@ from survey.figures.csv_lines import csv_lines
 from survey.models import Study
 from survey.services.base.writing import replace_file
 from survey.services.results.export.answers_file import NO_LEVELS, answer_rows
+from survey.services.results.export.check_programs import check_programs
 from survey.services.results.export.codebook import CODEBOOK_HEADER, codebook, codebook_page
 from survey.services.results.export.columns import columns_of
 from survey.services.results.export.contents import extra_files
@@ -89,10 +90,11 @@ def write_export(study: Study, folder: Path, *, levels: Mapping[str, str] = NO_L
         for extra in extra_files(study, levels=levels, with_pay=True):
             written.append(_write(folder, extra))
         written.append(_write(folder, codebook_table(study)))
-        with replace_file(folder / "codebook.md") as temporary:
-            temporary.write_text(codebook_page(study, levels), encoding="utf-8", newline="")
-            _sync(temporary)
-        written.append(Written(folder / "codebook.md"))
+        for name, text in {"codebook.md": codebook_page(study, levels), **check_programs(study)}.items():
+            with replace_file(folder / name) as temporary:
+                temporary.write_text(text, encoding="utf-8", newline="")
+                _sync(temporary)
+            written.append(Written(folder / name))
     except OSError as exc:
         raise HunchError(f"{folder}: cannot be written: {exc.strerror}") from exc
     return written

@@ -37,6 +37,7 @@ from survey.services.base.writing import replace_file
 from survey.storage.paths import installed_version
 
 from . import files
+from .check_programs import check_programs
 from .codebook import codebook_page
 from .contents import extra_files, file_heads
 from .formats import CSV, FORMATS
@@ -86,6 +87,9 @@ def make(work: Work) -> Mapping[str, Any]:
                 pack.add(file, counts.get(stem))
         pack.add(files.codebook_table(study, wanted), None, formats=(CSV,))
         pack.add_text("codebook.md", codebook_page(study, levels))
+        if CSV in work.arguments["format"]:
+            for program, text in check_programs(study, wanted).items():
+                pack.add_text(program, text)
         manifest = {
             "study": study.slug,
             "study_sha256": study.source_sha256,

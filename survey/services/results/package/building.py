@@ -22,6 +22,7 @@ from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
 from survey.services.base.writing import replace_file
 from survey.services.results.export import files
+from survey.services.results.export.check_programs import check_programs
 from survey.services.results.export.contents import extra_files
 from survey.services.results.export.formats import CSV, PARQUET
 from survey.storage.paths import installed_version
@@ -41,6 +42,8 @@ WORDS = {
     "croissant.json": "The description by Croissant.",
     "analysis.py": "Redoes the main table from the files alone, with Python.",
     "analysis.R": "Redoes the main table from the files alone, with R.",
+    "check.R": "Computes every figure again from the files alone, with R and its package survey.",
+    "formulas.R": "The formulas that check.R uses.",
 }
 # It grows by each look, also by asking for a package; `export` has it.
 NEVER = "audit.csv"
@@ -216,6 +219,7 @@ def _texts(
         "croissant.json": _as_text(_croissant(facts, tables)),
         "analysis.py": (SCRIPTS / "analysis.py-tpl").read_text(encoding="utf-8"),
         "analysis.R": (SCRIPTS / "analysis.R-tpl").read_text(encoding="utf-8"),
+        **check_programs(study),
     }
 
 
@@ -390,7 +394,8 @@ def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[DataFile], 
         _about(facts, is_public=is_public),
         "- `dataset_description.json` describes it by Psych-DS, `croissant.json` by Croissant, "
         "`ro-crate-metadata.json` by RO-Crate, `codebook.md` in words.",
-        "- `python3 analysis.py` or `Rscript analysis.R` redoes the main table from the files alone.",
+        "- `python3 analysis.py` or `Rscript analysis.R` redoes the main table from the files alone; `Rscript check.R` "
+        "every figure, each error and interval (with the package survey).",
         "- `sha256sum --check SHA256SUMS` says whether a file was changed.\n",
         *_rows_of(tables),
     ]

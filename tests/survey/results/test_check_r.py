@@ -1,0 +1,317 @@
+"""`check.R`: a second computation of every figure, in R, from an export's files alone. It agrees with ours on studies
+of all kinds, and says so when an estimator of ours is wrong."""
+
+import csv
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+import bandit
+import bandit.clustered
+import bandit.combining
+import bandit.dropout
+import bandit.estimate
+import bandit.estimators
+import bandit.pooling
+import bandit.questions
+from survey.contracts import instruments
+from survey.models import Sitting, Stage, Study
+from survey.services.results.estimates import study_estimates, study_figures
+from survey.services.results.export import check_programs
+from survey.services.stages import jobs, lifecycle
+from tests import cast
+from tests.conftest import unavailable
+from tests.golden.test_golden import golden, loaded, study_of
+from tests.survey import filled
+from tests.survey.answers import test_majorities
+from tests.survey.filled import NO_ROLES, run_study
+from tests.survey.results import test_dropout, test_people_groups, test_ratios
+from tests.survey.results.test_every_report import OTHER_STUDIES, STUDIES
+from tests.survey.sittings import test_waves
+
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
+__all__ = ["golden", "loaded"]
+
+ADAPTIVE: dict[str, Any] = {"predictor": {"name": "same_task"}, "candidates": {"size": 500}}
+GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25}
+
+
+@cache
+def has_r() -> bool:
+    return (
+        shutil.which("Rscript") is not None
+        and subprocess.run(["Rscript", "-e", "library(survey)"], capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.fixture
+def r() -> None:
+    if not has_r():
+        unavailable("check.R, since R with the package survey is not installed.")
+
+
+def checked(folder: Path) -> tuple[int, str]:
+    """How check.R ends, and what it says."""
+    run = subprocess.run(["Rscript", str(folder / "check.R")], capture_output=True, text=True, check=False, timeout=900)
+    return run.returncode, run.stdout + run.stderr
+
+
+def agrees(study: Study, folder: Path, *arguments: str) -> str:
+    """That check.R agrees with all that `estimate` writes about the study; what it says."""
+    call_command("estimate", study.slug, *arguments, "--out", str(folder), verbosity=0)
+    code, said = checked(folder)
+    assert code == 0, said
+    first = said.splitlines()[0].split()
+    assert first[0] == first[2] and int(first[0]) > 0, said
+    with (folder / "estimates.csv").open(newline="", encoding="utf-8") as file:
+        rows = sum(1 for _row in csv.DictReader(file))
+    left_out = sum(int(line.split()[2]) for line in said.splitlines() if line.startswith("not computed"))
+    assert int(first[0]) + left_out == rows, "every row is computed, or named and counted"
+    return said
+
+
+def divided_by(study: Study) -> list[str]:
+    """Options that divide by the instrument's first division and by every factor."""
+    first = next(iter(instruments.estimates_of(instruments.of_study(study)).divisions([])), None)
+    factors = [condition.factor for condition in study.config.conditions]
+    return [f"--by={name}" for name in [*([first] if first else []), *factors]]
+
+
+# Studies
+
+
+def with_excluded() -> Study:
+    """Two adaptive stages with a holdout, of which a rule leaves out some people; two levels by person."""
+    study = cast.small_study(
+        stages=[{"sittings": 24}, {"sittings": 24, "design": GREEDY}],
+        conditions=[{"factor": "framing", "levels": ["plain", "warm"]}],
+        flags={"same_answers": {"items": 2, "share": 0.9}},
+        exclusions={"flags": ["same_answers"]},
+        roles={"holdout": 0.25, "controls": 0},
+        **ADAPTIVE,
+    )
+    for stage in study.stages.select_related("study__bank").order_by("index"):
+        lifecycle.open_stage(stage)
+        filled.answer(stage, seed=stage.index, lose=5)
+        for number, sitting in enumerate(stage.sittings.order_by("pk")):
+            level = ("plain", "warm")[number % 2]
+            sitting.conditions.create(factor="framing", level=level, probability=0.5, seed=1)
+        jobs.run_inline(lifecycle.close_stage(stage))
+    return study
+
+
+def with_waves() -> Study:
+    """Two waves, most of whose people answered in both."""
+    stages = [{"sittings": 8}, {"sittings": 8, "wave": 2}]
+    study = test_waves.wavy(stages=stages, roles={"holdout": 0, "controls": 0})
+    people: list[list[int]] = []
+    for index in (1, 2):
+        stage = filled.answer(lifecycle.open_stage(cast.stage_of(study, index)), seed=index)
+        jobs.run_inline(lifecycle.close_stage(stage))
+        people.append(list(stage.sittings.order_by("pk").values_list("respondent", flat=True)))
+    back = [*people[0][:6], *people[1][6:]]
+    for sitting, respondent in zip(cast.stage_of(study, 2).sittings.order_by("pk"), back, strict=True):
+        Sitting.objects.filter(pk=sitting.pk).update(respondent=respondent, wave=2)
+    return study
+
+
+def people_who_left() -> Study:
+    study: Study = test_dropout.left.__wrapped__()
+    return study
+
+
+def unequal(kind: str) -> Study:
+    return run_study(stages=[{"sittings": 20}, {"sittings": 24, "design": {"kind": kind}}], **ADAPTIVE, **NO_ROLES)
+
+
+def several_answers() -> Study:
+    stages = [{"sittings": 12, "responses_per_item": 3}, {"sittings": 12, "responses_per_item": 2, "design": GREEDY}]
+    return run_study(stages=stages, predictor={"name": "same_task"}, candidates={"size": 200}, **NO_ROLES)
+
+
+def majorities() -> Study:
+    study: Study = test_majorities.frozen_test_stage().study
+    return study
+
+
+KINDS: Mapping[str, Callable[[], Study]] = {
+    "excluded": with_excluded,
+    "waves": with_waves,
+    "left": people_who_left,
+    "softmax": lambda: unequal("softmax"),
+    "proportional": lambda: unequal("proportional"),
+    "several": several_answers,
+    "ratios": lambda: test_ratios.run("three", **test_ratios.THREE, lose=4),
+    "groups": test_people_groups.asked_study,
+    "majorities": majorities,
+    **{name: study for name, study in STUDIES.items() if name != "belief_update"},
+    **OTHER_STUDIES,
+}
+
+
+def test_r_agrees_with_a_small_study_and_names_a_figure_that_was_changed(r: None, tmp_path: Path) -> None:
+    study = run_study(stages=[{"sittings": 12}], **NO_ROLES)
+    said = agrees(study, tmp_path)
+    assert "means and linearised errors are those of the package survey" in said
+    path = tmp_path / "estimates.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        header, first, *rest = csv.reader(file)
+    place = header.index("standard_error")
+    first[place] = str(1.00001 * float(first[place]))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, first, *rest])
+    code, said = checked(tmp_path)
+    lines = [line for line in said.splitlines() if line.startswith(f"{first[0]}, combined: standard_error")]
+    assert code == 1 and len(lines) == 1, said
+
+
+def test_every_export_with_answers_brings_the_programs_and_what_they_read(tmp_path: Path) -> None:
+    study = run_study(stages=[{"sittings": 4}], **NO_ROLES)
+    call_command("export", study.slug, "--out", str(tmp_path), verbosity=0)
+    for name in (*check_programs.NAMES, *(f"{table}.csv" for table in check_programs.READS)):
+        assert (tmp_path / name).stat().st_size > 100, name
+    with (tmp_path / "design.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    answered = [row for row in rows if row["state"] == "answered"]
+    assert len(answered) == study_estimates.estimate(study).answers
+    assert {row["state"] for row in rows} <= {"answered", "unanswered", "excluded", "planned"}
+    stage = Stage.objects.get(study=study)
+    slots = {row["slot"] for row in rows if row["state"] in ("answered", "planned")}
+    assert slots == {str(slot.number) for slot in stage.slots.all()}
+    assert check_programs.check_programs(study, ["design", "estimates"]) == {}, "figures.csv is missing"
+    text = "".join(check_programs.check_programs(study).values())
+    assert len(check_programs.check_programs(study)[check_programs.CHECK].splitlines()) <= 120
+    assert all(len(line) <= 120 for line in text.splitlines())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("slug", ["answers", "beliefs", "real"])
+def test_r_agrees_with_the_golden_studies(golden: None, r: None, slug: str, tmp_path: Path) -> None:
+    study = study_of(slug)
+    agrees(study, tmp_path / "divided", *divided_by(study))
+    call_command("export", slug, "--out", str(tmp_path / "export"), verbosity=0)
+    code, said = checked(tmp_path / "export")
+    assert code == 0, said
+    if slug == "beliefs":
+        agrees(study, tmp_path / "level", "--condition", "framing=warm", "--threshold=0,5")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path) -> None:
+    study = KINDS[kind]()
+    options = divided_by(study)
+    if kind == "groups":
+        options += ["--by=use", "--by=age"]
+    said = agrees(study, tmp_path, *options)
+    with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
+        kinds = {row["kind"] for row in csv.DictReader(file)}
+    expected = {
+        "excluded": {"bounds with excluded", "sampled - holdout", "difference"},
+        "waves": {"change within person"},
+        "left": {"weighted for leaving", "worst case"},
+        "groups": {"difference to the rest"},
+        "majorities": {"majority"},
+    }
+    assert expected.get(kind, {"combined"}) <= kinds, said
+
+
+@pytest.mark.thorough
+def test_r_agrees_with_a_study_of_18480_answers(r: None, tmp_path: Path) -> None:
+    bank = cast.small_bank(400, name="large")
+    study = run_study(
+        on=bank,
+        sitting={"items": 15},
+        stages=[{"sittings": 308}, *[{"sittings": 308, "design": GREEDY}] * 3],
+        predictor={"name": "same_task"},
+        candidates={"size": 12000},
+        **NO_ROLES,
+    )
+    agrees(study, tmp_path)
+    with (tmp_path / "design.csv").open(newline="", encoding="utf-8") as file:
+        assert sum(row["state"] == "answered" for row in csv.DictReader(file)) == 18_480
+
+
+# Faults of ours that R says
+
+
+def _with(function: Any, **changed: Any) -> Callable[..., Any]:
+    return lambda *args, **named: function(*args, **{**named, **changed})
+
+
+FAULTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
+    "no C / (C - 1)": (
+        "excluded",
+        bandit.clustered,
+        "_one_way",
+        lambda _old: lambda rows, label: (totals := bandit.clustered.cluster_totals(rows, label)).T @ totals,
+    ),
+    "the floor borrows twice as much": ("excluded", bandit.estimators, "BORROWED", lambda old: 2 * old),
+    "no floor": ("excluded", bandit.estimators, "_least_of_mean", lambda _old: lambda *_args: 0.0),
+    "plans weigh by another correlation": ("excluded", bandit, "plan_weight", lambda old: _with(old, clustering=0.3)),
+    "no Wilson": ("excluded", bandit.estimate, "WILSON_BELOW", lambda _old: 0),
+    "a pool adds nothing": (
+        "excluded",
+        bandit.estimators._Stratified,
+        "first_phase",
+        lambda _old: lambda _self, _residual, _universe: 0.0,
+    ),
+    "degrees of freedom are added": (
+        "excluded",
+        bandit.combining,
+        "satterthwaite",
+        lambda _old: lambda _variances, freedoms: float(sum(freedoms)),
+    ),
+    "bounds without the floor": (
+        "excluded",
+        bandit.dropout._Floor,
+        "under",
+        lambda _old: lambda _self, end: end,
+    ),
+    "questions count as people do": (
+        "excluded",
+        bandit.questions,
+        "effective_size",
+        lambda _old: lambda weight: float(np.count_nonzero(weight)),
+    ),
+    "intervals are not cut": ("excluded", study_figures, "cut", lambda _old: lambda figure, _span: figure),
+    "leaving is forgotten": ("left", bandit, "stratified_mean", lambda old: _with(old, staying=None)),
+    "heavy people are not allowed for": (
+        "left",
+        study_figures,
+        "widen_for_heavy_people",
+        lambda _old: lambda figure, *_rest: figure,
+    ),
+    "items are not clusters": (
+        "several",
+        bandit.estimators._Items,
+        "variance",
+        lambda _old: lambda _self, _contributions, by_person: by_person,
+    ),
+    "heavy answers count as light ones": (
+        "proportional",
+        bandit.estimators,
+        "_freedom_of_weights",
+        lambda _old: lambda _weight, _cluster: None,
+    ),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fault", FAULTS)
+def test_r_says_that_an_estimator_of_ours_is_wrong(
+    r: None, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, owner, name, change = FAULTS[fault]
+    study = KINDS[kind]()
+    monkeypatch.setattr(owner, name, change(getattr(owner, name)))
+    call_command("estimate", study.slug, "--out", str(tmp_path), verbosity=0)
+    code, said = checked(tmp_path)
+    assert code == 1 and "is here" in said, said
