@@ -78,7 +78,7 @@ class Column:
             return words.number(value, self.digits, signed=self.signed)
         if isinstance(value, Integral) or (self.whole and float(value).is_integer()):
             return words.number(value, 0, signed=self.signed)
-        return f"{value:.4g}"
+        return words.significant(value)
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def _pictures(event: str, lines: list[ForecasterCalibration]) -> list[Picture]:
             Picture.of(
                 f"reliability_{event}",
                 f"Reliability: {event}",
-                "How often the event happened by the chance that was given, with 95 % bands; on the diagonal the two "
+                "How often the event happened by the chance that was given, with 95 % intervals; on the diagonal the two "
                 "are equal.",
                 LineChart(
                     title=f"Reliability: {event}",
