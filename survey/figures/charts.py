@@ -3,7 +3,8 @@
 The standard library alone, so that a web process draws them. The same data give the same text.
 A chart holds no script, no style sheet and no address. What is not a series has the colour of the text around it
 (`currentColor`), so that a page in dark colours needs nothing more. Series differ in their mark or dash too, for grey
-prints. No name lies on another one: it is turned, moved, or shortened with the whole name as its tooltip.
+prints. No name lies on another one: it is turned, moved, or shortened with the whole name as its tooltip. Each mark has
+its number as its tooltip, an element `title` in it.
 """
 
 import math
@@ -12,12 +13,14 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from .figure import Figure
+from .words import significant
 
 WIDTH, EDGE = 560, 8  # narrow, so that letters stay legible where a phone shows it smaller
 TITLE, TEXT, SMALL = 15, 13, 12  # sizes of letters
@@ -25,16 +28,21 @@ TITLE, TEXT, SMALL = 15, 13, 12  # sizes of letters
 # black is the colour of the text, and their sky blue is left out: each has a contrast of 3 to 1 on white and on black.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8d6e00", "currentColor")
 DASHES = ("", "8 4", "2 3", "12 3 2 3", "5 2")
-MARKS = (
-    "M-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0z",  # a disc
-    "M-4,-4h8v8h-8z",
-    "M0,-5L5,4H-5z",
-    "M0,-5.5L5.5,0L0,5.5L-5.5,0z",
-    "M-5,-4H5L0,5z",
-    "M-1.5,-5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",  # a cross
+MARKS = (  # each from its middle
+    "m-4.5,0a4.5,4.5 0 1,0 9,0a4.5,4.5 0 1,0 -9,0z",  # a disc
+    "m-4,-4h8v8h-8z",
+    "m0,-5l5,9h-10z",
+    "m0,-5.5l5.5,5.5l-5.5,5.5l-5.5,-5.5z",
+    "m-5,-4h10l-5,9z",
+    "m-1.5,-5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",  # a cross
 )
+# So many marks of one chart are so large: few are large; many are small, and darker where they lie on each other.
+SIZES = ((60, 1.0, 0.8), (400, 0.8, 0.75), (math.inf, 0.6, 0.7))  # at most so many, in parts of their size, opacity
 # Of letters in parts of their size: no less than in Arial and Liberation Sans, and about as in DejaVu Sans.
 NARROW, BROAD, FONTS = "fijlrtI.,:;'’|!()[] ·", "mwMW%@—…", "Arial, Liberation Sans, DejaVu Sans, sans-serif"
+ARC = " 0 1,0 "
+NUMBER = re.compile(r"-?\d*\.?\d+")
+MAX_TARGETS = 24  # of a curve
 UNDRAWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # XML has no place for them.
 NOTHING = "There is nothing to draw: no figure is known."
 
@@ -53,29 +61,46 @@ class Axis:
     ticks: Sequence[tuple[float, str]] = ()
     log: bool = False
 
+    def said(self, value: float, ends: tuple[float, float] | None = None) -> str:
+        """A number of this axis for a tooltip, with its interval; what stands at a named tick has its name."""
+        named = next((name for place, name in self.ticks if place == value), "")
+        if ends is None and named:
+            return named
+        if self.share:
+            return Figure.between(value, ends, "share").in_words()
+        text = significant(value)
+        return text if ends is None else f"{text} [{', '.join(map(significant, ends))}]"
+
 
 @dataclass(frozen=True)
 class Line:
     """Points (x, y) in the order of x, which has an order: for names without one take bars.
 
-    ends: the lower and the upper end at each point, or none at all; drawn as a band, or as whiskers.
-    marked: each point is a measurement of its own. reference: what the others are compared with, such as a diagonal.
-    What is no finite number is left out.
+    ends: the lower and the upper end at each point, or none at all.
+    marked: each point is a measurement of its own, and its ends are whiskers; else it is a curve, and they are a band.
+    reference: what the others are compared with, such as a diagonal. outline: that of a histogram, as `steps` makes
+    it. What is no finite number is left out.
     """
 
     name: str
     points: Sequence[tuple[float, float]]
     ends: Sequence[tuple[float, float]] = ()
     marked: bool = True
-    whiskers: bool = False
     reference: bool = False
+    outline: bool = False
 
     @classmethod
-    def of(cls, name: str, figures: Iterable[tuple[float, Figure]], *, whiskers: bool = False) -> "Line":
+    def of(cls, name: str, figures: Iterable[tuple[float, Figure]]) -> "Line":
         """The value of a figure at each x, and its interval where it has one."""
         pairs = list(figures)
         points = [(x, figure.number) for x, figure in pairs]
-        return cls(name, points, [figure.interval or (math.nan, math.nan) for _x, figure in pairs], whiskers=whiskers)
+        return cls(name, points, [figure.interval or (math.nan, math.nan) for _x, figure in pairs])
+
+    @classmethod
+    def steps(cls, name: str, edges: Sequence[float], shares: Sequence[float]) -> "Line":
+        """The outline of a histogram, for several in one picture. edges: one more than shares."""
+        tops = [(x, share) for ends, share in zip(pairwise(edges), shares, strict=True) for x in ends]
+        return cls(name, [(edges[0], 0.0), *tops, (edges[-1], 0.0)], marked=False, outline=True)
 
     @classmethod
     def diagonal(cls, name: str) -> "Line":
@@ -177,27 +202,51 @@ class LineChart(Chart):
         )
         ends = [end for line, _points in lines for pair in line.ends for end in pair]
         xs = [x for _line, points in lines for x, _y in points]
-        plot = _Plot.of(self.x, self.y, xs, [y for _line, points in lines for _x, y in points] + ends, top, 320)
+        # Whiskers at the same place, such as those of a stage, stand side by side.
+        beside = [line for line, _points in lines if line.marked and line.ends] if self.x.ticks else []
+        apart = min(12.0, 0.6 * (WIDTH - 80) / (len(self.x.ticks) or 1) / len(lines)) if len(beside) > 1 else 0.0
+        spread = apart * (len(beside) - 1) / 2
+        ys = [y for _line, points in lines for _x, y in points] + ends
+        plot = _Plot.of(self.x, self.y, xs, ys, top, 320, spread=spread)
         parts = [*legend, *plot.parts]
+        size, _opacity = _size(sum(len(points) for line, points in lines if line.marked))
         for place, ((line, points), style) in enumerate(zip(lines, styles, strict=True)):
-            # Whiskers at the same label stand side by side.
-            dodges = line.whiskers and bool(self.x.ticks)
-            aside = min(12.0, 60 / len(lines)) * (place - (len(lines) - 1) / 2) if dodges else 0.0
+            aside = apart * beside.index(line) - spread if line in beside else 0.0
             at = [(plot.x.at(x) + aside, plot.y.at(y)) for x, y in points]
-            parts.append(style.group())
-            parts += plot.whiskers(line, aside) if line.whiskers else plot.band(line, min(0.14, 0.5 / len(lines)))
-            if len(at) > 1:
+            parts.append(style.group(line.name))
+            parts += plot.whiskers(line, aside) if line.marked else plot.band(line, min(0.14, 0.5 / len(lines)))
+            if len(at) > 1 and (not line.marked or _stand_apart(at)):
                 parts.append(_path("L".join(f"{x:.1f},{y:.1f}" for x, y in at), style.dash))
             if line.marked or len(at) == 1:
-                marked = at
-            elif many and not line.reference:
-                every = max(1, len(at) // 5)
-                marked = at[(place * every // len(lines)) :: every]
-            else:
-                marked = []
-            parts += [style.mark_at(x, y) for x, y in marked]
+                ends_at = {x: (low, high) for x, low, high in _ends(line)}
+                for (x, y), (across, up) in zip(points, at, strict=True):
+                    parts.append(style.mark_at(across, up, size, self._said(line, x, y, ends_at.get(x))))
+            elif not line.reference:
+                parts += self._targets(line, points, at)
+                if many:
+                    every = max(1, len(at) // 5)
+                    parts += [style.mark_at(x, y) for x, y in at[(place * every // len(lines)) :: every]]
             parts.append("</g>")
         return parts, plot.bottom
+
+    def _said(self, line: Line, x: float, y: float, ends: tuple[float, float] | None = None) -> str:
+        """A point in words."""
+        return f"{line.name}; {self.x.said(x)}: {self.y.said(y, ends)}"
+
+    def _targets(
+        self, line: Line, points: Sequence[tuple[float, float]], at: Sequence[tuple[float, float]]
+    ) -> Iterator[str]:
+        """What a pointer finds on a curve, which has no marks: some of its points, or each bar of an outline."""
+        if line.outline:
+            for place in range(1, len(at) - 1, 2):
+                (left, y), (right, _y) = at[place : place + 2]
+                words = f"{line.name}; {self.x.said(points[place][0])} to {self.x.said(points[place + 1][0])}: "
+                yield _target(left, y - 5, right - left, 10, words + self.y.said(points[place][1]))
+            return
+        every = math.ceil(len(at) / MAX_TARGETS)
+        ends_at = {x: (low, high) for x, low, high in _ends(line)}
+        for (x, y), (across, up) in zip(points[::every], at[::every], strict=True):
+            yield _target(across - 6, up - 6, 12, 12, self._said(line, x, y, ends_at.get(x)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,8 +270,7 @@ class PointChart(Chart):
         points = named + [point for point in usable if not point.name][::every]
         groups = list(dict.fromkeys(point.group for point in points))
         styles = {group: _style(place) for place, group in enumerate(groups)}
-        # Few points are large; many are small, and darker where they lie on each other.
-        size = next(size for most, size in ((60, 1.0), (400, 0.75), (math.inf, 0.5)) if len(points) <= most)
+        size, opacity = _size(len(points))
         names = [(styles[group].mark_at(14, 0), group) for group in groups if group]
         of_levels = [_style(len(groups) + place) for place in range(len(levels))]
         names += [(style.line_sample(), name) for style, (name, _value) in zip(of_levels, levels, strict=True)]
@@ -230,16 +278,22 @@ class PointChart(Chart):
         ys = [point.y for point in points] + [value for _name, value in levels]
         plot = _Plot.of(self.x, self.y, [point.x for point in points], ys, top, 340)
         parts = [*legend, *plot.parts]
-        for (_name, value), style in zip(levels, of_levels, strict=True):
+        for (name, value), style in zip(levels, of_levels, strict=True):
             course = f"{plot.left:.1f},{plot.y.at(value):.1f}H{WIDTH - EDGE}"
-            parts += [style.group(), _path(course, style.dash), "</g>"]
+            parts += [style.group(name), _path(course, style.dash), "</g>"]
         where = [(plot.x.at(point.x), plot.y.at(point.y)) for point in points]
-        for point, (x, y) in zip(points, where, strict=True):
-            style = styles[point.group]
-            if point.name:
-                parts.append(f"<g><title>{_safe(point.name)}</title>{style.mark_at(x, y)}</g>")
-            else:
-                parts.append(style.mark_at(x, y, size, opacity=0.6))
+        for group, style in styles.items():
+            # What many points have alike stands at their group: a page of thousands stays small.
+            parts.append(f'<g fill="{style.colour}" fill-opacity="{opacity:g}">')
+            for point, (x, y) in zip(points, where, strict=True):
+                if point.group == group and not point.name:
+                    parts.append(style.mark_at(x, y, size, self._said(point), alone=False))
+            parts.append("</g>")
+        parts += [
+            styles[point.group].mark_at(x, y, said=self._said(point))
+            for point, (x, y) in zip(points, where, strict=True)
+            if point.name
+        ]
         bottom = plot.bottom
         if named:
             beside, key = plot.names_beside(where[: len(named)], [point.name for point in named])
@@ -251,6 +305,11 @@ class PointChart(Chart):
             parts.append(_text(plot.left, bottom + 12, words, size=SMALL))
             bottom += 20
         return parts, bottom
+
+    def _said(self, point: ScatterPoint) -> str:
+        """A point in words; of an axis only its numbers, so that a page of thousands stays small."""
+        name = ", ".join(filter(None, (point.name, point.group)))
+        return f"{name}: {self.x.said(point.x)}, {self.y.said(point.y)}".removeprefix(": ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,7 +334,7 @@ class HistogramChart(Chart):
             plot = _Plot.of(x, y, xs, [bar.share for bar in bars] + ends, top + 20, 150, tight=True)
             parts += plot.parts
             for bar in bars:
-                parts += plot.bar(bar)
+                parts += plot.bar(bar, name)
             top = plot.bottom + 14
         return parts, top - 14
 
@@ -330,13 +389,14 @@ class ForestChart(Chart):
             for place, (style, figure) in enumerate(zip(styles, row.figures, strict=False)):
                 if figure.is_defined:
                     aside = 11 * (place - (len(styles) - 1) / 2)
-                    parts += self._figure(figure, style, x, y + aside)
+                    name = ", ".join(filter(None, (row.name, dict(enumerate(self.series)).get(place, ""))))
+                    parts += self._figure(figure, style, x, y + aside, name)
         below, height = _under(x, bottom, left, right)
         return [*parts, *below], height
 
-    def _figure(self, figure: Figure, style: "_Style", x: "_Scale", y: float) -> Iterator[str]:
+    def _figure(self, figure: Figure, style: "_Style", x: "_Scale", y: float, name: str) -> Iterator[str]:
         value = x.at(figure.value or 0.0)
-        yield style.group()
+        yield style.group(f"{name}: {self.x.said(figure.number, figure.interval)}")
         if self.bars:
             yield f'<path d="M{x.at(0.0):.1f},{y - 4:.1f}H{value:.1f}v8H{x.at(0.0):.1f}z" fill-opacity="0.35"/>'
         if figure.interval is not None:
@@ -441,20 +501,34 @@ class _Style:
     mark: str
     dash: str
 
-    def group(self) -> str:
-        return f'<g stroke="{self.colour}" fill="{self.colour}">'
+    def group(self, said: str = "") -> str:
+        """What it holds has this colour, and these words as its tooltip."""
+        title = f"<title>{_safe(said)}</title>" if said else ""
+        return f'<g stroke="{self.colour}" fill="{self.colour}">{title}'
 
-    def mark_at(self, x: float, y: float, size: float = 1.0, opacity: float = 1.0) -> str:
-        scaled = "" if size == 1 else f" scale({size:g})"
-        seen = "" if opacity == 1 else f' fill-opacity="{opacity:g}"'
-        where = f'transform="translate({x:.1f},{y:.1f}){scaled}"'
-        return f'<path d="{self.mark}" {where} fill="{self.colour}" stroke="none"{seen}/>'
+    def mark_at(self, x: float, y: float, size: float = 1.0, said: str = "", *, alone: bool = True) -> str:
+        """said: its tooltip. alone: not in a group that has its colour and no outline."""
+        course = f'd="M{x:.1f},{y:.1f}{_scaled(self.mark, size)}"'
+        looks = f' fill="{self.colour}" stroke="none"' if alone else ""
+        return f"<path {course}{looks}><title>{_safe(said)}</title></path>" if said else f"<path {course}{looks}/>"
 
     def line_sample(self, *, marked: bool = False) -> str:
         return f"{self.group()}{_path('0,0h28', self.dash)}{self.mark_at(14, 0) if marked else ''}</g>"
 
 
 _REFERENCE = _Style("currentColor", MARKS[0], "3 4")
+
+
+@cache
+def _scaled(mark: str, size: float) -> str:
+    """A mark in parts of its size; what says which arc of a circle is drawn is no length."""
+    lengths = mark.split(ARC)
+    return ARC.join(NUMBER.sub(lambda number: f"{size * float(number[0]):.3g}", part) for part in lengths)
+
+
+def _size(count: int) -> tuple[float, float]:
+    """Of each of so many marks: its size and its opacity."""
+    return next((size, opacity) for most, size, opacity in SIZES if count <= most)
 
 
 def _style(place: int) -> _Style:
@@ -488,7 +562,9 @@ class _Scale:
             ticks = [(10**step, _number(10**step)) for step in steps]
             return cls(axis, steps[0], steps[-1], start, end, ticks)
         if axis.ticks:
-            return cls(axis, low, high, start, end, axis.ticks)
+            return cls(axis, low, high, start, end, [(x, re.sub(r"^-(?=\d)", "−", name)) for x, name in axis.ticks])
+        if axis.share and low == high and 0 <= low <= 1:
+            low, high = 0.0, 1.0
         steps = _round_steps(low, high)
         factor, unit = (100, " %") if axis.share else (1, "")
         digits = max(0, -math.floor(math.log10(factor * (steps[1] - steps[0])) + 1e-9))
@@ -519,11 +595,21 @@ class _Plot:
 
     @classmethod
     def of(
-        cls, x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], top: float, tall: float, *, tight: bool = False
+        cls,
+        x: Axis,
+        y: Axis,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        top: float,
+        tall: float,
+        *,
+        tight: bool = False,
+        spread: float = 0.0,
     ) -> "_Plot":
+        """spread: how far marks stand next to their place, on either side."""
         up = _Scale.of(y, ys, top + tall, top)
         left = 38 + _widest([words for _value, words in up.ticks], SMALL)
-        across = _Scale.of(x, xs, left + 14, WIDTH - EDGE - 14, tight=tight)
+        across = _Scale.of(x, xs, left + 14 + spread, WIDTH - EDGE - 14 - spread, tight=tight)
         parts = []
         for value, words in up.ticks:
             at = up.at(value)
@@ -549,7 +635,9 @@ class _Plot:
                 f"{at:.1f},{below:.1f}V{above:.1f}M{at - 4:.1f},{below:.1f}h8M{at - 4:.1f},{above:.1f}h8", width=1.4
             )
 
-    def bar(self, bar: Bar) -> Iterator[str]:
+    def bar(self, bar: Bar, name: str) -> Iterator[str]:
+        values = self.x.axis.said(bar.low) + ("" if bar.low == bar.high else f" to {self.x.axis.said(bar.high)}")
+        yield f"<g><title>{_safe(f'{name}; {values}: {self.y.axis.said(bar.share, bar.ends)}')}</title>"
         exact, floor = bar.low == bar.high, self.y.at(0.0)
         left = self.x.at(bar.low) - 4 if exact else self.x.at(bar.low) + 1
         right = self.x.at(bar.high) + 4 if exact else self.x.at(bar.high) - 1
@@ -562,6 +650,7 @@ class _Plot:
             yield _path(
                 f"{at:.1f},{low:.1f}V{high:.1f}M{at - 3:.1f},{low:.1f}h6m-6,{high - low:.1f}h6", width=1, colour=True
             )
+        yield "</g>"
 
     def names_beside(
         self, where: Sequence[tuple[float, float]], names: Sequence[str]
@@ -729,6 +818,14 @@ def _path(course: str, dash: str = "", *, width: float = 2, faint: bool = False,
     return f'<path d="M{course}" fill="none"{own} stroke-width="{width:g}"{dashed}/>'
 
 
+def _target(x: float, y: float, width: float, height: float, said: str) -> str:
+    """What is not seen, and has a tooltip."""
+    return (
+        f'<path d="M{x:.1f},{y:.1f}h{width:.1f}v{height:.1f}h-{width:.1f}z" stroke="none" fill-opacity="0">'
+        f"<title>{_safe(said)}</title></path>"
+    )
+
+
 def _shade(share: float, x: float, y: float, width: float, height: float) -> str:
     """Darker on white, and brighter on black, the higher the share; text on it stays legible."""
     return (
@@ -800,6 +897,11 @@ def _finite_points(line: Line) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in line.points if _is_finite(x, y)]
 
 
+def _stand_apart(at: Sequence[tuple[float, float]]) -> bool:
+    """Whether no mark stands above or below the next one, where a line between them would run straight down."""
+    return all(abs(second - first) >= 6 for (first, _y), (second, _up) in pairwise(at))
+
+
 def _ends(line: Line) -> list[tuple[float, float, float]]:
     """x with the two ends there, where all are known."""
     return [
@@ -810,18 +912,22 @@ def _ends(line: Line) -> list[tuple[float, float, float]]:
 
 
 def _round_steps(low: float, high: float) -> list[float]:
-    """Round numbers, four to eight of them, of which the first is not above `low` and the last not below `high`."""
+    """Round numbers, three to eight of them, of which the first is not above `low` and the last not below `high`."""
     span = high - low
-    if span <= 1e-9 * max(abs(low), abs(high)):  # They are equal but for rounding, or both 0.
-        span = abs(high) or 1.0
+    is_single = span <= 1e-9 * max(abs(low), abs(high))  # They are equal but for rounding, or both 0.
+    span = abs(high) or 1.0 if is_single else span
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    if is_single:  # A lone tick says nothing of the distance from it.
+        first, last = first - (low != 0), last + 1
     return [round(number * step, 12) for number in range(first, max(last, first + 1) + 1)]
 
 
 def _log_steps(low: float, high: float) -> list[float]:
     """The logarithms of round numbers around these: powers of ten, and twos and fives between few of them."""
+    if high - low < 1e-9:  # A lone tick says nothing of the distance from it.
+        low, high = low - math.log10(2), high + math.log10(2)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         first, last = math.floor(low), math.ceil(high)
         steps = [power + math.log10(factor) for power in range(first, last + 1) for factor in factors]

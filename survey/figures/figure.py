@@ -106,16 +106,16 @@ class Figure:
         return replace(self, unit=unit, **scaled)
 
     def in_words(self, digits: int | None = None, *, unit: str = "", signed: bool = False) -> str:
-        """0.71 [0.60, 0.79], or 71.0 % [60.1, 79.2]; without an interval of any width its value, and without a value
-        its ends or a dash. unit: where the figure itself names none."""
-        unit = self.unit or unit
-        value = words.in_unit(self.value, unit, digits, signed=signed)
-        if self.interval is None or (self.value is not None and not self.has_width):
-            return value
-        low, high = (words.in_unit(end, unit, digits, signed=signed) for end in self.interval)
+        """0.71 [0.60, 0.79], 71.0 % [60.1, 79.2] or 4.10 points [3.00, 5.20]; without an interval of any width its
+        value, and without a value its ends or a dash. unit: that of its column, where the figure itself names none; the
+        column's heading says it."""
+        ends = [words.in_unit(end, self.unit or unit, digits, signed=signed) for end in self.interval or ()]
+        low, high = (end.removesuffix(" %") for end in ends) if ends else ("", "")
+        value = words.in_unit(self.value, self.unit or unit, digits, signed=signed)
+        after = "" if words.is_share(self.unit) or not self.unit else f" {self.unit.removeprefix('percentage ')}"
         if self.value is None:
-            return f"{low.removesuffix(' %')} to {high}"
-        return f"{value} [{low.removesuffix(' %')}, {high.removesuffix(' %')}]"
+            return f"{low} to {ends[1]}{after}" if ends else value
+        return f"{value}{after} [{low}, {high}]" if ends and self.has_width else f"{value}{after}"
 
     def __str__(self) -> str:
         return self.in_words()

@@ -60,8 +60,9 @@ class Column:
     def text(self, value: Any) -> str:
         """A cell as people read it."""
         if isinstance(value, Figure):
-            unit = {"percent": "share", "number": "number"}.get(self.style, value.unit or self.kind)
-            return replace(value, unit=unit).in_words(self.digits, signed=self.signed)
+            if self.style in ("percent", "number"):
+                value = replace(value, unit="share" if self.style == "percent" else "")
+            return value.in_words(self.digits, unit="" if self.style == "number" else self.kind, signed=self.signed)
         if isinstance(value, bool):
             return "yes" if value else "no"
         if not is_number(value):
@@ -78,7 +79,7 @@ class Column:
             return words.number(value, self.digits, signed=self.signed)
         if isinstance(value, Integral) or (self.whole and float(value).is_integer()):
             return words.number(value, 0, signed=self.signed)
-        return f"{value:.4g}"
+        return words.significant(value)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,13 @@ def short(value: Any) -> str:
     return NOTHING if is_missing(value) else f"{value:g}"
 
 
+def significant(value: Any) -> str:
+    """Four digits that tell: 0.1235, 12.35, 1,235. For numbers whose column or axis says nothing of digits."""
+    if is_missing(value):
+        return NOTHING
+    return number(value, 0) if 9999.5 <= abs(value) < math.inf else f"{value + 0.0:.4g}"
+
+
 def p_value(p: float | None) -> str:
     return NOTHING if is_missing(p) else "< 0.001" if p is not None and p < 0.001 else number(p, 3)
 

@@ -54,6 +54,12 @@ def test_a_figure_is_saved_as_png(researcher: Visitor) -> None:
     content = waiting.value.path().read_bytes()
     assert waiting.value.suggested_filename == "beliefs-before-the-evidence.png"
     assert content.startswith(b"\x89PNG") and len(content) > 5000
+    figure = page.locator(".hunch-figure").first
+    figure.locator("svg").focus()
+    page.keyboard.press("ArrowRight")
+    first = figure.locator(".hunch-number").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "%" in first and "%" in figure.locator(".hunch-number").inner_text() != first
     assert researcher.problems == []
 
 

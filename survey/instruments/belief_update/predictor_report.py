@@ -184,7 +184,7 @@ def _area(metrics: PartMetricsWithIntervals, part: Any) -> Figure:
 def _observed(name: str, points: Sequence[tuple[float, Any]]) -> Line:
     """What was observed at each place, with its interval."""
     figures = [(place, Figure.between(point["observed"], point["interval"])) for place, point in points]
-    return Line.of(name, figures, whiskers=True)
+    return Line.of(name, figures)
 
 
 def _interval(bounds: Interval) -> str:

@@ -41,7 +41,9 @@ def texts(*views: TableView) -> list[list[str]]:
     [
         (Figure(0.7104, 0.601, 0.792, unit="share"), None, "71.0 % [60.1, 79.2]"),
         (Figure(0.7104, 0.601, 0.792), None, "0.71 [0.60, 0.79]"),
-        (Figure(1234.5, unit="points"), 0, "1,234"),
+        (Figure(1234.5, unit="points"), 0, "1,234 points"),
+        (Figure(-0.001, -2.5, 1.25, unit="percentage points"), None, "0.00 points [-2.50, 1.25]"),
+        (Figure(low=-1.0, high=2.0, unit="nats"), None, "-1.00 to 2.00 nats"),
         (Figure(-0.0004, unit="share"), None, "0.0 %"),
         (Figure(math.nan, math.nan, math.nan), None, "–"),
         (Figure(math.inf, unit="share"), None, "∞ %"),

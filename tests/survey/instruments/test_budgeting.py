@@ -216,6 +216,7 @@ def test_the_command_prints_tables_a_sentence_and_writes_figures(tmp_path: Path)
         "sentences.txt",
         "found.svg",
         "auc.svg",
+        "report.md",
     }
     first = (tmp_path / "out/found.svg").read_bytes()
     assert b"Changes of belief found" in first and b"greedy" in first

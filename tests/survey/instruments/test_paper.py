@@ -358,7 +358,7 @@ def refused(*arguments: Any) -> str:
 def test_the_command_writes_tables_in_three_formats_figures_and_a_page(study: Study, tmp_path: Path) -> None:
     run("small", "--out", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("table1.csv", "table1.md", "table1.tex", "index.html", "paper.json"),
+        *("table1.csv", "table1.md", "table1.tex", "index.html", "paper.json", "report.md"),
         *(f"{name}.{ending}" for name in DRAWN for ending in ("csv", "svg")),
     }
     page = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -69,7 +69,7 @@ def test_it_writes_training_answers_majorities_and_counts(tmp_path: Path) -> Non
     printed = released(stage.study, tmp_path)
     assert printed.splitlines()[0] == "12 training rows, 4 test rows"
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("train.csv", "test.csv", "README.md", "counts.csv", "release.json")
+        *("train.csv", "test.csv", "README.md", "counts.csv", "release.json", "report.md")
     }
     train, test = rows_of(tmp_path / "train.csv"), rows_of(tmp_path / "test.csv")
     assert (len(train), len(test)) == (12, 4)

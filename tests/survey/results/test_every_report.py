@@ -8,9 +8,10 @@ import csv
 import io
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,9 @@ from django.utils.text import capfirst
 
 from survey.console.reports import ShortName
 from survey.contracts import instruments
-from survey.contracts.reports import Report, ReportEntry, ReportResult
+from survey.contracts.reports import Picture, Report, ReportEntry, ReportResult
 from survey.figures import plain_columns, rendering
+from survey.figures.charts import Chart
 from survey.instruments.belief_update.models import Explanation
 from survey.models import ApiToken, LanguageModel, QuestionReport, Study, Task
 from survey.services.results import reports
@@ -37,6 +39,7 @@ from survey.services.results.export import codebook
 from tests import cast
 from tests.golden import store
 from tests.kept import kept
+from tests.survey.figures import laws
 from tests.survey.instruments import (
     test_cloze,
     test_evidence_in_steps,
@@ -127,6 +130,26 @@ def test_every_door_shows_all_of_a_report(
     doors.check_rights(findings)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("instrument", "entry"), every_report())
+def test_its_charts_are_read_with_any_number_of_names_and_points(
+    instrument: str, entry: ReportEntry, settings: Any
+) -> None:
+    """Of few and many names and points, as another study would have them; TO_LOOK_AT keeps them, to be looked at."""
+    make_study = OTHER_STUDIES.get(entry.name) or STUDIES[instrument]
+    study = make_study()
+    if make_study is golden_beliefs:
+        settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
+    findings = reports.make(study, entry.name, Doors(study, entry).asked)
+    for picture in findings.pictures:
+        for size in (3, 12, 32, 20, 2000):
+            crowd = laws.with_points if size in (20, 2000) else laws.with_names
+            chart = crowd(chart_of(picture), size)
+            assert laws.faults(chart) == [] and len(chart.svg(picture.name)) < 300_000, (picture.name, size)
+            if folder := os.environ.get("TO_LOOK_AT"):
+                chart.write(Path(folder) / f"{instrument}-{picture.name}-{size}.svg", name=picture.name)
+
+
 def write_hostile_texts(study: Study) -> None:
     """Into what people and models are called and have written, but for names by which the study file calls them."""
     for model in (Task, LanguageModel):
@@ -165,7 +188,8 @@ class Doors:
     def check_command(self, findings: ReportResult, folder: Path) -> None:
         asked = self.arguments()
         text = run("report", self.study.slug, self.entry.name, *asked, "--out", str(folder))
-        shown = [*findings.lines, *(f"note: {note}" for note in findings.notes)]
+        assert text.partition(self.entry.opening)[0] == "".join(f"note: {note}\n" for note in findings.notes)
+        shown = [findings.headline, *findings.lines, *(f"note: {note}" for note in findings.notes)]
         for table in findings.tables:
             shown.append(table.note)
             for sheet in rendering.sheets_of(table):
@@ -181,6 +205,9 @@ class Doors:
                 header, *rows = csv.reader(file)
             assert header == [column.name for column in table.file_columns()]
             assert {len(row) for row in rows} <= {len(header)} and len(rows) == len(table.rows)
+        whole = (folder / reports.MARKDOWN).read_text(encoding="utf-8")
+        assert whole.startswith("\n\n".join([f"# {findings.title}", self.entry.opening, findings.headline]).strip())
+        assert [line for line in findings.lines if rendering.markdown_text(line) not in whole] == []
         for picture in findings.pictures:
             check_picture((folder / f"{picture.name}.svg").read_text(encoding="utf-8"))
         whole = run("report", self.study.slug, self.entry.name, *asked, "--json")
@@ -202,7 +229,13 @@ class Doors:
         assert "errornote" not in text and EVIL not in text
         sheets = [sheet for table in findings.tables for sheet in rendering.sheets_of(table) if sheet.rows]
         assert page.tables == [[[squeezed(cell) for cell in row] for row in table_of(sheet)] for sheet in sheets]
-        said = [*findings.lines, *findings.notes, *(table.title for table in findings.tables)]
+        said = [
+            self.entry.opening,
+            findings.headline,
+            *findings.lines,
+            *findings.notes,
+            *(table.title for table in findings.tables),
+        ]
         said += [text for picture in findings.pictures for text in (picture.title, picture.text)]
         assert [part for part in said if squeezed(part) not in page.text] == []
         assert page.figures == sum(not picture.heavy for picture in findings.pictures)
@@ -319,6 +352,8 @@ def check_findings(report: str, findings: ReportResult) -> None:
     names = [f"{report}.json", *(name for name, _writer in reports.writers_of(findings))]
     assert len(set(names)) == len(names) > 1, "two files of one name"
     assert findings.title and findings.data is not None
+    assert findings.headline == "" or (findings.headline[-1] == "." and findings.headline not in findings.lines)
+    assert [fault for picture in findings.pictures for fault in laws.faults(chart_of(picture))] == []
     for table in findings.tables:
         assert table.title and all(column.description for column in table.file_columns())
 
@@ -332,6 +367,14 @@ def check_picture(text: str) -> None:
     assert not [element for element in drawing.iter() if element.tag in (f"{SVG}script", f"{SVG}foreignObject")]
     attributes = [name for element in drawing.iter() for name in element.attrib]
     assert not [name for name in attributes if name.startswith("on") or name.endswith("href")]
+
+
+def chart_of(picture: Picture) -> Chart:
+    """What `Picture.of` draws."""
+    assert isinstance(picture.draw, partial)
+    chart = picture.draw.func.__self__  # type: ignore[attr-defined]
+    assert isinstance(chart, Chart)
+    return chart
 
 
 def check_file(path: Path) -> None:

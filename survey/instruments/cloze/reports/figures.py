@@ -81,6 +81,7 @@ MODEL_WORDS = (
 )
 PEOPLE = "people"
 WORDS_SHOWN = 5
+MAX_GROUPS = 6  # models in one scatter; more could not be told apart
 MIN_IN_PART = 10  # positions; a part with fewer has no figure
 
 
@@ -421,14 +422,15 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
         ForestChart(title="PNC of each model, 95 % intervals", x=Axis("PNC"), rows=rows, mark_at=0.0),
     )
     points = [
-        ScatterPoint(float(x), float(y), group=model.name if len(models) <= 6 else "")
-        for model in models[:6]
+        ScatterPoint(float(x), float(y), group=model.name)
+        for model in models[:MAX_GROUPS]
         for x, y in zip(model.column.surprisal, table.human, strict=True)
     ]
     yield Picture.of(
         "surprisals",
         "Human against model surprisal",
-        "People's surprisal at each position against the model's, in nats.",
+        "People's surprisal at each position against the model's, in nats"
+        + (f"; the first {MAX_GROUPS} of {len(models)} models." if len(models) > MAX_GROUPS else "."),
         PointChart(
             title="Human against model surprisal",
             x=Axis("model surprisal (nats)"),

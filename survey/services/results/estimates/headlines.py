@@ -57,4 +57,4 @@ def _stage_rows(report: StudyEstimates, figure: StudyFigure) -> Iterator[ForestR
         total = sum(line.mean * line.answered for line in part.strata if line.mean is not None)
         plain = Figure(total / answers if answers else None, unit=figure.unit)
         weighted = Figure.of(stage.estimate, figure.unit)
-        yield ForestRow(f"Stage {stage.stage}, {part.design}", [weighted, plain], weighted.in_words())
+        yield ForestRow(f"Stage {stage.stage}, {part.design.replace('_', ' ')}", [weighted, plain], weighted.in_words())

@@ -7,6 +7,7 @@ Everything is made from one set of tables: a text says only what stands in them.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from django.db.models import Count
@@ -16,7 +17,7 @@ from survey.contracts.reports import Picture, Report, ReportArguments, ReportFil
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView, rendering
 from survey.figures.charts import Axis, FlowChart, ForestChart, ForestRow
-from survey.figures.words import integer, money, number, percent, short
+from survey.figures.words import counted, integer, money, number, percent, short
 from survey.models import CandidateSet, ConditionLevel, QuotaPlace, Sitting, Slot, Stage, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.answers.exclusions import excluded_sittings
@@ -74,7 +75,13 @@ ESTIMATES = (
             "answers": Column("answers", "number", "Answers that it rests on.", whole=True),
             "people": Column("people", "number", "People who gave them.", whole=True),
         },
+        heading="estimate",
     ),
+    FigureColumn(
+        "superpopulation", "number", "", heading="for a population of such questions", in_file=False, parts={}
+    ),
+    FigureColumn("weighted", "number", "", heading="weighted for leaving", in_file=False, parts={}),
+    FigureColumn("bounds", "number", "", heading="bounds for missing answers", in_file=False, parts={}),
 )
 BESIDE = (
     Column("figure", "text", "Its name."),
@@ -104,6 +111,15 @@ STOPS = (
     Column("looks", "number", "Looks at the stage by it.", whole=True),
     Column("people", "number", "People at the look that ended the stage; empty where none did.", whole=True),
 )
+SETTING = (
+    Column("name", "text", "Its name for programs."),
+    Column("fact", "text", "What it is."),
+    Column("value", "text", "It, with its unit."),
+)
+SHOWN = ("title", "value", "answers", "people", "superpopulation", "weighted", "bounds")
+FIRST = 3  # estimates that the text names; the table has all
+BEFORE_ITEMS = ("screened_out", "failed_checks", "turned_away")
+WITH_ITEMS = ("finished", "left", "left_after_items", "inside")
 GO_ON = ("arrived", "passed", "finished", "analysed")  # steps of the flow that people pass; the others leave it
 
 
@@ -138,11 +154,12 @@ class Methods(Report):
         methods = methods_of(study)
         return ReportResult(
             title=f"Methods of {study.slug}",
-            lines=[line for part in paragraphs(methods) for line in part],
+            lines=[text for chapter in paragraphs(methods).values() for text in chapter],
             tables=[table for table in methods.tables.values() if table.rows],
             pictures=list(_pictures(methods)),
             files=[
                 ReportFile("methods.md", lambda: _encoded(markdown(methods))),
+                ReportFile("methods.txt", lambda: _encoded(plain(methods))),
                 ReportFile("methods.tex", lambda: _encoded(latex(methods))),
                 ReportFile("preregistration.md", lambda: _encoded(preregistration(study))),
                 ReportFile("ethics.md", lambda: _encoded(ethics_page(study))),
@@ -179,23 +196,48 @@ def methods_of(study: Study) -> StudyMethods:
     ]
     flow = list(_flow(study, [stage for stage in stages if not stage.is_pilot], estimates))
     tables = (
+        Table("setting", "Setting", SETTING, list(_setting(study)), views=[TableView(["fact", "value"])]),
         Table("sampling", "Sampling", SAMPLING, [_sampling(stage) for stage in stages]),
         Table("strata", "Strata", STRATA, strata),
-        Table("flow", "People", FLOW, flow),
+        Table("flow", "People", FLOW, flow, views=[TableView({"text": "people who", "people": "number"})]),
         Table("conditions", "Conditions", CONDITIONS, _conditions(study)),
         Table("stops", "Stopping rules", STOPS, list(_stops(study, stages))),
         Table(
             "estimates",
             "Estimates",
             ESTIMATES,
-            [[figure.name, figure.title, figure.unit, Figure.of(figure.combined, figure.unit)] for figure in figures],
-            views=[TableView(["title", "value", "answers", "people"])],
+            [_estimate(figure) for figure in figures],
+            views=[TableView(dict.fromkeys(SHOWN, "") | {"title": "figure"})],
         ),
         Table(
-            "beside", "Estimates under other assumptions", BESIDE, [_other_assumptions(figure) for figure in figures]
+            "beside",
+            "Estimates under other assumptions",
+            BESIDE,
+            [_other_assumptions(figure) for figure in figures],
+            note="For programs; people find them in the table of estimates.",
+            views=[TableView(rows=[])],
         ),
     )
     return StudyMethods(study, estimates, why, {table.name: table for table in tables})
+
+
+def _setting(study: Study) -> Iterator[list[str]]:
+    """What each person does, and for what."""
+    config = study.config
+    yield ["instrument", "instrument", instruments.of_study(study).title.lower()]
+    yield ["bank", "bank", str(study.bank)]
+    yield ["questions", "questions of the bank", counted(study.bank.question_count, "question")]
+    yield ["items", "items of a person", counted(config.sitting.items, "item")]
+    yield ["minutes", "expected time of a person", counted(config.expected_minutes, "minute")]
+    if config.panel.reward:
+        hourly = config.panel.reward * 60 / config.expected_minutes
+        yield ["reward", "reward of a person", money(config.panel.reward, config.panel.currency)]
+        yield ["hourly_pay", "reward by the hour", money(hourly, config.panel.currency)]
+
+
+def _estimate(figure: StudyFigure) -> list[Any]:
+    _name, _unit, such, stayed, _ratio, bounds = _other_assumptions(figure)
+    return [figure.name, figure.title, figure.unit, Figure.of(figure.combined, figure.unit), such, stayed, bounds]
 
 
 def _other_assumptions(figure: StudyFigure) -> list[Any]:
@@ -274,53 +316,116 @@ def _conditions(study: Study) -> list[list[Any]]:
 # In words
 
 
-def paragraphs(methods: StudyMethods) -> list[list[str]]:
-    """Sampling, people, estimates: sentences made of the tables alone."""
-    return [[*_sampling_sentences(methods)], [*_people_sentences(methods)], [*_estimates_sentences(methods)]]
+def paragraphs(methods: StudyMethods) -> dict[str, list[str]]:
+    """The chapters with their paragraphs, of sentences made of the tables alone."""
+    return {
+        "Design": [_setting_sentences(methods), _sampling_sentences(methods)],
+        "People": [_people_sentences(methods)],
+        "Estimates": _estimates_paragraphs(methods),
+    }
 
 
-def _sampling_sentences(methods: StudyMethods) -> Iterator[str]:
-    for row in methods.records("sampling"):
-        kind = "pilot" if row["pilot"] else "stage"
-        if not row["sampled"]:
-            yield f"Stage {row['stage']} ({row['design']}) for {_people(row['people_planned'])} is not planned yet."
-            continue
-        pool = ""
-        if row["candidates"]:
-            pool = f" from {integer(row['candidates'])} candidates of {integer(row['items_in_all'])} items"
-        by = f", by the scores of {row['predictor']}" if row["predictor"] else ""
-        others = [f"{row[role]} {role}" for role in ("holdout", "control", "repeat") if row[role]]
-        other_slots = f", in addition to {', '.join(others)} slots" if others else ""
-        yield (
-            f"The {kind} {row['stage']} drew {row['sampled']} slots ({row['design']}){pool}{by}{other_slots}, dealt to "
-            f"{_people(row['people_planned'])}; it is {row['state']}."
+def _setting_sentences(methods: StudyMethods) -> str:
+    """What each person did, and for what."""
+    said = {row["name"]: row["value"] for row in methods.records("setting")}
+    pay = f" for {said['reward']} ({said['hourly_pay']} an hour)" if "reward" in said else ""
+    return (
+        f"The instrument is {said['instrument']}, on {said['questions']} of the bank {said['bank']}. Each person is "
+        f"given {said['items']}, planned to take {said['minutes']}{pay}."
+    )
+
+
+def _sampling_sentences(methods: StudyMethods) -> str:
+    """A sentence for each stage, or for neighbours that were sampled alike; then what ended stages early."""
+    rows = methods.records("sampling")
+    sentences = []
+    if any(row["sampled"] for row in rows):
+        sentences.append(
+            "What each stage asked was drawn before it opened, and the chance of each draw was stored. A presentation "
+            "is one item, shown to one person."
         )
+    for _alike, group in groupby(rows, key=_drawn_alike):
+        sentences.append(_stages_sentence(list(group)))
     for row in methods.records("stops"):
         looks = f"it was looked at {_times(row['looks'])}" if row["looks"] else "no look was made yet"
         end = f", and the last look, at {_people(row['people'])}, ended it" if row["people"] else ""
-        yield f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}."
+        sentences.append(f"By its stopping rule stage {row['stage']} {row['rule']}; {looks}{end}.")
+    return " ".join(sentences)
 
 
-def _people_sentences(methods: StudyMethods) -> Iterator[str]:
+def _drawn_alike(row: Mapping[str, Any]) -> list[Any]:
+    """What two stages share that one sentence can be about."""
+    return [row[column.name] for column in SAMPLING if column.name not in ("stage", "opened", "frozen")]
+
+
+def _stages_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    row = rows[0]
+    numbers = _and([str(row["stage"]) for row in rows])
+    named = f"Stages {numbers}" if len(rows) > 1 else f"Stage {numbers}"
+    each, pilot = ("each ", "pilots") if len(rows) > 1 else ("", "a pilot")
+    kind = f", {pilot} whose answers enter no estimate," if row["pilot"] else ""
+    if not row["sampled"]:
+        verb = "are" if each else "is"
+        return f"{named} ({_people(row['people_planned'])}, {row['design']}){kind} {verb} not planned yet."
+    pool = ""
+    if row["candidates"]:
+        pool = f" from {integer(row['candidates'])} candidates, of {integer(row['items_in_all'])} possible items"
+        if row["candidates"] == row["items_in_all"]:
+            pool = f" from all {integer(row['candidates'])} possible items"
+    how = {"uniform": "uniformly at random"}.get(row["design"], f"by the design {row['design']}")
+    scores = f" with the scores of {row['predictor']}" if row["predictor"] else ""
+    kinds = (("holdout", "of a uniform holdout"), ("control", "to measure noise"), ("repeat", "to ask an item again"))
+    others = [f"{integer(row[role])} {words}" for role, words in kinds if row[role]]
+    more = f"; to these came {_and(others)}" if others else ""
+    state = "" if row["state"] == Stage.State.FROZEN.label else f" The stage is {row['state']}: its answers may change."
+    return (
+        f"{named}{kind} {each}drew {integer(row['sampled'])} presentations {how}{scores}{pool}, for "
+        f"{_people(row['people_planned'])}{more}.{state}"
+    )
+
+
+def _people_sentences(methods: StudyMethods) -> str:
     if not methods.people("arrived"):
-        yield "Nobody has taken part yet."
-        return
-    steps = [
-        f"{people} {text}"
-        for name, people, text in methods.flow
-        if people and name != "arrived" and not name.startswith("excluded_")
+        return "Nobody has taken part yet."
+    steps = {name: (people, text) for name, people, text in methods.flow if people}
+    before = [f"{steps[name][0]} {steps[name][1]}" for name in BEFORE_ITEMS if name in steps]
+    inside = [f"{steps[name][0]} {steps[name][1]}" for name in WITH_ITEMS if name in steps]
+    sentences = [
+        f"{_people(methods.people('arrived'))} agreed to take part" + (f"; {_and(before)}." if before else ".")
     ]
-    yield f"{_people(methods.people('arrived'))} agreed to take part: {'; '.join(steps)}."
-    reasons = [
-        f"{name.removeprefix('excluded_')} ({people})" for name, people, _t in methods.flow if "excluded_" in name
-    ]
-    if reasons:
-        yield f"Reasons of exclusions: {', '.join(reasons)}; one person may have several."
-    for quota in methods.study.config.quotas:
-        yield _quota_words(quota)
+    if inside:
+        were = "was" if methods.people("passed") == 1 else "were"
+        sentences.append(f"Of the {methods.people('passed')} who {were} given items, {_and(inside)}.")
+    if "finished_late" in steps:
+        sentences.append(f"{_people(steps['finished_late'][0])} finished with an answer that came too late.")
+    if "withdrawn" in steps:
+        sentences.append(f"{_people(steps['withdrawn'][0])} withdrew their answers, which were deleted.")
+    if "excluded" in steps:
+        reasons = [f"{name.removeprefix('excluded_')} ({steps[name][0]})" for name in steps if "excluded_" in name]
+        several = " A person may meet several of these rules." if len(reasons) > 1 else ""
+        sentences.append(
+            f"By the rules of the study file {_people(steps['excluded'][0])} were excluded: {_and(reasons)}.{several}"
+        )
+    sentences += _conditions_sentences(methods)
+    sentences += [_quota_words(quota) for quota in methods.study.config.quotas]
     if methods.study.config.quotas:
         placed = QuotaPlace.objects.filter(stage__in=methods.study.main_stages(), state=QuotaPlace.State.FULL)
-        yield f"{_people(placed.values('sitting').distinct().count())} found their part full."
+        sentences.append(f"{_people(placed.values('sitting').distinct().count())} found their part full.")
+    if "analysed" in steps:
+        sentences.append(f"The estimates rest on the answers of {_people(steps['analysed'][0])}.")
+    return " ".join(sentences)
+
+
+def _conditions_sentences(methods: StudyMethods) -> Iterator[str]:
+    """How conditions were given, and to how many people where each kept one level."""
+    people: dict[str, list[str]] = {}
+    for row in methods.records("conditions"):
+        people.setdefault(row["factor"], []).append(f"{row['level']} ({row['people']})")
+    for condition in shown_conditions(methods.study):
+        if condition.per == "item":
+            yield f"The level of {condition.factor} was drawn at random for each item: {_and(condition.levels)}."
+        elif condition.factor in people:
+            yield f"Each person was given a level of {condition.factor} at random: {_and(people[condition.factor])}."
 
 
 def _quota_words(quota: QuotaConfig) -> str:
@@ -336,31 +441,36 @@ def _quota_words(quota: QuotaConfig) -> str:
     )
 
 
-def _estimates_sentences(methods: StudyMethods) -> Iterator[str]:
+def _estimates_paragraphs(methods: StudyMethods) -> list[str]:
+    """What the estimates are of, the first of them, and what they rest on; each statement once."""
     if methods.estimates is None:
-        yield f"There are no estimates yet: {methods.why}."
-        return
-    yield f"Estimates are over {methods.estimates.estimand}."
-    for row, others in zip(methods.records("estimates"), methods.records("beside"), strict=True):
-        figure = row["value"]
-        people = _people(figure.people)
-        yield f"{row['title'].capitalize()}: {_value(figure)}, from {figure.answers} answers of {people}."
-        if known := "; ".join(_interval_sentences(others)):
-            yield f"Next to it: {known}."
-    yield from methods.estimates.assumptions
-
-
-def _interval_sentences(row: dict[str, Any]) -> Iterator[str]:
-    """The same figure under other assumptions, as far as there are any."""
-    if row["superpopulation"].interval:
-        yield f"{row['superpopulation']} for a population of such questions"
-    if row["weighted"].value is not None:
-        yield f"{row['weighted']} weighted for people who left"
-    if row["bounds"].interval:
-        yield (
-            f"{row['bounds']} if unanswered items differ from answered ones by an odds ratio of at most "
-            f"{short(row['odds_ratio'])}"
+        return [f"There are no estimates yet: {methods.why}."]
+    rows = methods.records("estimates")
+    others = [
+        words
+        for column, words in (
+            ("superpopulation", "the interval for a population of such questions"),
+            ("weighted", "the figure weighted for people who left"),
         )
+        if any(row[column].is_defined or row[column].interval for row in rows)
+    ]
+    ratios = {row["odds_ratio"] for row in methods.records("beside") if row["odds_ratio"] is not None}
+    if ratios:
+        most = _and([short(ratio) for ratio in sorted(ratios)])
+        others.append(f"bounds if unanswered items differ from answered ones by an odds ratio of at most {most}")
+    table = f" The table of estimates has all of them, with {_and(others)}." if others else ""
+    first = "; ".join(f"{row['title']}, {row['value']}" for row in rows[:FIRST])
+    rests = dict.fromkeys((row["value"].answers, row["value"].people) for row in rows[:FIRST])
+    answers = _and([f"{integer(n)} answers of {_people(people)}" for n, people in rests])
+    named = "The first estimates are" if len(rows) > FIRST else "The estimates are"
+    main = f" {named}, with 95 % intervals in brackets: {first}; from {answers}.{table}" if rows else ""
+    estimand = f"Estimates are over {methods.estimates.estimand}, weighted by the chances of the draws."
+    return [f"{estimand}{main}", " ".join(methods.estimates.assumptions)]
+
+
+def _and(parts: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def _times(count: int) -> str:
@@ -371,35 +481,42 @@ def _people(count: int) -> str:
     return f"{count} {'person' if count == 1 else 'people'}"
 
 
-def _value(figure: Figure) -> str:
-    return f"{figure} (in brackets: 95 % interval)" if figure.interval else f"{figure} (no interval)"
-
-
 # As files
 
 
-CHAPTERS = {
-    "Sampling": ("sampling", "strata", "stops"),
-    "People": ("flow", "conditions"),
-    "Estimates": ("estimates", "beside"),
-}
-
-
 def markdown(study_methods: StudyMethods) -> str:
+    """Paragraphs, the table of estimates, and at the end the other tables, for a supplement."""
     parts = [f"# Methods of {study_methods.study.title}", ""]
-    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(study_methods), strict=True):
-        parts += [f"## {title}", "", " ".join(sentences), ""]
-        parts += [rendering.markdown(study_methods.tables[name]) for name in names if study_methods.tables[name].rows]
-    return "\n".join(parts)
+    for title, chapter in paragraphs(study_methods).items():
+        parts += [f"## {title}", "", *(f"{rendering.markdown_text(text)}\n" for text in chapter)]
+    main, *others = _tables(study_methods)
+    parts += [rendering.markdown(main), "## Tables of a supplement", ""] if main.rows else ["## Tables", ""]
+    return "\n".join([*parts, *map(rendering.markdown, others)])
 
 
 def latex(methods: StudyMethods) -> str:
     """Text and tables to be included: needs only `\\usepackage{booktabs}`."""
     parts = ["% Needs \\usepackage{booktabs}."]
-    for (title, names), sentences in zip(CHAPTERS.items(), paragraphs(methods), strict=True):
-        parts += [f"\\subsection*{{{title}}}", rendering.escaped_latex(" ".join(sentences))]
-        parts += [rendering.latex(methods.tables[name]) for name in names if methods.tables[name].rows]
-    return "\n".join(parts) + "\n"
+    for title, chapter in paragraphs(methods).items():
+        parts.append(f"\\subsection*{{{title}}}")
+        parts += [f"{rendering.escaped_latex(text)}\n" for text in chapter]
+    return "\n".join([*parts, *(rendering.latex(table) for table in _tables(methods) if table.rows)]) + "\n"
+
+
+def plain(methods: StudyMethods) -> str:
+    """The same without any markup."""
+    parts = []
+    for title, chapter in paragraphs(methods).items():
+        parts += [title, *chapter]
+    for table in _tables(methods):
+        parts += ["\n".join(rendering.terminal(table)).strip()] if table.rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _tables(methods: StudyMethods) -> list[Table]:
+    """That of the estimates, then those which only a supplement has room for."""
+    names = ("estimates", "setting", "sampling", "strata", "stops", "flow", "conditions")
+    return [methods.tables[name] for name in names if methods.tables[name].rows or name == "estimates"]
 
 
 def preregistration(study: Study) -> str:
@@ -416,7 +533,11 @@ def preregistration(study: Study) -> str:
         "",
         f"- Instrument: {instrument.title}. Bank: {study.bank}, {study.bank.question_count} questions.",
         f"- {len(config.stages) - config.pilots} stages, {_people(people)} in all, {config.sitting.items} items each"
-        + (f"; before them {config.pilots} pilot stages, whose answers enter nothing." if config.pilots else "."),
+        + (
+            f"; before them {counted(config.pilots, 'pilot stage')}, whose answers enter nothing."
+            if config.pilots
+            else "."
+        ),
     ]
     for index, stage in enumerate(config.stages, start=1):
         stop = f"; {stage.stop.in_words(stage.sittings)}" if stage.stop else ""

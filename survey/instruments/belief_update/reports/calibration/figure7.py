@@ -270,7 +270,6 @@ def calibration_chart(lines: Sequence[CalibrationLine]) -> LineChart:
                     )
                     for region in line.regions
                 ],
-                whiskers=True,
             )
             for line in lines
         ],

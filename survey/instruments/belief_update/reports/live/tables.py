@@ -176,7 +176,8 @@ def histograms(answers: LiveAnswers) -> LiveFigure:
                     edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), shares.tolist(), strict=True
                 )
             ]
-            lines.append(Line(f"{words} (n = {len(inside)})", _steps(edges, shares), marked=False))
+            named = f"shown later: {words.removeprefix('after ')}" if name == "prior" else words
+            lines.append(Line.steps(f"{named} (n = {len(inside)})", edges.tolist(), shares.tolist()))
             means.append(f"{words} the mean is {number(inside.mean(), 1)} and the median {short(np.median(inside))}")
         if lines:
             marks = range(-100, 101, 50) if name == "change" else range(0, 101, 20)
@@ -192,14 +193,6 @@ TITLES = {
     "posterior": "Beliefs after the evidence",
     "change": "Changes of belief",
 }
-
-
-def _steps(edges: Floats, shares: Floats) -> list[tuple[float, float]]:
-    """The outline of the bars."""
-    points = [(float(edges[0]), 0.0)]
-    for low, high, share in zip(edges[:-1].tolist(), edges[1:].tolist(), shares.tolist(), strict=True):
-        points += [(low, share), (high, share)]
-    return [*points, (float(edges[-1]), 0.0)]
 
 
 def changed_by_stage(answers: LiveAnswers) -> LiveFigure:

@@ -343,7 +343,7 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         for which, place in (("highest", int(score.argmax())), ("lowest", int(score.argmin()))):
             rows.append([outcome, words, which, n, Figure(score[place]), None, *of_outcome.texts(place)])
         share = np.histogram(score, bins=edges)[0] / n
-        lines.append(Line(words, list(zip(((edges[:-1] + edges[1:]) / 2).tolist(), share.tolist(), strict=True))))
+        lines.append(Line.steps(words, edges.tolist(), share.tolist()))
     if not lines:
         raise ValueError("no pair has a prediction")
     x = Axis("predicted probability of a change", includes=(0.0, 1.0))
