@@ -292,7 +292,7 @@ class PanelIdentityAdmin(ReadOnlyAdmin):
     def _ids(self, identity: PanelIdentity, name: str) -> str:
         ids = unseal(bytes(identity.ids_encrypted).decode())
         if not identity.ids_encrypted:
-            return "removed (purge_identities)"
+            return "removed, as was promised"
         return "cannot be read: the identity key has changed" if ids is None else getattr(ids, name) or "–"
 
     @admin.display(description="person's id")

@@ -174,7 +174,7 @@ def fields_of(
 
 
 def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
-    command = f"hunch report {study.slug} {name} --out DIR"
+    command = f"`hunch report {study.slug} {name} --out DIR`"
     return {
         "lines": findings.lines,
         "notes": findings.notes,

@@ -357,8 +357,8 @@ def make_for_web(study: Study, name: str, arguments: Mapping[str, Sequence[str]]
 def _check_limits(study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]]) -> None:
     problems = {
         argument.name: [
-            f"pages and the API take at most {argument.most_on_web}; for more, run: hunch report {study.slug} "
-            f"{entry.name} {argument.name}={text}"
+            f"pages and the API take at most {argument.most_on_web}; for more: `hunch report {study.slug} "
+            f"{entry.name} {argument.name}={text}`"
         ]
         for argument in report.arguments
         for text in arguments.get(argument.name, ())

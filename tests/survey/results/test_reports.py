@@ -333,7 +333,7 @@ def test_the_page_shows_everything_and_escapes_all_of_it(study: Study, admin_cli
     assert re.search(r'<td class="number" data-label="[^"]+">50.0 %</td>', page)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and EVIL not in page
     assert f"/admin/survey/question/{Question.objects.first().pk}/change/" in page  # type: ignore[union-attr]
-    assert "hunch report cast words --out DIR draws it as heavy.svg." in page
+    assert "<code>hunch report cast words --out DIR</code> (for the person who runs this server" in page
     for file in ("words.csv", "more.csv", "drawn.svg", "words.txt"):
         assert file_of(study, file) in page
     assert file_of(study, "heavy.svg") not in page
@@ -472,7 +472,7 @@ def test_pages_and_api_take_no_number_above_the_webs_limit(
     answer = api.get(f"{API}words/?why=fun&least=3")
     assert answer.status_code == 400
     assert answer.json()["error"]["fields"] == {
-        "least": ["pages and the API take at most 2; for more, run: hunch report cast words least=3"]
+        "least": ["pages and the API take at most 2; for more: `hunch report cast words least=3`"]
     }
     assert api.get(f"{API}words/?why=fun&least=2").status_code == 200
     page = admin_client.get(page_of(study), {"least": "3"}).content.decode()

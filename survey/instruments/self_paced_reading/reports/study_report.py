@@ -112,7 +112,7 @@ def _material(
             if len(values) == len(texts[number[key]]):
                 column[first[key] : first[key] + len(values)] = values
         if np.isfinite(column).sum() < 3:
-            notes.append(f"{name}: left out, since it has not read the passages; run hunch reading {study.slug} --read")
+            notes.append(f"{name}: left out, since it has not read the passages: `hunch reading {study.slug} --read`")
             continue
         models[name] = column
     return (

@@ -59,7 +59,7 @@ class PoliciesReport(Report):
         Argument("design", "a design, such as uniform or proportional:trade_off=0.1; several for several", many=True),
         Argument(
             "predictor",
-            "one of the instrument's baselines, trained on the answers before each stage (compare_policies takes all)",
+            "one of the instrument's baselines, trained on the answers before each stage",
             many=True,
             choices=_quick_predictors,
         ),
@@ -73,8 +73,9 @@ class PoliciesReport(Report):
         for name in arguments["predictor"]:
             if name not in quick:
                 raise HunchError(
-                    f"predictor: {name} is not one of {', '.join(quick) or 'none'}, which train at once; run: hunch "
-                    f"compare_policies {study.slug} --predictor {name}",
+                    f"predictor: {name} is not one of {', '.join(quick) or 'none'}, which train at once; for others: "
+                    "`hunch "
+                    f"compare_policies {study.slug} --predictor {name}`",
                     code="invalid",
                 )
         stages = comparing.compare(

@@ -94,8 +94,8 @@ class DominationReport(Report):
         pairs = aligning.dominations_of(study)
         if not pairs:
             raise StateRefused(
-                f"{study.slug}: no two language models have answered the same question of {study.bank}; import_answers "
-                "or collect_answers brings answers"
+                f"{study.slug}: no two language models have answered the same question of {study.bank}; "
+                "`hunch collect_answers` or `hunch import_answers` brings answers"
             )
         notes: list[str] = []
         gaps: Sequence[DeploymentGap] = ()

@@ -103,8 +103,8 @@ class ArmsReport(Report):
             return f"{study.slug}: has no [[conditions]], so that there are no arms to compare"
         if not models_of(study):
             return (
-                f"{study.slug}: no language model has answered questions of {study.bank}; import_answers or "
-                "collect_answers brings answers"
+                f"{study.slug}: no language model has answered questions of {study.bank}; "
+                "`hunch collect_answers` or `hunch import_answers` brings answers"
             )
         return ""
 

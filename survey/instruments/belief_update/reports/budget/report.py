@@ -22,7 +22,7 @@ from survey.study_file import StageConfig, StudyConfig
 from .planner import BeliefBudget, BeliefBudgetConfig, StudyShape
 from .worlds import BankShape, TruthShape, kinds_of, world_over
 
-FILE = "hunch plan_budget FILE.toml simulates what a file describes"
+FILE = "`hunch plan_budget FILE.toml` simulates what a file describes"
 MAX_STUDIES = 100
 # If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
