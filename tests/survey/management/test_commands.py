@@ -142,7 +142,9 @@ def test_create_study_refuses_with_the_file_and_the_line(tmp_path: Path) -> None
     path = tmp_path / "cast.toml"
     path.write_text(cast.study_text())
     (line,) = refused("create_study", str(path))
-    assert line.startswith(f"{path}:3: bank: there is no bank 'cast'; there are: none; `hunch import_questions` adds one")
+    assert line.startswith(
+        f"{path}:3: bank: there is no bank 'cast'; there are: none; `hunch import_questions` adds one"
+    )
     assert not Study.objects.exists()
 
 

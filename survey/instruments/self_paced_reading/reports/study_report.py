@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from survey.models import Assignment, Question, Study
 
 
-MARKED = ("leave_out", "keep")
+MARKED = {"leave_out": "left out", "keep": "count too"}
 
 
 class ReadingReport(Report):
@@ -38,12 +38,14 @@ class ReadingReport(Report):
             "linear, or gamm: the data and a script for R's mgcv are written next to the report, too",
             default="linear",
             choices=lambda study: reading_results.FITS,
+            label="Fitted model",
         ),
         Argument(
             "marked",
             "leave_out, or keep: passages that are marked count too",
             default="leave_out",
             choices=lambda study: MARKED,
+            label="Passages with marks",
         ),
     )
 

@@ -21,6 +21,7 @@ class EstimatesReport(Report):
         Argument(
             "by",
             "also inside each part of a division of items, or level of a condition",
+            label="Inside each",
             many=True,
             choices=own_divisions,
         ),
