@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 
 from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link, link_to
 from survey.contracts import instruments
+from survey.figures.words import date_and_time
 from survey.models import (
     Assignment,
     AssignmentCondition,
@@ -134,7 +135,7 @@ class RespondentAdmin(ReadOnlyAdmin):
     @admin.display(description="withdrew all answers")
     def withdrawn(self, respondent: Respondent) -> SafeString | str:
         taken_back = Withdrawal.objects.filter(respondent=respondent).first()
-        return link_to(taken_back, f"{taken_back.at:%Y-%m-%d}" if taken_back else "")
+        return link_to(taken_back, date_and_time(taken_back.at) if taken_back else "")
 
 
 class ConditionInline(ReadOnlyInline):

@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState, SubmissionStatus
-from survey.figures.words import money
+from survey.figures.words import date_and_time, money
 from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Submission
 from survey.panels.money import committed
 from survey.panels.postings import paused_by_the_panel, postings_in
@@ -125,7 +125,7 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
     last = audit_checks.last_check()
     if last is not None and last.detail["faults"]:
         message = (
-            f"By the check of {last.at:%Y-%m-%d %H:%M} UTC, entries of the audit were changed, removed or inserted "
+            f"By the check of {date_and_time(last.at)}, entries of the audit were changed, removed or inserted "
             f"(faults in its chain: {last.detail['faults']}). `hunch verify_audit` names them; look who "
             "can write to the database."
         )

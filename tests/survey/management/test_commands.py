@@ -182,7 +182,10 @@ def test_pause_stage_and_open_stage_go_back_and_forth() -> None:
         (("open_stage", "cast", "--stage", "2"), "stage 2 is not planned: open and close stage 1 first"),
         (("pause_stage", "cast"), "stage 1 of cast is draft and cannot become paused"),
         (("close_stage", "cast"), "stage 1 of cast is draft and cannot become closing"),
-        (("simulate", "cast", "--respondents", "2"), "no stage of cast is open: open the next one (`hunch open_stage cast`)"),
+        (
+            ("simulate", "cast", "--respondents", "2"),
+            "no stage of cast is open: open the next one (`hunch open_stage cast`)",
+        ),
         (("simulate", "cast", "--respondents", "0"), "--respondents: 0 is not 1 or more"),
         (("create_token", "nobody"), "no active user is called 'nobody'"),
     ],
