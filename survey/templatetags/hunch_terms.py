@@ -1,7 +1,7 @@
 """Words whose meaning a page shows on request: `{% term "Counted" %}`, and `{% term_notes %}` once at the page's end.
 
-A word with a meaning is a button. Its meaning is a popover, which browsers show without a script: a click, a tap or Enter
-opens it, Escape or a click elsewhere closes it. The pointer sees it as a title, too.
+A word with a meaning is a button. Its meaning is a popover, which browsers show without a script: a click, a tap or
+Enter opens it, Escape or a click elsewhere closes it. The pointer sees it as a title, too.
 """
 
 import re
