@@ -12,7 +12,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
-from django.utils.translation import gettext as _
 
 from survey.contracts.panels import PanelIds
 from survey.exceptions import HunchError
@@ -59,7 +58,7 @@ def page(
         try:
             response = _shown(request, study, place, language, levels)
         except (HunchError, LookupError, ValueError, AttributeError) as exc:
-            reason = exc.message if isinstance(exc, HunchError) else _("This page cannot be shown yet.")
+            reason = exc.message if isinstance(exc, HunchError) else "This page cannot be shown yet."
             return HttpResponse(reason, content_type="text/plain; charset=utf-8")
     html = response.content.decode()
     for pattern, by in CHANGES:

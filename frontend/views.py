@@ -601,13 +601,17 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
     )
 
 
+# Addresses of researchers, with what somebody can do who has mistyped one.
+NOTHING_FOR_RESEARCHERS = {
+    "/api/": "There is nothing at this address. GET /api/v1/ lists what there is.",
+    "/admin/": "There is nothing at this address, or it belongs to a study of which you are not a member.",
+}
+
+
 def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _error_page(
-        request,
-        status=404,
-        title=_("Page not found"),
-        message=_("There is nothing at this address. Please check the link you were given."),
-    )
+    message = _("There is nothing at this address. Please check the link you were given.")
+    own = [said for beginning, said in NOTHING_FOR_RESEARCHERS.items() if request.path_info.startswith(beginning)]
+    return _error_page(request, status=404, title=_("Page not found"), message=own[0] if own else message)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

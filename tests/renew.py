@@ -36,6 +36,7 @@ COMMANDS = {
     "study_file": ["tools/study_file_page.py"],
     "instruments": ["tools/instruments_page.py"],  # docs/instruments.md
     "panels": ["-m", "tools.panels_page"],  # docs/panel-contract.md
+    "glossary": ["-m", "tools.glossary_page"],  # docs/glossary.md
 }
 
 

@@ -14,6 +14,7 @@ from survey.contracts import instruments
 from survey.contracts.tables import Column
 from survey.exceptions import HunchError
 from survey.figures import csv_lines
+from survey.figures.words import date_and_time
 from survey.models import Assignment, Stage, Study
 from survey.services.answers.conditions import pairs_of, read_condition
 from survey.services.base import auditing, rights
@@ -188,7 +189,7 @@ def _line(assignment: Assignment, values: Sequence[Any], heads: Sequence[Head], 
     cells = []
     for head, column, value in zip(heads, columns, values, strict=True):
         if column.name == "completed_at":
-            text = f"{assignment.completed_at:%Y-%m-%d %H:%M} UTC" if assignment.completed_at else column.text(None)
+            text = f"{date_and_time(assignment.completed_at)}" if assignment.completed_at else column.text(None)
         elif column.kind == "0 or 1" and value is not None:
             text = "yes" if int(value) else "no"
         else:

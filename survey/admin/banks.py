@@ -58,6 +58,7 @@ def judge_again_page(request: HttpRequest, bank: Bank) -> HttpResponse:
         "waiting": waiting,
         "again": again,
         "wrong": wrong,
+        "command": f"`hunch judge_again --bank {bank.name}@{bank.version}`",
     }
     if again is not None:
         lines = [

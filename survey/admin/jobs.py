@@ -25,7 +25,7 @@ from survey.services.base import job_kinds, jobs, rights
 from survey.services.base.job_kinds import JobKind
 from survey.web.ranged_files import file_response
 
-from .report_pages import fields_of, kind_of
+from .report_pages import fields_of, in_labels, kind_of
 
 ON_A_PAGE = 25
 
@@ -59,7 +59,7 @@ def ask_for_job(request: HttpRequest, study: int, kind: str) -> HttpResponse:
             job, is_new = jobs.ask(visible_study, kind, arguments, by=request.user, via="admin")
         except HunchError as exc:
             errors = getattr(exc, "errors", {})
-            problem = exc.message
+            problem = in_labels(exc.message, wanted.arguments)
         else:
             if not is_new:
                 messages.info(request, "This was asked for before and is not over yet: here it is.")

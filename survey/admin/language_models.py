@@ -163,9 +163,7 @@ class CollectionForm(forms.ModelForm):
     def clean_model(self) -> str:
         model = str(self.cleaned_data["model"])
         if model.startswith(collecting.LOCAL):
-            raise ValidationError(
-                "A model on disk is asked by the command collect_answers, on the machine that has it."
-            )
+            raise ValidationError("A model on disk is asked on the machine that has it: `hunch collect_answers`.")
         return model
 
     def clean(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 
 from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, ReadOnlyInline, inline_of, link, link_to
 from survey.contracts import instruments
+from survey.figures.words import date_and_time
 from survey.models import (
     Assignment,
     AssignmentCondition,
@@ -134,7 +135,7 @@ class RespondentAdmin(ReadOnlyAdmin):
     @admin.display(description="withdrew all answers")
     def withdrawn(self, respondent: Respondent) -> SafeString | str:
         taken_back = Withdrawal.objects.filter(respondent=respondent).first()
-        return link_to(taken_back, f"{taken_back.at:%Y-%m-%d}" if taken_back else "")
+        return link_to(taken_back, date_and_time(taken_back.at) if taken_back else "")
 
 
 class ConditionInline(ReadOnlyInline):
@@ -292,7 +293,7 @@ class PanelIdentityAdmin(ReadOnlyAdmin):
     def _ids(self, identity: PanelIdentity, name: str) -> str:
         ids = unseal(bytes(identity.ids_encrypted).decode())
         if not identity.ids_encrypted:
-            return "removed (purge_identities)"
+            return "removed, as was promised"
         return "cannot be read: the identity key has changed" if ids is None else getattr(ids, name) or "–"
 
     @admin.display(description="person's id")

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState
+from survey.figures.words import date_and_time
 from survey.figures.words import money as in_words
 from survey.models import PaymentBatch, Posting
 from survey.panels import money, postings, reconciliation, submissions
@@ -99,7 +100,7 @@ def _pay(facts: PostingFacts, **by: Any) -> str:
 
 def _schedule(facts: PostingFacts, *, at: datetime, **by: Any) -> str:
     made = postings.schedule(facts.posting, at, **by)
-    return f"The panel shows it to people from {at:%Y-%m-%d %H:%M} UTC on; it says {made.state} now."
+    return f"The panel shows it to people from {date_and_time(at)} on; it says {made.state} now."
 
 
 def _add_places(facts: PostingFacts, *, more: int, **by: Any) -> str:

@@ -48,9 +48,15 @@ class Field:
     """An argument in the form, with its possible values, the chosen ones and what is wrong with them."""
 
     argument: Argument
-    choices: Sequence[str]
+    choices: Sequence[str] | Mapping[str, str]
     chosen: Sequence[str]
     errors: Sequence[str] = ()
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Each choice with what the page calls it."""
+        words = self.choices if isinstance(self.choices, Mapping) else {}
+        return [(choice, words.get(choice, choice)) for choice in self.choices]
 
     @property
     def text(self) -> str:
@@ -101,7 +107,7 @@ def report_page(request: HttpRequest, study: Study, name: str, *, refused: str =
         fields = fields_of(report.arguments, arguments, choices_of)
         findings = reports.make_for_web(study, name, arguments, reader=request.user)
     except HunchError as exc:
-        problem = exc.message
+        problem = in_labels(exc.message, report.arguments)
     return admin_page(
         request,
         "study/report.html",
@@ -157,7 +163,7 @@ def _given(request: HttpRequest) -> dict[str, Sequence[str]]:
 def fields_of(
     arguments: Sequence[Argument],
     entered: Mapping[str, Sequence[str]],
-    choices_of: Callable[[Argument], Sequence[str]],
+    choices_of: Callable[[Argument], Sequence[str] | Mapping[str, str]],
     errors: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[Field]:
     """The arguments as a form asks for them. One whose list of choices is empty is not shown."""
@@ -173,8 +179,15 @@ def fields_of(
     ]
 
 
+def in_labels(message: str, arguments: Sequence[Argument]) -> str:
+    """The message with the label of an argument in place of its name, where a line of it begins so."""
+    labels = {argument.name: argument.title for argument in arguments}
+    lines = (line.partition(": ") for line in message.split("\n"))
+    return "\n".join(f"{labels.get(name, name)}{colon}{rest}" for name, colon, rest in lines)
+
+
 def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
-    command = f"hunch report {study.slug} {name} --out DIR"
+    command = f"`hunch report {study.slug} {name} --out DIR`"
     return {
         "headline": findings.headline,
         "lines": findings.lines,

@@ -207,7 +207,7 @@ def _arrivals(look: StudyLook) -> SafeString | str:
     points = [(float(place), float(hour.arrivals)) for place, hour in enumerate(hours)]
     chart = LineChart(
         title="People who arrived, by the hour",
-        x=Axis("hour", ticks=ticks),
+        x=Axis(f"hour ({local[0]:%Z})", ticks=ticks),
         y=Axis("people", includes=(0.0,)),
         lines=[Line("arrivals", points)],
     )

@@ -75,7 +75,7 @@ class JobKinds(ResearcherView):
                         "many": argument.many,
                         "required": argument.required,
                         "default": argument.default,
-                        "choices": argument.choices_in(study),
+                        "choices": list(argument.choices_in(study)),
                     }
                     for argument in kind.arguments
                 ],

@@ -23,6 +23,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from survey.contracts.reports import ReceivedFile
+from survey.exceptions import NotFound
 from survey.models import ApiToken, Stage, Study
 from survey.services.answers import conditions
 from survey.services.base import auditing, rights
@@ -94,9 +95,13 @@ class ResearcherView(APIView):
             NotFound: there is none, or the user is no member, or the token is for other studies.
             PermissionDenied: the user's role does not say so.
         """
-        study = enrolment.study_of(slug)
+        unknown = f"no study is called {slug!r}, or you are not a member of it; GET /api/v1/studies/ lists yours"
+        try:
+            study = enrolment.study_of(slug)
+        except NotFound as exc:
+            raise NotFound(unknown) from exc
         if not rights.may(self.request.user, Right.SEE, study.pk):
-            raise enrolment.unknown_study()
+            raise NotFound(unknown)
         if not rights.may(self.request.user, right, study.pk):
             raise PermissionDenied(_("Your role in this study does not allow that."))
         return study

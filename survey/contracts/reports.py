@@ -33,7 +33,8 @@ class Argument:
     refuses unknown values. `on_pages` replaces `default` on pages, if a page should load faster. `most_on_web` is the
     largest number that pages and the API take, if a larger one keeps a web process busy for long; commands take more.
     `names_studies`: its values are slugs of other studies; pages and the API take those that the reader may see.
-    `without`: what a page calls it among the choices that none of them is given.
+    `without`: what a page calls it among the choices that none of them is given. `label`: its name on pages, in words
+    and with its unit. Choices that are a mapping stand on pages under its values. `example`: how a text is written.
     """
 
     name: str
@@ -44,10 +45,16 @@ class Argument:
     on_pages: str = ""
     most_on_web: int | None = None
     names_studies: bool = False
-    choices: Callable[["Study"], Sequence[str]] | None = None
+    choices: Callable[["Study"], Sequence[str] | Mapping[str, str]] | None = None
     without: str = "all"
+    label: str = ""
+    example: str = ""
 
-    def choices_in(self, study: "Study") -> Sequence[str]:
+    @property
+    def title(self) -> str:
+        return self.label or self.name.replace("_", " ").capitalize()
+
+    def choices_in(self, study: "Study") -> Sequence[str] | Mapping[str, str]:
         """The possible values in this study; empty if they cannot be listed."""
         return self.choices(study) if self.choices is not None else ()
 
@@ -113,7 +120,7 @@ def check_arguments(
     arguments: Sequence[Argument],
     entered: Mapping[str, Sequence[str]],
     *,
-    choices_of: Callable[[Argument], Sequence[str]],
+    choices_of: Callable[[Argument], Sequence[str] | Mapping[str, str]],
 ) -> ReportArguments:
     """Every argument of what is called `name`, given or by default. Empty texts count as not given.
 

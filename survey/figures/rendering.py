@@ -24,10 +24,11 @@ MAX_NAMED = 3  # rows that a remark below a table names
 
 @dataclass(frozen=True)
 class SheetColumn:
-    """`is_number`: all its cells are numbers, or there is none."""
+    """`is_number`: all its cells are numbers, or there is none. `meaning`: a sentence on what stands in it."""
 
     title: str
     is_number: bool
+    meaning: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _sheet(table: Table, rows: Sequence[Mapping[str, Any]], view: TableView) -> 
         notes.append(f"The first {len(listed)} of {len(chosen):,} rows; {table.name}.csv has all.")
     return Sheet(
         view.title,
-        [SheetColumn(title, all(map(_counts, values))) for title, _column, values in cells],
+        [SheetColumn(title, all(map(_counts, values)), column.description) for title, column, values in cells],
         [[_cell(column, values[place]) for _title, column, values in cells] for place in range(len(listed))],
         " ".join(filter(None, notes)),
     )

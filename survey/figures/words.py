@@ -2,6 +2,7 @@
 sentences, and a report formats no number elsewhere."""
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 NOTHING = "–"
@@ -74,6 +75,12 @@ def duration(seconds: float | None) -> str:
         return f"{round(seconds)} s"
     hours, rest = divmod(minutes, 60)
     return f"{hours} h {rest} min" if hours else f"{minutes} min"
+
+
+def date_and_time(at: datetime) -> str:
+    """28 November 2026, 15:04 UTC: as the pages write it."""
+    at = at.astimezone(UTC)
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
 
 
 def in_unit(value: Any, unit: str = "", digits: int | None = None, *, signed: bool = False) -> str:

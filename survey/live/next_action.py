@@ -114,17 +114,19 @@ def _running(facts: Facts) -> Iterator[NextAction]:
 
 def _of_work(stage: Stage, section: StageSection, stages: Sequence[Stage]) -> NextAction:
     unfinished = section.unfinished_steps
-    step = next((step for step in unfinished if step.state == JobStep.State.RUNNING), unfinished[0])
+    running = [step for step in unfinished if step.state == JobStep.State.RUNNING]
+    step = next(iter([*running, *(step for step in unfinished if step.waits is not None), *unfinished]))
     if step.waits is not None:
         words = f"Stage {stage.index} does not go on: {step.title} waits {step.waits.words.rstrip('.')}."
         return NextAction(words, is_urgent=step.waits.is_untaken)
     is_training = step.kind == JobStep.Kind.TRAIN
     seconds = section.training_seconds_left if is_training else step.seconds_left
     left = "" if seconds is None else f", about {duration(seconds)} left"
-    words = f"Stage {stage.index} is being worked on: {step.title}{left}."
+    turn = "" if running else " waits for its turn"
+    words = f"Stage {stage.index} is being worked on: {step.title}{turn}{left}."
     following = next((other for other in stages if other.index == stage.index + 1), None)
     if not is_training or following is None or following.state != State.DRAFT or not needs_predictor(following):
-        return NextAction(f"{words} Nothing to do now.")
+        return NextAction(f"{words} It goes on by itself.")
     choice = f"stop it and draw stage {following.index} uniformly, or name a quicker predictor in the study file"
     return NextAction(f"{words} If you will not wait: {choice}.", following.index, "stop-training")
 
@@ -151,7 +153,16 @@ def _of_open(stage: Stage, section: StageSection, so_far: str, facts: Facts) -> 
         if stage.study.config.panel.kind == links.KIND:
             return NextAction(f"Stage {stage.index} is open: make links and hand them out.", invites="links")
         return NextAction(f"Stage {stage.index} is open: give people the study's address.", invites="address")
-    return NextAction(f"Stage {stage.index} is open, {so_far}. Nothing to do now.")
+    inside = f" and {counted(section.live, 'person', 'people')} inside" if section.live else ""
+    if section.booklets and not section.free_booklets:
+        people = counted(section.live, "person", "people")
+        return NextAction(
+            f"Stage {stage.index} is open, {so_far}, and all places are taken: it waits for {people} inside."
+        )
+    free = counted(section.free_booklets, "more person", "more people")
+    return NextAction(
+        f"Stage {stage.index} is open, {so_far}{inside}: it waits for {free}. Close it when you have enough."
+    )
 
 
 def _waiting(facts: Facts) -> Iterator[NextAction]:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.urls import reverse
 
+from survey.figures.words import date_and_time
 from survey.models import Alert
 from survey.panels.addresses import public_root
 
@@ -118,7 +119,7 @@ def _title(rows: list[Alert]) -> str:
 
 def _line(row: Alert) -> str:
     if row.resolved_at:
-        return f"Over since {row.resolved_at:%Y-%m-%d %H:%M} UTC: {row}."
+        return f"Over since {date_and_time(row.resolved_at)}: {row}."
     return f"{row}.\n{row.message}"
 
 

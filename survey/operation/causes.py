@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from survey.contracts import panels
 from survey.contracts.panels import PostingState, SubmissionStatus
-from survey.figures.words import money
+from survey.figures.words import date_and_time, money
 from survey.models import Alert, Booklet, JobStep, Posting, Sitting, Stage, Submission
 from survey.panels.money import committed
 from survey.panels.postings import paused_by_the_panel, postings_in
@@ -35,8 +35,8 @@ def failed_steps(now: datetime) -> Iterator[Trouble]:
     for step in rows.order_by("-pk")[:MAX_ROWS]:
         # Not the error itself: an exception's words may hold what a person wrote.
         message = (
-            f"{step} failed, and the study does not go on. Read why on the study's page, mend it, then press Retry "
-            "failed steps there."
+            f"{step} failed, and the study does not go on. Read why on the study's page, mend it, then "
+            f"try it again: `hunch retry_steps {step.stage.study.slug}`."
         )
         yield Trouble(Cause.STEP_FAILED, f"step {step.pk} of {step.stage}", message, step.stage.study_id)
 
@@ -116,7 +116,7 @@ def still_paused(now: datetime) -> Iterator[Trouble]:
         message = (
             f"{posting} is paused, and nobody here paused it: perhaps somebody did on the panel's own pages, or the "
             "panel itself, when a place was given back after all were used. Nobody is sent until you start it: "
-            f"hunch posting {posting.study.slug} start."
+            f"`hunch posting {posting.study.slug} start`."
         )
         yield Trouble(Cause.POSTING_PAUSED, subject_of(posting.pk, posting.study.slug), message, posting.study_id)
 
@@ -125,8 +125,8 @@ def broken_audit(now: datetime) -> Iterator[Trouble]:
     last = audit_checks.last_check()
     if last is not None and last.detail["faults"]:
         message = (
-            f"By the check of {last.at:%Y-%m-%d %H:%M} UTC, entries of the audit were changed, removed or inserted "
-            f"(faults in its chain: {last.detail['faults']}). Run hunch verify_audit, which names them, and look who "
+            f"By the check of {date_and_time(last.at)}, entries of the audit were changed, removed or inserted "
+            f"(faults in its chain: {last.detail['faults']}). `hunch verify_audit` names them; look who "
             "can write to the database."
         )
         yield Trouble(Cause.UNHEALTHY, "audit", message)
@@ -140,7 +140,7 @@ def waiting_steps(now: datetime) -> Iterator[Trouble]:
     if step := next((step for step in steps if step.error.startswith(WAITS)), None):
         message = (
             f"{step} waits, since files cannot be stored or HUNCH_COMPUTE does not answer, and the study does not go "
-            "on. Run hunch doctor, and read why on the study's page. Then it goes on by itself."
+            "on. `hunch doctor` says what is wrong, and the study's page why it waits. Then it goes on by itself."
         )
         yield Trouble(Cause.UNHEALTHY, "work between stages", message)
     others = [step for step in steps if not step.error.startswith(WAITS)]

@@ -20,7 +20,7 @@ from django.utils import timezone
 from survey import health
 from survey.contracts import panels
 from survey.exceptions import ComputeAway, ComputeRefused, HunchError, StorageAway, StorageRefused
-from survey.figures.words import number
+from survey.figures.words import date_and_time, number
 from survey.models import WatchRecord
 from survey.panels.addresses import public_root
 from survey.services.base import files, keys
@@ -117,9 +117,9 @@ def _beat(part: str) -> Iterator[Diagnosis]:
     if row is None:
         yield Diagnosis(part, Grade.BROKEN, "its watch has never looked (it first looks after a minute)", fix)
     elif timezone.now() - row.looked_at >= WATCH_LOOKS:
-        yield Diagnosis(part, Grade.BROKEN, f"its watch has not looked since {row.looked_at:%Y-%m-%d %H:%M} UTC", fix)
+        yield Diagnosis(part, Grade.BROKEN, f"its watch has not looked since {date_and_time(row.looked_at)}", fix)
     elif row.unhealthy_since:
-        since = f"{row.unhealthy_since:%Y-%m-%d %H:%M} UTC"
+        since = f"{date_and_time(row.unhealthy_since)}"
         yield Diagnosis(part, Grade.BROKEN, f"its watch finds the site unhealthy since {since}", "read the open alerts")
     else:
         yield _ok(part, "its watch looks")
@@ -200,13 +200,13 @@ def _audit(part: str) -> Iterator[Diagnosis]:
             part, Grade.WARNING, "its chain was never checked", "run: hunch verify_audit (beat does it daily)"
         )
     elif last.detail["faults"]:
-        what = f"has faults in its chain ({last.detail['faults']}), by the check of {last.at:%Y-%m-%d %H:%M} UTC"
+        what = f"has faults in its chain ({last.detail['faults']}), by the check of {date_and_time(last.at)}"
         yield Diagnosis(part, Grade.BROKEN, what, "run: hunch verify_audit, and look who can write to the database")
     elif timezone.now() - last.at > audit_checks.OVERDUE:
-        what = f"its chain was not checked since {last.at:%Y-%m-%d %H:%M} UTC"
+        what = f"its chain was not checked since {date_and_time(last.at)}"
         yield Diagnosis(part, Grade.WARNING, what, "run: hunch verify_audit, and look at the worker's log")
     else:
-        yield _ok(part, f"agrees with its chain, checked {last.at:%Y-%m-%d %H:%M} UTC")
+        yield _ok(part, f"agrees with its chain, checked {date_and_time(last.at)}")
 
 
 def _hosts(part: str) -> Iterator[Diagnosis]:

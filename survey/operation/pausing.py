@@ -84,7 +84,7 @@ def pause(recruitment: Recruitment, *, was_asked: bool) -> str | None:
 def was_paused(recruitment: Recruitment, why: str) -> Trouble:
     message = (
         f"Hunch has paused it at {recruitment.panel}, because {why} "
-        f"It is not started again by itself. When all works: hunch posting {recruitment.slug} start."
+        f"It is not started again by itself. When all works: `hunch posting {recruitment.slug} start`."
     )
     return Trouble(Cause.POSTING_PAUSED, recruitment.subject, message, recruitment.study_id)
 

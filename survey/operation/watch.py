@@ -14,6 +14,7 @@ from django.db import Error, connection, transaction
 from django.utils import timezone
 
 from survey.exceptions import HunchError
+from survey.figures.words import date_and_time
 from survey.models import WatchRecord
 from survey.panels.asking import words_of
 from survey.panels.postings import store_pause
@@ -96,7 +97,7 @@ class Watch:
         since = self.unhealthy_since
         if not minutes or since is None or now - since < timedelta(minutes=minutes):
             return []
-        why = f"the site has not worked since {since:%Y-%m-%d %H:%M} UTC ({'; '.join(problems.values())})"
+        why = f"the site has not worked since {date_and_time(since)} ({'; '.join(problems.values())})"
         troubles = []
         for recruitment in [recruitment for recruitment in self.recruitment if recruitment not in self._settled]:
             try:
@@ -164,7 +165,7 @@ def look_at_the_watch(*, running_since: datetime, now: datetime | None = None) -
     if now - last < SILENT_AFTER:
         return True
     message = (
-        f"Beat has not looked after the site since {last:%Y-%m-%d %H:%M} UTC: no work is given out, and no posting is "
+        f"Beat has not looked after the site since {date_and_time(last)}: no work is given out, and no posting is "
         "paused if the site fails. Check whether beat runs, and at its log."
     )
     alerting.add([Trouble(Cause.WATCH_SILENT, "beat", message)], now=now)

@@ -63,7 +63,7 @@ def read_demographics(
                     facts[who] = _without_ids(demographics)
     came = Respondent.objects.filter(study=study, is_simulated=False)
     if not facts and came.exists() and not PanelIdentity.objects.filter(study=study).exists():
-        raise StateRefused("the panel's ids were removed (purge_identities): nobody can be found by them any more")
+        raise StateRefused("the panel's ids were removed, as was promised: nobody can be found by them any more")
     names = list(dict.fromkeys(name for row in facts.values() for name in row))
     rows = tuple((who, *(facts[who].get(name, "") for name in names)) for who in sorted(facts))
     record(EXPORTED, study, by=by, via=via, people=len(rows), facts=names)

@@ -11,6 +11,7 @@ from survey.contracts import panels
 from survey.contracts.panels import Invitee, InviteLink, PanelClient
 from survey.exceptions import StateRefused
 from survey.figures.csv_lines import csv_line
+from survey.figures.words import date_and_time
 from survey.models import Study
 from survey.services.base import rights
 from survey.services.base.auditing import record
@@ -43,7 +44,7 @@ class Invited:
     def sentence(self) -> str:
         parts = [f"{self.invited} people invited to wave {self.wave} of {self.study}"]
         if self.later and self.next_at is not None:
-            first = f"{self.next_at:%Y-%m-%d %H:%M} UTC"
+            first = f"{date_and_time(self.next_at)}"
             parts.append(f"{self.later} are not due yet, the first from {first}: invite again then")
         if self.forgotten:
             parts.append(f"{self.forgotten} cannot be invited, since their ids were removed")

@@ -302,8 +302,8 @@ def _prepare(
     for unsettled in unfinished.select_for_update(of=("self",)):
         if unsettled.state != State.PREPARED:
             raise StateRefused(
-                f"payment {unsettled.pk} may have been made or not: look at the panel, then say so with "
-                f"pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid (or not-paid)"
+                f"payment {unsettled.pk} may have been made or not: look at the panel, then say which "
+                f"(`hunch pay_bonuses {posting.study.slug} --settle {unsettled.pk} paid`, or not-paid)"
             )
         if now < unsettled.created_at + patience:
             raise StateRefused(
@@ -440,7 +440,9 @@ def ids_of(row: Submission) -> PanelIds:
         StateRefused: the ids were removed, or cannot be decrypted.
     """
     if not row.ids_encrypted:
-        raise StateRefused("the panel's ids were removed (purge_identities): it cannot be asked about these people")
+        raise StateRefused(
+            "the panel's ids were removed, as was promised: it cannot be asked about these people any more"
+        )
     ids = unseal(bytes(row.ids_encrypted).decode())
     if ids is None:
         raise StateRefused("HUNCH_IDENTITY_KEY: the ids were encrypted with another key")

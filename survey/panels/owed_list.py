@@ -65,7 +65,7 @@ def owed_list(study: Study) -> list[OwedLine]:
         raise StateRefused(f"{study.slug} is a test copy: nobody in it is paid")
     panel = panels.get(study.config.panel.kind)
     if not panel.pays_from_a_list:
-        why = "nobody is paid" if panel.is_open else "its panel is asked instead: reconcile, pay_bonuses"
+        why = "nobody is paid" if panel.is_open else f"its panel is asked instead: `hunch pay_bonuses {study.slug}`"
         raise StateRefused(f'panel.kind: {study.slug} is "{panel.name}" and has no such list: {why}')
     sittings = list(
         Sitting.objects.filter(stage__study=study, respondent__is_simulated=False)

@@ -24,7 +24,7 @@ from survey.contracts import panels
 from survey.contracts.panels import PanelCannot, PanelClient, PanelError, PanelRefused, PostingAtPanel, PostingState
 from survey.exceptions import NotFound, StateRefused
 from survey.fees import FeeRates
-from survey.figures.words import money
+from survey.figures.words import date_and_time, money
 from survey.models import Posting, Stage, Study
 from survey.services.base.auditing import record
 from survey.services.base.locks import locked_stage
@@ -493,7 +493,7 @@ def schedule(
     """
     _refuse_without_draft(posting)
     if at <= timezone.now():
-        raise StateRefused(f"at: {at:%Y-%m-%d %H:%M} UTC is past: name a later time, or publish it now")
+        raise StateRefused(f"at: {date_and_time(at)} is past: name a later time, or publish it now")
     with client_of(posting.panel, client) as asked:
         if not asked.can("schedule"):
             raise PanelCannot(f"{posting.panel} cannot schedule a posting: publish it when the time has come")

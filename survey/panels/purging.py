@@ -160,10 +160,10 @@ def _still_open(study: Study) -> str:
     if running is not None:
         return f"stage {running.index} is {running.state}: people may still come who are to be paid"
     for posting in study.postings.exclude(external_id="").select_related("study"):
-        if reason := _posting_open(posting.submissions.all(), posting.payment_batches.all()):
+        if reason := _posting_open(study.slug, posting.submissions.all(), posting.payment_batches.all()):
             return f"{posting} {reason}"
         if due := owed(posting):
-            return f"{posting} owes {len(due)} bonuses: pay_bonuses shows and pays them"
+            return f"{posting} owes {len(due)} bonuses: `hunch pay_bonuses {study.slug}` shows and pays them"
     return ""
 
 
@@ -175,13 +175,14 @@ def _wave_to_come(study: Study) -> int:
     return min((stage.wave for stage in stages if stage.wave > 1), default=0)
 
 
-def _posting_open(submissions: QuerySet[Submission], batches: QuerySet[PaymentBatch]) -> str:
+def _posting_open(slug: str, submissions: QuerySet[Submission], batches: QuerySet[PaymentBatch]) -> str:
     waiting = sum(_waits(row) for row in submissions.select_related("posting"))
     if waiting:
-        return f"has {waiting} submissions that are under way or wait for review: reconcile shows them"
+        return f"has {waiting} submissions that are under way or wait for review: `hunch reconcile {slug}` shows them"
     settled = [PaymentBatch.State.PAID, PaymentBatch.State.REFUSED]
     if unsettled := batches.exclude(state__in=settled).first():
-        return f"has payment {unsettled.pk}, whose end is not known: pay_bonuses --settle says it"
+        command = f"`hunch pay_bonuses {slug} --settle {unsettled.pk} paid`"
+        return f"has payment {unsettled.pk}, whose end is not known: look at the panel, then say it ({command})"
     return ""
 
 

@@ -46,7 +46,9 @@ def read_posting(posting: Posting, *, client: PanelClient | None = None) -> int:
         StateRefused: its people's ids were removed for good.
     """
     if is_forgotten(posting):
-        raise StateRefused(f"{posting}: its people were forgotten (purge_identities); reading it would bring them back")
+        raise StateRefused(
+            f"{posting}: the panel's ids of its people were removed, as was promised; reading it would bring them back"
+        )
     now = timezone.now()
     try:
         with client_of(posting.panel, client) as asked:

@@ -50,5 +50,7 @@ KIND = JobKind(
     summary="Every screen in each language and under each condition, as a PDF and as pages in a ZIP, for reviewers.",
     right=Right.SEE,
     make=make,
-    arguments=(Argument("language", "only this one; all without it", many=True, choices=_languages),),
+    arguments=(
+        Argument("language", "only this one; all without it", many=True, choices=_languages, label="Languages"),
+    ),
 )

@@ -132,7 +132,7 @@ class Crowd:
         self._stop = threading.Event()
         stage = admitting_stage(study)
         if stage is None:
-            raise StateRefused(f"no stage of {study.slug} is open: open_stage {study.slug} opens the next one")
+            raise StateRefused(f"no stage of {study.slug} is open: open the next one (`hunch open_stage {study.slug}`)")
         self.stage = stage
         instrument = instruments.of_study(study)
         if people and people not in instrument.simulated_kinds:

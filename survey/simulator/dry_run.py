@@ -265,7 +265,7 @@ def _report(copy: Study, line: reports.ReportLine, folder: Path) -> None:
     arguments = {}
     for argument in line.arguments:
         if argument.required:
-            choices = reports.choices_of(copy, line.entry, argument)
+            choices = list(reports.choices_of(copy, line.entry, argument))
             if not choices:
                 raise StateRefused(f"{argument.name}: {argument.help}: there is none yet")
             arguments[argument.name] = choices[:1]

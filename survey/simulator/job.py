@@ -50,7 +50,7 @@ KIND = JobKind(
     ),
     right=Right.RUN,
     make=make,
-    arguments=(Argument("people", "simulated people in each stage; empty: as many as have a place"),),
+    arguments=(Argument("people", "in each stage; empty: as many as have a place", label="Simulated people"),),
     check=_check,
     queue=queues.COLLECT,  # It mostly waits for pages and workers, and must keep no training waiting.
 )

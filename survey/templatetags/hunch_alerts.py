@@ -6,8 +6,8 @@ from django import template
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.formats import date_format
 
+from survey.figures.words import date_and_time
 from survey.models import Alert, WatchRecord
 
 register = template.Library()
@@ -30,8 +30,8 @@ def silent_since() -> str:
     """A sentence if the watch does not look; empty if it does."""
     row = WatchRecord.objects.first()
     if row is None:
-        return "Nobody has looked after the site yet: no alert is raised until beat runs."
+        return "Nothing watches the site yet: no alert is raised. `hunch doctor` says what does not run."
     if timezone.now() - row.looked_at < SILENT_AFTER:
         return ""
-    at = date_format(timezone.localtime(row.looked_at), "DATETIME_FORMAT")
-    return f"Nobody has looked after the site since {at}: check whether beat runs, and at its log."
+    at = date_and_time(row.looked_at)
+    return f"Nothing has watched the site since {at}: no alert is raised. `hunch doctor` says what does not run."

@@ -65,7 +65,7 @@ def test_what_is_broken_and_peoples_money_come_first() -> None:
         ("postings", "2 people wait to be approved", 8, False),
         ("debts", "2 people are owed 2.50 USD: save the list and pay from it", None, False),
         ("pay", "Too little is paid: 2.00 USD an hour", None, True),
-        ("", "Stage 1 is open, 3 of 4 people are done. Nothing to do now.", None, False),
+        ("", "Stage 1 is open, 3 of 4 people are done", None, False),
     ]
     for what, words, posting, is_urgent in expected:
         if what == "":
@@ -81,7 +81,7 @@ def test_what_is_broken_and_peoples_money_come_first() -> None:
             everything.pop(what, None)
     of_posting = said(study, debts=(Debt(7, 1, 250, "USD"),), postings=(at_panel(),))
     assert of_posting.words == "1 person is owed 2.50 USD: pay them on the posting's page."
-    assert said(study, pay=PayByHour("enough", is_too_low=False), postings=(at_panel(),)).words.endswith("now.")
+    assert said(study, pay=PayByHour("enough", is_too_low=False), postings=(at_panel(),)).words.endswith("you have enough.")
 
 
 def test_an_open_stage_is_closed_once_it_is_full_and_empty() -> None:
@@ -145,7 +145,37 @@ def at_work(*steps: StepFacts, training_left: float | None = None) -> dict[str, 
             "will not wait.",
             "close-now",
         ),
-        ("closing", at_work(step("freeze")), "Stage 1 is being worked on: freeze. Nothing to do now.", ""),
+        (
+            "closing",
+            at_work(step("freeze")),
+            "Stage 1 is being worked on: freeze waits for its turn. It goes on by itself.",
+            "",
+        ),
+        (
+            "closing",
+            at_work(step("freeze", "running")),
+            "Stage 1 is being worked on: freeze. It goes on by itself.",
+            "",
+        ),
+        (
+            "frozen",
+            at_work(step("evaluate"), step("score", waits=Waiting("for the worker that trains", is_untaken=True))),
+            "Stage 1 does not go on: score waits for the worker that trains.",
+            "",
+        ),
+        (
+            "open",
+            {"live": 2, "booklets": 8, "free_booklets": 3},
+            "Stage 1 is open, 3 of 4 people are done and 2 people inside: it waits for 3 more people. Close it when you "
+            "have enough.",
+            "",
+        ),
+        (
+            "open",
+            {"live": 1, "booklets": 8, "free_booklets": 0},
+            "Stage 1 is open, 3 of 4 people are done, and all places are taken: it waits for 1 person inside.",
+            "",
+        ),
         (
             "frozen",
             at_work(step("plan", waits=Waiting("behind work of another study."))),
@@ -175,7 +205,7 @@ def test_a_long_training_may_be_stopped_where_the_next_stage_waits_for_it() -> N
     assert offered.words.startswith("Stage 1 is being worked on: train, about 2 h 5 min left. If you will not wait")
     assert "draw stage 2 uniformly" in offered.words
     not_needed = advice("planned")
-    assert not_needed.action == "" and not_needed.words.endswith("2 h 5 min left. Nothing to do now.")
+    assert not_needed.action == "" and not_needed.words.endswith("2 h 5 min left. It goes on by itself.")
 
 
 def test_people_here_and_at_the_panel_are_compared_as_far_as_it_was_read() -> None:

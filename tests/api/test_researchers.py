@@ -108,6 +108,21 @@ def test_a_client_that_asks_for_csv_gets_it_and_errors_as_json(reader: Client, s
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
 
 
+def test_a_mistyped_address_says_what_a_researcher_can_do(reader: Client, study: Study) -> None:
+    said = reader.get("/api/v1/studies/nobody/answers/").json()["error"]["message"]
+    assert said == "no study is called 'nobody', or you are not a member of it; GET /api/v1/studies/ lists yours"
+    user = User.objects.create_user("outsider")
+    user.user_permissions.add(Permission.objects.get(codename="export_study"))
+    outsider = Client(headers={"Authorization": f"Token {ApiToken.issue(user=user)[1]}"})
+    of_others = outsider.get("/api/v1/studies/cast/answers/").json()["error"]["message"]
+    assert of_others == said.replace("nobody", "cast")
+    assert "GET /api/v1/ lists" in reader.get("/api/v1/answers/").json()["error"]["message"]
+    assert "the link you were given" in reader.get("/nothing/").content.decode()
+    staff = Client()
+    staff.force_login(User.objects.create_superuser("super"))
+    assert "a study of which you are not a member" in staff.get("/admin/nothing/").content.decode()
+
+
 def pages_from(address: str | None, reader: Client, *, most: int) -> list[dict[str, Any]]:
     """Page after page to the last one. More than there can be would be the same ones again."""
     pages: list[dict[str, Any]] = []

@@ -133,3 +133,27 @@ def test_a_link_on_the_study_page_unfolds_what_it_leads_to(researcher: Visitor) 
     page.locator("#to-stage-1").click()
     page.locator("#stage-1").wait_for(state="visible")
     assert researcher.problems == []
+
+
+def test_the_meaning_of_a_word_opens_by_key_and_by_touch(researcher: Visitor) -> None:
+    study = open_study(stages=[{"sittings": 3}])
+    take_part(study, "first")
+    page = researcher.page
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{researcher.root}/admin/survey/study/{study.pk}/change/")
+        word = page.locator("button.hunch-term", has_text="Counted").first
+        meaning = page.locator(".hunch-note", has_text="Answers that were complete in time").first
+        assert not meaning.is_visible()
+        word.focus()
+        page.keyboard.press("Enter")
+        meaning.wait_for(state="visible")
+        page.keyboard.press("Escape")
+        meaning.wait_for(state="hidden")
+        word.click()
+        meaning.wait_for(state="visible")
+        box = meaning.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width, "it fits the screen"
+        page.mouse.click(2, 2)
+        meaning.wait_for(state="hidden")
+    assert researcher.problems == []

@@ -120,7 +120,9 @@ class TestServed:
     def test_the_figures_are_read(self, study: Study) -> None:
         assert study.estimates()["study"] == "cast"
         assert study.leaderboard() == [] and study.runs() == [] and study.postings() == []
-        names = [line["name"] for line in study.reports()]
+        lines = study.reports()
+        names = [line["name"] for line in lines]
+        assert "<budget: Budget>" in map(repr, lines) and max(len(repr(line)) for line in lines) < 400
         assert study.report("budget")["report"] == "budget" and "budget" in names
         with pytest.raises(HunchError, match="no stage has a uniform pool"):
             study.report("alignment")

@@ -702,7 +702,7 @@ def test_a_schedule_for_another_time_is_taken_back(dear: FakeProlific, monkeypat
         return {**transition(study, action), "publish_at": "2026-01-01T00:00:00Z"}
 
     monkeypatch.setattr(dear, "_transition", scheduled)
-    with pytest.raises(PanelRefused, match="it took 2026-01-01 00:00 UTC instead; taken back"):
+    with pytest.raises(PanelRefused, match="it took 1 January 2026, 00:00 UTC instead; taken back"):
         postings.schedule(posting, timezone.now() + timedelta(days=2))
     assert dear.studies[posting.external_id]["status"] == "UNPUBLISHED"
     assert money.committed(posting.study) == 0 and Posting.objects.get().pending == ""

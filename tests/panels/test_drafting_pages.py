@@ -68,7 +68,7 @@ def test_it_is_scheduled_and_taken_back_in_the_pages(study: Any, fake: FakeProli
     assert "Type the sum as it is now" in client.post(address, {"at": "2127-01-31T09:00", "sum": "4"}).content.decode()
     assert Posting.objects.get().published_at is None
     said = do(client, posting, "schedule", at="2127-01-31T09:00", sum="4.00")[1]
-    assert said == ["The panel shows it to people from 2127-01-31 09:00 UTC on; it says SCHEDULED now."]
+    assert said == ["The panel shows it to people from 31 January 2127, 09:00 UTC on; it says SCHEDULED now."]
     assert Posting.objects.get().committed == 400
     assert do(client, posting, "do/unschedule")[1] == ["The panel says UNPUBLISHED now."]
     assert Posting.objects.get().committed == 0

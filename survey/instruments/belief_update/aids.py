@@ -183,8 +183,8 @@ def store_vectors(questions: Sequence[Question], vectors: np.ndarray, *, model: 
 def _not_embedded(question: Question, missing: Sequence[str]) -> str:
     bank = question.bank
     return (
-        f"{len(missing)} questions have no stored embedding ({', '.join(missing[:5])}): run hunch embed_questions "
-        f'{bank.name}@{bank.version}, or set aid_similarity = "words"'
+        f"{len(missing)} questions have no stored embedding ({', '.join(missing[:5])}): run `hunch embed_questions "
+        f'{bank.name}@{bank.version}`, or set aid_similarity = "words"'
     )
 
 

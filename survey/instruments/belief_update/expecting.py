@@ -71,7 +71,7 @@ class BeliefExpecting(Expecting):
         who = self._only or "no language model"
         return (
             f"{self._study.slug}: {who} has {'not ' if self._only else ''}answered questions of {self._study.bank}; "
-            "import_answers and collect_answers bring answers"
+            "`hunch collect_answers` and `hunch import_answers` bring answers"
         )
 
     def _no_score(self) -> str:

@@ -1,13 +1,13 @@
 """What the screens ask for. Nothing is prefilled unless the study asks for it: an untouched answer is refused."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from survey.instruments.number_input import FACTS, SURE, NumberInput, PercentField, Scale, whole
 from survey.services.banks.answer_checking import options_of
 
 from .models import Belief
@@ -15,87 +15,17 @@ from .models import Belief
 LONGEST_ANSWER = 200
 DIRECTIONS = ("lower", "same", "higher")
 KEEP = "yes"
-# What pages send along with a number: how it was entered, the first number, and how often it was set.
-FACTS = ("by", "first", "changes")
 MAX_CHANGES = 10_000
 TYPED = {str(entry) for entry in Belief.Entry} - {"", str(Belief.Entry.BUTTON)}
 
 
-@dataclass(frozen=True)
-class Scale:
-    """What stands at a track: words at its ends, and the earlier number where there is one."""
-
-    low: Any
-    high: Any
-    earlier: int | None = None
-
-
 LIKELY = (gettext_lazy("certainly not"), gettext_lazy("certainly"))
-SURE = (gettext_lazy("not sure at all"), gettext_lazy("completely sure"))
-
-
-class NumberInput(forms.TextInput):
-    """A number field that a script joins to a track. Without scripts only the field is shown."""
-
-    template_name = "belief_update/number.html"
-
-    def __init__(self, *, scale: Scale, shown_with: str = "", prefilled: bool = False) -> None:
-        """
-        Args:
-            shown_with: radio buttons; the number is asked for only with their "lower" and "higher", and the track is
-                cut to them.
-            prefilled: whether the number that is filled in at the start may be left as it is.
-        """
-        super().__init__(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5"})
-        self.shown_with = shown_with
-        self.prefilled = prefilled
-        self.scale = scale
-        self.facts: Mapping[str, str] = {}
-
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Any:
-        self.facts = {fact: str(data.get(f"{name}_{fact}", ""))[:12] for fact in FACTS}
-        return super().value_from_datadict(data, files, name)
-
-    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
-        context = super().get_context(name, value, attrs)
-        context["widget"] |= {
-            "shown_with": self.shown_with,
-            "prefilled": self.prefilled,
-            "scale": self.scale,
-            "facts": self.facts,
-            "on_track": _whole(str(context["widget"]["value"] or "").strip(), most=100),
-        }
-        return context
 
 
 class KeepButton(forms.Widget):
     """A second button that sends the form; pages show it next to the first one."""
 
     is_button = True
-
-
-class PercentField(forms.IntegerField):
-    needed_at_times = True  # Also checked where it is not required: then something else was chosen.
-
-    def __init__(self, *, label: Any, required: bool = True, initial: int | None = None, widget: NumberInput) -> None:
-        super().__init__(
-            label=label,
-            required=required,
-            initial=initial,
-            min_value=0,
-            max_value=100,
-            widget=widget,
-            error_messages={
-                "required": gettext_lazy("Enter a number from 0 to 100."),
-                "invalid": gettext_lazy("Enter a whole number from 0 to 100."),
-                "min_value": gettext_lazy("The lowest answer is 0. Enter a number from 0 to 100."),
-                "max_value": gettext_lazy("The highest answer is 100. Enter a number from 0 to 100."),
-            },
-        )
-
-    def to_python(self, value: Any) -> int | None:
-        """Accept a number with its unit: the unit is shown next to the field, but some people type it anyway."""
-        return super().to_python(value.strip().removesuffix("%") if isinstance(value, str) else value)
 
 
 class BeliefForm(forms.Form):
@@ -107,8 +37,8 @@ class BeliefForm(forms.Form):
         cleaned = {"direction": "", **(super().clean() or {})}
         facts = {fact: str(self.data.get(f"value_{fact}", "")) for fact in FACTS}
         cleaned["entered_by"] = facts["by"] if facts["by"] in TYPED else ""
-        cleaned["first_value"] = _whole(facts["first"], most=100)
-        cleaned["value_changes"] = _whole(facts["changes"], most=MAX_CHANGES)
+        cleaned["first_value"] = whole(facts["first"], most=100)
+        cleaned["value_changes"] = whole(facts["changes"], most=MAX_CHANGES)
         self.settle(cleaned)
         return cleaned
 
@@ -265,8 +195,3 @@ def own_answer_form(*, question: str, confidence: bool) -> type[forms.Form]:
 
 def _form(base: type[BeliefForm], earlier: int, **fields: forms.Field) -> type[BeliefForm]:
     return type(base.__name__, (base,), {"earlier": earlier, **fields})
-
-
-def _whole(text: str, *, most: int) -> int | None:
-    """What a script reports about a number; None for anything else, which is neither an answer nor an error."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 and int(text) <= most else None

@@ -68,7 +68,8 @@ def missing(study: Study, only: str) -> str:
     """What to do where no language model has answered the study's questions."""
     return (
         f"{only or 'no language model'} has {'not ' if only else ''}answered questions of {study.bank}, and the "
-        "priority is the distance to what models really do; import_answers and collect_answers bring answers"
+        "priority is the distance to what models really do; `hunch collect_answers` and `hunch import_answers` bring "
+        "answers"
     )
 
 

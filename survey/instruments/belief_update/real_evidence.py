@@ -102,8 +102,8 @@ def problems(
         known = ", ".join(LanguageModel.objects.values_list("name", flat=True)[:10]) or "none"
         yield (
             (*OPTIONS, "language_model"),
-            f"no language model is called {options.language_model!r}; there are: {known}; import_answers and "
-            "collect_answers add one",
+            f"no language model is called {options.language_model!r}; there are: {known}; `hunch collect_answers` and "
+            "`hunch import_answers` add one",
         )
         return
     yield from _of_answers(study, options, filtered)
@@ -118,7 +118,7 @@ def _of_answers(
         yield (
             (*OPTIONS, "language_model"),
             f"{options.language_model} has answered {len(usable)} of the study's {len(filtered)} questions: collect "
-            "its answers first (import_answers, collect_answers)"
+            "its answers first (`hunch collect_answers`, `hunch import_answers`)"
             + f"; {len(outcomes.left_out)} of its replies could not be read"
             * bool(outcomes.left_out),
         )
@@ -132,7 +132,8 @@ def _of_answers(
             yield (
                 (*OPTIONS, "show_answer"),
                 f"{len(ids)} answers of {options.language_model} were imported without the reply, which cannot be "
-                f"shown: {', '.join(ids[:MAX_IDS_IN_MESSAGE])}; import them with a response column, or collect_answers",
+                f"shown: {', '.join(ids[:MAX_IDS_IN_MESSAGE])}; import them with a response column, or ask the model "
+                "again (`hunch collect_answers`)",
             )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .screens import Evidence, Setting
 
 # The edition that new studies get.
-NEWEST_EDITION = 1
+NEWEST_EDITION = 2
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,11 @@ def prior_title(setting: "Setting") -> str:
 def prior_words(setting: "Setting") -> Mapping[str, str]:
     name = name_of(setting)
     each = {
-        "different": _("Each time, we ask about %(another)s. What you see of one says nothing about the next."),
+        "different": (
+            _("Each time, we ask about %(another)s. What you see this time says nothing about the next time.")
+            if setting.options.edition >= 2
+            else _("Each time, we ask about %(another)s. What you see of one says nothing about the next.")
+        ),
         "one": _("We always ask about %(same)s."),
     }
     words = {"intro": begin(_("%(a)s is asked this question:") % {"a": name.a})}

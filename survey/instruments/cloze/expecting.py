@@ -58,8 +58,9 @@ class ClozeExpecting(Expecting):
         ]
         if not models:
             raise StateRefused(
-                f"{self._study.slug}: no language model has read its sentences; name one in [[models]], then run "
-                f"hunch cloze {self._study.slug} --read"
+                f"{self._study.slug}: no language model has read its sentences; name one in [[models]], then let it "
+                "read them: "
+                f"`hunch cloze {self._study.slug} --read`"
             )
         chances = chance_of_positions(self._study)
         texts = written_texts(self._study)
@@ -71,8 +72,8 @@ class ClozeExpecting(Expecting):
             if own_chances is None:
                 notes.append(
                     f"{model.config.name}: not every word that people wrote has a chance by it, so that it is scored "
-                    f"by the sentence’s own word alone; hunch cloze {self._study.slug} --read lets models on this "
-                    "machine read them"
+                    f"by the sentence’s own word alone; models on this machine read them by "
+                    f"`hunch cloze {self._study.slug} --read`"
                 )
             readers.append(replace(reader, given=own_chances))
         return Expectations(

@@ -80,8 +80,8 @@ class ClozePriority(Priority):
         chosen_model = next((model for model in models if model.config.name == wanted), None)
         if self._options.priority == "gap" and (chosen_model is None or not chosen_model.values):
             raise StateRefused(
-                f"{self._study.slug}: {wanted} has not read the sentences, and the priority is the distance to it; run "
-                f"hunch cloze {self._study.slug} --read"
+                f"{self._study.slug}: {wanted} has not read the sentences, and the priority is the distance to it: "
+                f"`hunch cloze {self._study.slug} --read`"
             )
         return chosen_model if chosen_model is not None and chosen_model.values else None
 

@@ -93,7 +93,8 @@ class NextTokenExpecting(Expecting):
                 readers.append(ItemReader(model.name, "model", chance, trained=model.trained))
         if not readers:
             raise StateRefused(
-                f"{instrument.study.slug}: no language model has read its passages; name one in [[models]], then run "
-                f"prepare_passages {instrument.study.slug}"
+                f"{instrument.study.slug}: no language model has read its passages; name one in [[models]], then let "
+                "it "
+                f"read them: `hunch prepare_passages {instrument.study.slug}`"
             )
         return readers

@@ -196,7 +196,7 @@ class NextToken(ListedInstrument):
     def _problems_of_passages(self, at: FieldPath) -> Iterable[tuple[FieldPath, str]]:
         """What is quick is cut and read here, so that no command is needed before a study."""
         bank, options = self.study.bank, self.options
-        prepare = f"run prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}"
+        prepare = f"`hunch prepare_passages --bank {bank.name}@{bank.version} --tokenizer {self.source}`"
         questions = filtered_questions(self.study)
         texts = passages.texts_of(questions)
         try:

@@ -3,6 +3,7 @@
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from survey.instruments.number_input import SURE, NumberInput, PercentField, Scale
 from survey.services.banks.answer_checking import kind_of, options_of
 
 LONGEST = 200
@@ -15,20 +16,16 @@ LABELS = {
 }
 
 
-def confidence_field() -> forms.IntegerField:
-    return forms.IntegerField(
+def confidence_field() -> PercentField:
+    return PercentField(
         label=_("How sure are you that this is right? In percent, from 0 to 100"),
-        required=False,
-        min_value=0,
-        max_value=100,
+        optional=True,
+        widget=NumberInput(scale=Scale(*SURE)),
         error_messages={
             "invalid": _("Enter a whole number from 0 to 100, or nothing."),
             "min_value": _("The lowest number is 0. Enter a number from 0 to 100, or nothing."),
             "max_value": _("The highest number is 100. Enter a number from 0 to 100, or nothing."),
         },
-        widget=forms.TextInput(
-            attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "6", "size": "5", "data-unit": "%"}
-        ),
     )
 
 

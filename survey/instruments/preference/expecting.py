@@ -55,8 +55,8 @@ class PreferenceExpecting(Expecting):
             readers.append(ItemReader(name, "judge", chance))
         if not readers:
             raise StateRefused(
-                f"{self._study.slug}: no judge has judged enough of these items: judge_replies asks one, "
-                "import_judgements takes verdicts that you have"
+                f"{self._study.slug}: no judge has judged enough of these items: `hunch judge_replies` asks one, "
+                "`hunch import_judgements` takes verdicts that you have"
             )
         pairs = [
             f"{models[a]} : {models[b]}"

@@ -146,8 +146,8 @@ class Preference(ListedInstrument):
             if index not in there:
                 yield (
                     MODELS,
-                    f"{model} has no reply to the prompts of {self.study.bank}: import_replies or collect_answers adds "
-                    "them",
+                    f"{model} has no reply to the prompts of {self.study.bank}: "
+                    "`hunch collect_answers` or `hunch import_replies` adds them",
                 )
         if not self.usable(questions):
             yield ("bank",), "no prompt has replies of two of the models to compare"

@@ -32,7 +32,7 @@ from .models import PassageAnswer, PassageOpening, ReadPassage, WordTimes
 from .options import ReadingOptions
 
 ROW = np.dtype([("question", "<i4")])
-MADE_BY = "write ngram:NAME; train_ngram makes one of texts or, with --counts, of a table of words"
+MADE_BY = "write ngram:NAME; `hunch train_ngram FILE` makes one of texts or, with --counts, of a table of words"
 # What no page of a person shows; `extra` holds the question that is asked, too.
 MAX_OPENINGS = 20  # of a passage by one person; more say nothing more
 
@@ -135,7 +135,8 @@ class SelfPacedReading(ListedInstrument):
             yield (
                 place,
                 "is missing: what surprisal adds is found next to how frequent words are; write ngram:NAME, a model "
-                "that train_ngram makes of texts or, with --counts, of a table of words, or remove [[models]]",
+                "that `hunch train_ngram FILE` makes of texts or, with --counts, of a table of words, or remove "
+                "[[models]]",
             )
         for index, model in enumerate(self.study.config.models):
             try:

@@ -58,7 +58,7 @@ def generator_of(options: ComparisonOptions) -> Source:
     if not colon or scheme not in (LOCAL, NGRAM) or not target.strip():
         raise HunchError(
             f"instrument.options.generator: {options.generator[:80]!r} names nothing that can draw tokens; write "
-            "local:FOLDER (a language model on disk) or ngram:NAME (one that train_ngram made of tokens)"
+            "local:FOLDER (a language model on disk) or ngram:NAME (one that `hunch train_ngram FILE` made of tokens)"
         )
     return Source(scheme, target.strip(), "generator")
 
@@ -104,8 +104,9 @@ def is_quick(source: str, count: int) -> bool:
 
 def not_prepared(slug: str, count: int) -> StateRefused:
     return StateRefused(
-        f"{slug}: {count} passages have no contexts yet: run hunch token_comparison --prepare with the study's file, "
-        "or with its slug"
+        f"{slug}: {count} passages have no contexts yet: `hunch token_comparison {slug} --prepare`, or the same with "
+        "the "
+        "study's file"
     )
 
 

@@ -113,8 +113,8 @@ class StudyTable:
             read = readings_of(model, chosen)
             if len(read) < len(chosen):
                 self.notes.append(
-                    f"{model.name}: left out of the checks, since it has not read all contexts; run hunch "
-                    f"token_comparison {study.slug} --prepare"
+                    f"{model.name}: left out of the checks, since it has not read all contexts: `hunch "
+                    f"token_comparison {study.slug} --prepare`"
                 )
                 continue
             true = np.array([read[context.pk][0] for context in chosen], dtype=np.float64)

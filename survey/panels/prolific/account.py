@@ -31,6 +31,7 @@ from survey.contracts.panels import (
     SubmissionAtPanel,
     Wallet,
 )
+from survey.figures.words import date_and_time
 from survey.models import Posting
 
 from . import events
@@ -177,7 +178,7 @@ class ProlificAccount(PanelClient):
         if said is None or abs(said - at) < AT_THE_SAME_TIME:
             return
         self._move(external_id, "CANCEL_PUBLISH")
-        raise PanelRefused(f"Prolific: to schedule the study: it took {said:%Y-%m-%d %H:%M} UTC instead; taken back")
+        raise PanelRefused(f"Prolific: to schedule the study: it took {date_and_time(said)} instead; taken back")
 
     def unschedule(self, external_id: str) -> str:
         return self._move(external_id, "CANCEL_PUBLISH")

@@ -175,7 +175,7 @@ def find_bank(wanted: str) -> Bank:
     bank = banks.first()
     if bank is None:
         known = ", ".join(f"{bank.name}@{bank.version}" for bank in Bank.objects.all()[:10])
-        raise NotFound(f"there is no bank {wanted!r}; there are: {known or 'none'}; import_questions adds one")
+        raise NotFound(f"there is no bank {wanted!r}; there are: {known or 'none'}; `hunch import_questions` adds one")
     return bank
 
 

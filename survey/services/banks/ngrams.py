@@ -139,7 +139,7 @@ def load(name: str) -> NgramReader:
     row = NgramModel.objects.filter(name=name).first()
     if row is None:
         known = ", ".join(NgramModel.objects.values_list("name", flat=True)[:10]) or "none"
-        raise NotFound(f"no n-gram model is called {name!r}; there are: {known}; train_ngram makes one")
+        raise NotFound(f"no n-gram model is called {name!r}; there are: {known}; `hunch train_ngram` makes one")
     try:
         return NgramReader.load(files.folder_of(row.files))
     except (ValueError, FileNotFoundError) as exc:

@@ -114,7 +114,8 @@ def _trained(source: str) -> PairTokenizer:
     if row is None:
         made = TokenizerRecord.objects.filter(source__startswith=f"{PAIRS}:").values_list("source", flat=True)[:10]
         raise NotFound(
-            f"tokenizer: there is no {source}; there are: {', '.join(made) or 'none'}; train_tokenizer makes one"
+            f"tokenizer: there is no {source}; there are: {', '.join(made) or 'none'}; `hunch train_tokenizer` makes "
+            "one"
         )
     return PairTokenizer.from_json(bytes(row.content))
 
@@ -136,7 +137,7 @@ def registered(source: str) -> TokenizerRecord:
     """
     row = TokenizerRecord.objects.filter(source=source).first()
     if row is None:
-        raise StateRefused(f"tokenizer: nothing was cut by {source} yet; run prepare_passages --tokenizer {source}")
+        raise StateRefused(f"tokenizer: nothing was cut by {source} yet: `hunch prepare_passages --tokenizer {source}`")
     return row
 
 
@@ -320,7 +321,7 @@ def without_ids(source: Source, tokenizer: str) -> str:
     return (
         f"{who} does not name the tokens of {tokenizer}, by which people and models are compared, so that it cannot "
         "stand next to people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
-        f'"local:FOLDER"), or an n-gram model of these tokens (train_ngram FILE {unit}); '
+        f'"local:FOLDER"), or an n-gram model of these tokens (`hunch train_ngram FILE {unit}`); '
         "or leave it out of [[models]]"
     )
 
@@ -359,7 +360,7 @@ def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, prog
         for place, reading in reader.each([text for _sha256, text in missing], detail=Detail(top=1)):
             sha256, text = missing[place]
             if sha256 not in cut:
-                raise HunchError(f"{text.id}: has no tokens yet; run prepare_passages --tokenizer {row.source}")
+                raise HunchError(f"{text.id}: has no tokens yet: `hunch prepare_passages --tokenizer {row.source}`")
             pending.append(
                 TokenExpectation(
                     language_model=model,

@@ -28,7 +28,7 @@ def refuse_without_retention(study: Study) -> None:
     """
     problem = retention_problem(study.config.data.retention_until, today=timezone.now().date())
     if problem:
-        raise StateRefused(f"{problem} (amend_study changes a study's file)")
+        raise StateRefused(f"{problem} (`hunch amend_study FILE`)")
 
 
 def is_over(study: Study, *, today: date | None = None) -> bool:

@@ -124,7 +124,7 @@ def plan_stage(stage: Stage, *, short_booklets: bool = False, by: Any = None, vi
                 else f"close stage {stage.index - 1} first, which trains the predictor and plans this stage. "
             )
             + "Where its answers were no use for that, a person may "
-            f"have it drawn uniformly: hunch plan_stage {stage.study.slug} {stage.index} --uniform"
+            f"have it drawn uniformly: `hunch plan_stage {stage.study.slug} {stage.index} --uniform`"
         )
     read = stage.study
     questions_sha256 = question_set_digest(read)  # Before the questions are read: a flag set meanwhile is noticed.
@@ -344,8 +344,8 @@ def _draft(
     except CannotDeal as exc:
         raise PlanRefused(
             f"stage {stage.index} cannot be dealt: {exc}. With more, shorter booklets it can: {exc.booklets} "
-            f"sittings instead of {stage.config.sittings}, by: hunch plan_stage {study.slug} {stage.index} "
-            "--short-booklets"
+            f"sittings instead of {stage.config.sittings}, by: `hunch plan_stage {study.slug} {stage.index} "
+            "--short-booklets`"
         ) from exc
     except DesignError as exc:
         raise PlanRefused(f"stage {stage.index} cannot be planned: {exc}") from exc

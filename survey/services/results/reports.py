@@ -46,9 +46,10 @@ logger = logging.getLogger(__name__)
 NAME = re.compile(r"[a-z][a-z0-9_-]*", re.ASCII)
 CONDITION = Argument(
     "condition",
-    "FACTOR=LEVEL: only answers under this level of a factor; several for several factors",
+    "FACTOR=LEVEL: only answers under this level of a factor; one for each factor at most",
     many=True,
     choices=pairs_of,
+    label="Only under the condition",
 )
 PILOT = "pilot"
 METHODS = "methods"
@@ -298,8 +299,10 @@ def _obstacle(entry: ReportEntry, report: Report, study: Study) -> str:
         raise _fault(entry, exc) from exc
 
 
-def choices_of(study: Study, entry: ReportEntry, argument: Argument, *, reader: Any = None) -> list[str]:
-    """The values that an argument may have in this study; empty if they cannot be listed.
+def choices_of(
+    study: Study, entry: ReportEntry, argument: Argument, *, reader: Any = None
+) -> Sequence[str] | Mapping[str, str]:
+    """The values that an argument may have in this study, perhaps with words for each; empty if they cannot be listed.
 
     Args:
         reader: the user who asks, who learns only of studies that they may see; None: a command, which knows all.
@@ -308,12 +311,12 @@ def choices_of(study: Study, entry: ReportEntry, argument: Argument, *, reader: 
         ReportBroken: the report fails to list them.
     """
     try:
-        choices = list(argument.choices_in(study))
+        choices = argument.choices_in(study)
     except HunchError:
         raise
     except Exception as exc:
         raise _fault(entry, exc, f"cannot list the values of {argument.name}") from exc
-    return _seen(choices, reader) if argument.names_studies else choices
+    return _seen(list(choices), reader) if argument.names_studies else choices
 
 
 def _seen(slugs: Sequence[str], reader: Any) -> list[str]:
@@ -386,8 +389,8 @@ def make_for_web(study: Study, name: str, arguments: Mapping[str, Sequence[str]]
 def _check_limits(study: Study, entry: ReportEntry, report: Report, arguments: Mapping[str, Sequence[str]]) -> None:
     problems = {
         argument.name: [
-            f"pages and the API take at most {argument.most_on_web}; for more, run: hunch report {study.slug} "
-            f"{entry.name} {argument.name}={text}"
+            f"pages and the API take at most {argument.most_on_web}; for more: `hunch report {study.slug} "
+            f"{entry.name} {argument.name}={text}`"
         ]
         for argument in report.arguments
         for text in arguments.get(argument.name, ())
@@ -486,7 +489,7 @@ def pages_arguments(
         if argument.on_pages:
             filled[argument.name] = [argument.on_pages]
         elif argument.required:
-            filled[argument.name] = choices_of(study, entry, argument, reader=reader)[:1]
+            filled[argument.name] = list(choices_of(study, entry, argument, reader=reader))[:1]
     return {name: texts for name, texts in filled.items() if texts}
 
 
@@ -551,7 +554,7 @@ def _line_as_json(study: Study, line: ReportLine, reader: Any, listed: dict[Any,
         key = argument.choices, argument.names_studies
         try:
             if key not in listed:
-                listed[key] = choices_of(study, line.entry, argument, reader=reader)
+                listed[key] = list(choices_of(study, line.entry, argument, reader=reader))
             choices = listed[key]
         except HunchError as exc:
             choices, obstacle = [], obstacle or exc.message

@@ -99,7 +99,7 @@ class Plan:
         lines.append(
             "  kept: pseudonym, consent with its language, conditions and the plan's rows without content, the times "
             "of agreeing, of the end and of now; where people are paid, what is owed, and the panel's ids until the "
-            "payment is settled (purge_identities)"
+            "payment is settled"
         )
         return lines
 

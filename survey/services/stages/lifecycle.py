@@ -112,7 +112,7 @@ FIRST = {
     Stage.State.CLOSING: "stage {before} is closing; wait until nobody is inside, then it is planned",
 }
 
-UNPLANNED = "look at its jobs (hunch jobs), or plan it (hunch plan_stage {slug} {index})"
+UNPLANNED = "look at its steps of work (`hunch study_status {slug}`), or plan it (`hunch plan_stage {slug} {index}`)"
 CLOSED = f"stage {{before}} is closed, and what plans this one is not done or failed; {UNPLANNED}"
 
 
@@ -126,7 +126,7 @@ def _why_not_planned(stage: Stage) -> str:
 
 def _refuse_archived(study: Study) -> None:
     if study.archived_at is not None:
-        raise StateRefused(f"{study.slug} is archived: bring it back first, on its page or by archive_study --undo")
+        raise StateRefused(f"{study.slug} is archived: bring it back first (`hunch archive_study {study.slug} --undo`)")
 
 
 def _refuse_outdated(study: Study) -> None:
@@ -432,7 +432,10 @@ def choose_uniform(stage: Stage, *, by: Any = None, via: str = "command") -> Sta
             raise StateRefused(f"stage {stage.index - 1} is not frozen yet: close it first, and let it train")
         run = main_run(before)
         if run is not None and run.is_ready:
-            raise StateRefused(f"stage {stage.index} has its predictor, and the workers plan it: `study_status` shows")
+            raise StateRefused(
+                f"stage {stage.index} has its predictor, and the workers plan it: `hunch study_status "
+                f"{stage.study.slug}` shows how far they are"
+            )
         stage.record(**{UNIFORM_BY_CHOICE: _why_untrained(run)})
         stage.save(update_fields=["manifest"])
         if run is not None:
@@ -472,7 +475,7 @@ def choice_to_make(slug: str, index: int) -> str:
     """What a person can do about a stage that waits for a choice."""
     return (
         f"stage {index} should be drawn by a predictor that had nothing to learn from. To draw it uniformly instead: "
-        f"hunch plan_stage {slug} {index} --uniform"
+        f"`hunch plan_stage {slug} {index} --uniform`"
     )
 
 

@@ -31,10 +31,10 @@ def _next_opened(copy: Study, *, by: Any, via: str) -> Stage:
     following = copy.stages.select_related("study__bank").exclude(state=Stage.State.FROZEN).order_by("index").first()
     original = copy.test_of.slug if copy.test_of else copy.slug
     if following is None:
-        raise StateRefused(f"every stage of {copy.slug} is over: renew it with test_copy {original} renew")
+        raise StateRefused(f"every stage of {copy.slug} is over: renew it (`hunch test_copy {original} renew`)")
     if following.state == Stage.State.CLOSING:
         raise StateRefused(
             f"stage {following.index} of {copy.slug} is being closed: wait until what follows is planned, "
-            f"or renew it with test_copy {original} renew"
+            f"or renew it (`hunch test_copy {original} renew`)"
         )
     return lifecycle.open_stage(following, by=by, via=via)

@@ -223,7 +223,9 @@ def _check_file(
         else:
             check.bank = config.bank
     if existing is not None and reader is None:
-        yield CheckMessage("remark", "slug", "a study of this name is there: checked as its next file (amend_study)")
+        yield CheckMessage(
+            "remark", "slug", "a study of this name is there: checked as its next file, with which it is amended"
+        )
     try:
         checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
     except FileErrors as exc:
@@ -272,9 +274,9 @@ def _check_stages(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessa
                 f"stages.{index}",
                 "a test stage takes the highest and the lowest predictions, which may be about few questions. One that "
                 f"is in more slots than there are sittings ({stage.sittings}) cannot be dealt into booklets of "
-                f"{config.sitting.items} items: predictions decide that, so that nobody can check it now. Then run "
-                f"plan_stage {config.slug} {index} --short-booklets, which needs more sittings and pays each in full: "
-                "leave some money for them",
+                f"{config.sitting.items} items: predictions decide that, so that nobody can check it now. Then "
+                f"`hunch plan_stage {config.slug} {index} --short-booklets` helps, which needs more sittings and pays "
+                "each in full: leave some money for them",
             )
         so_far += slots.get("sampled", 0) if stage.teaches else 0
         check.stages.append(

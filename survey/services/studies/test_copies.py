@@ -41,7 +41,7 @@ def find_copy(study: Study) -> Study:
     """
     copy = copy_of(study)
     if copy is None:
-        raise NotFound(f"{study.slug} has no test copy: make one with test_copy {study.slug} make")
+        raise NotFound(f"{study.slug} has no test copy: make one (`hunch test_copy {study.slug} make`)")
     return copy
 
 

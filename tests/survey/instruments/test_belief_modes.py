@@ -243,6 +243,18 @@ def test_new_options_are_in_the_hash_and_can_be_read() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("edition", "said"),
+    [
+        (1, "What you see of one says nothing about the next."),
+        (2, "What you see this time says nothing about the next time."),
+    ],
+)
+def test_a_study_keeps_the_sentences_of_its_edition(edition: int, said: str) -> None:
+    walker = Walker(open_study(edition=edition))
+    assert walker.screen.words["each"] == f"Each time, we ask about a different model. {said}"
+
+
 def test_words_are_in_the_hash_of_every_screen() -> None:
     walker = Walker(open_study())
     screen = walker.screen

@@ -314,7 +314,7 @@ def test_a_study_is_simulated_as_its_own_file_plans_it() -> None:
     again = reports.make(study, "budget", {"studies": ["2"], "dropout": ["0"], "fee": ["0.5"]})
     assert again.data == findings.data
     assert [picture.name for picture in findings.pictures] == ["frontier", "found", "auc"]
-    with pytest.raises(HunchError, match="take at most 10; for more, run: hunch report planned budget studies=1000"):
+    with pytest.raises(HunchError, match="take at most 10; for more: `hunch report planned budget studies=1000`"):
         reports.make_for_web(study, "budget", {"studies": ["1000"]}, reader=None)
 
 

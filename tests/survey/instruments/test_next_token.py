@@ -476,8 +476,11 @@ def test_tokens_that_nobody_can_type_are_given(tales: None) -> None:
     ("options", "message"),
     [
         ({"run": 60}, "passages have fewer than 68 tokens"),
-        ({"tokenizer": "pairs:none"}, "there is no pairs:none; there are: pairs:tales; train_tokenizer makes one"),
-        ({"tokenizer": "local:/nowhere"}, "no passage was cut by local:/nowhere yet: run prepare_passages"),
+        (
+            {"tokenizer": "pairs:none"},
+            "no pairs:none; there are: pairs:tales; `hunch train_tokenizer` makes one",
+        ),
+        ({"tokenizer": "local:/nowhere"}, "no passage was cut by local:/nowhere yet: `hunch prepare_passages"),
         ({"tokenizer": ""}, "name what cuts the passages"),
         ({"unit": "character"}, "cuts passages into characters: remove it"),
         ({"priority": "gap"}, "no stage draws by it"),

@@ -127,7 +127,10 @@ def test_no_page_and_no_api_answer_holds_a_key(client: Client) -> None:
             given_now = {}
         client.post(f"/s/{study.slug}/sitting", {"step": step.number, **given_now})
     assert sum('type="radio" id="id_answer_1"' in page for page in pages) == 8
-    assert sum('name="confidence"' in page for page in pages) == 12
+    asking = [page for page in pages if 'name="confidence"' in page]
+    # The number has the belief item's slider, may be left out, and says what its ends mean.
+    assert len(asking) == 12
+    assert all('type="range"' in page and "completely sure" in page and "(optional)" in page for page in asking)
     assert sum("a &lt; b?" in page and "<i>gold" not in page for page in pages) == 4
     assert not any(SECRET in page for page in pages)
 
@@ -161,7 +164,7 @@ def test_an_answer_that_was_refused_stays_chosen(client: Client) -> None:
 @pytest.mark.django_db
 def test_a_letter_is_right_where_it_is_the_key_and_earns_a_point() -> None:
     visitor = to_question(open_quiz(), options=True)
-    visitor.post(answer="B", confidence="80")
+    visitor.post(answer="B", confidence="80 %")
     assert (given().text, given().stated, given().correct, given().confidence) == ("B", "B", True, 80)
     assert Score.objects.get(response=given().response).value == 1
 

@@ -142,7 +142,9 @@ def test_create_study_refuses_with_the_file_and_the_line(tmp_path: Path) -> None
     path = tmp_path / "cast.toml"
     path.write_text(cast.study_text())
     (line,) = refused("create_study", str(path))
-    assert line.startswith(f"{path}:3: bank: there is no bank 'cast'; there are: none; import_questions adds one")
+    assert line.startswith(
+        f"{path}:3: bank: there is no bank 'cast'; there are: none; `hunch import_questions` adds one"
+    )
     assert not Study.objects.exists()
 
 
@@ -180,7 +182,10 @@ def test_pause_stage_and_open_stage_go_back_and_forth() -> None:
         (("open_stage", "cast", "--stage", "2"), "stage 2 is not planned: open and close stage 1 first"),
         (("pause_stage", "cast"), "stage 1 of cast is draft and cannot become paused"),
         (("close_stage", "cast"), "stage 1 of cast is draft and cannot become closing"),
-        (("simulate", "cast", "--respondents", "2"), "no stage of cast is open: open_stage cast opens the next one"),
+        (
+            ("simulate", "cast", "--respondents", "2"),
+            "no stage of cast is open: open the next one (`hunch open_stage cast`)",
+        ),
         (("simulate", "cast", "--respondents", "0"), "--respondents: 0 is not 1 or more"),
         (("create_token", "nobody"), "no active user is called 'nobody'"),
     ],

@@ -188,7 +188,7 @@ def test_missing_words_of_a_language_are_problems() -> None:
 def test_a_study_that_is_there_is_checked_as_amended() -> None:
     cast.open_study()
     check = checked(seed=8)
-    assert any("amend_study" in remark for remark in messages(check, "remark"))
+    assert any("with which it is amended" in remark for remark in messages(check, "remark"))
 
 
 @pytest.mark.slow

@@ -137,10 +137,10 @@ def test_the_next_stage_of_a_copy_opens_unless_the_one_before_is_being_closed() 
     first = test_stages.open_copy(study)
     assert (first.index, first.state) == (1, "open")
     copy.stages.filter(index=1).update(state="closing")
-    with pytest.raises(StateRefused, match=r"stage 1 of .* is being closed.* test_copy small renew"):
+    with pytest.raises(StateRefused, match=r"stage 1 of .* is being closed.*`hunch test_copy small renew`"):
         test_stages.open_copy(study)
     copy.stages.update(state="frozen", plan_sha256="p", snapshot_sha256="s")
-    with pytest.raises(StateRefused, match=r"every stage of .* is over: renew it with test_copy small renew"):
+    with pytest.raises(StateRefused, match=r"every stage of .* is over: renew it .`hunch test_copy small renew`"):
         test_stages.open_copy(study)
 
 

@@ -29,6 +29,14 @@ def _known(kind: type[T], data: Mapping[str, Any], **further: Any) -> T:
     return kind(**{name: value for name, value in data.items() if name in names}, **further)
 
 
+class ReportLine(Row):
+    """A report with its arguments, and as `obstacle` why it cannot be made now. Printed, its name and title."""
+
+    def __repr__(self) -> str:
+        obstacle = f", not now: {self['obstacle']}" if self.get("obstacle") else ""
+        return f"<{self['name']}: {self['title']}{obstacle}>"
+
+
 @dataclass(frozen=True)
 class Overview:
     """What a study is."""
@@ -291,8 +299,8 @@ class Study:
     def leaderboard(self) -> list[Row]:
         return list(self._http.get(self._at("leaderboard/")))
 
-    def reports(self) -> list[Row]:
-        return list(self._http.get(self._at("reports/")))
+    def reports(self) -> list[ReportLine]:
+        return [ReportLine(line) for line in self._http.get(self._at("reports/"))]
 
     def report(self, name: str, **arguments: str | int | Sequence[str]) -> Row:
         return dict(self._http.get(self._at(f"reports/{quote(name, safe='')}/"), arguments))

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 class ClozeBudgetReport(Report):
     arguments: ClassVar[Sequence[Argument]] = (
-        Argument("studies", "simulated studies of each plan", default="40", on_pages="20", most_on_web=60),
+        Argument(
+            "studies",
+            "simulated studies of each plan",
+            default="40",
+            on_pages="20",
+            most_on_web=60,
+            label="Simulated studies",
+        ),
     )
 
     def make(self, study: "Study", arguments: ReportArguments) -> ReportResult:

@@ -147,8 +147,7 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
         column = _column(model, keys, places)
         if np.isfinite(column.surprisal).sum() < 3:
             notes.append(
-                f"{model.config.name}: left out, since it has not read the sentences; run "
-                f"hunch cloze {study.slug} --read"
+                f"{model.config.name}: left out, since it has not read the sentences: `hunch cloze {study.slug} --read`"
             )
             continue
         missing = int((~np.isfinite(column.surprisal)).sum())

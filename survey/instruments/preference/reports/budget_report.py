@@ -26,14 +26,36 @@ GAIN = 0.02
 
 class PreferencesBudgetReport(Report):
     arguments = (
-        Argument("studies", "simulated studies of each design", default="200", on_pages="20", most_on_web=MAX_ON_WEB),
-        Argument("span", "logits between the strongest and the weakest model", default="2"),
-        Argument("gamma", "what being shown first adds, in logits", default="0.3"),
-        Argument("people_differ", "how far people differ about a model, in logits (standard deviation)", default="0.3"),
         Argument(
-            "prompts_differ", "how far prompts differ about a model, in logits (standard deviation)", default="0.5"
+            "studies",
+            "simulated studies of each design",
+            default="200",
+            on_pages="20",
+            most_on_web=MAX_ON_WEB,
+            label="Simulated studies",
         ),
-        Argument("fee", "the panel's fee as a share of the reward", default="0.4"),
+        Argument(
+            "span",
+            "between the strongest and the weakest model",
+            default="2",
+            label="Strongest less weakest model (logits)",
+        ),
+        Argument("gamma", "what being shown first adds", default="0.3", label="Side bias (logits)"),
+        Argument(
+            "people_differ",
+            "how far people differ about a model (standard deviation)",
+            default="0.3",
+            label="People differ by (logits)",
+        ),
+        Argument(
+            "prompts_differ",
+            "how far prompts differ about a model (standard deviation)",
+            default="0.5",
+            label="Prompts differ by (logits)",
+        ),
+        Argument(
+            "fee", "of the panel, as a share of the reward", default="0.4", label="The panel's fee (share, 0 to 1)"
+        ),
     )
 
     def obstacle(self, study: Study) -> str:

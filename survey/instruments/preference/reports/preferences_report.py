@@ -28,20 +28,31 @@ class PreferencesReport(Report):
             "which of the study's questions; the first unless said",
             choices=questions_of,
             without="the first",
+            label="Question",
         ),
-        Argument("ridge", "the penalty on strengths, from 0", default=short(RIDGE)),
+        Argument(
+            "ridge", "the ridge penalty on the models' strengths, from 0", default=short(RIDGE), label="Ridge penalty"
+        ),
         Argument(
             "tie",
             "with 4-5 the two middle places are ties, with none they are not; the study file decides unless said",
             choices=lambda _study: TIES,
             without="as in the study file",
+            label="Ties",
         ),
-        Argument("side", "whether being shown first may count", default="yes", choices=lambda _study: SIDE),
+        Argument(
+            "side",
+            "whether being shown first may count",
+            default="yes",
+            choices=lambda _study: SIDE,
+            label="Side bias is allowed for",
+        ),
         Argument(
             "weights",
             "with design answers weigh by 1 / their chance of being asked, with none each counts once",
             default="design",
             choices=lambda _study: WEIGHTS,
+            label="Weights",
         ),
         CONDITION,
     )

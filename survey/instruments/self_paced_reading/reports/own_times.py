@@ -115,7 +115,8 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
     if not settings.frequencies and not read.has_frequency:
         raise HunchError(
             "--frequencies: is missing: what surprisal adds is stated next to how frequent words are. Give a file with "
-            "word and log_frequency or count, or ngram:NAME, a model that train_ngram makes; or add the column "
+            "word and log_frequency or count, or ngram:NAME, a model that `hunch train_ngram FILE` makes; or add the "
+            "column "
             f"log_frequency to {times}"
         )
     numbered = {key: (number, word) for key, (number, word, _line) in read.words.items()}

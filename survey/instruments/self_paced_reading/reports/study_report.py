@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from survey.models import Assignment, Question, Study
 
 
-MARKED = ("leave_out", "keep")
+MARKED = {"leave_out": "left out", "keep": "count too"}
 
 
 class ReadingReport(Report):
@@ -38,12 +38,14 @@ class ReadingReport(Report):
             "linear, or gamm: the data and a script for R's mgcv are written next to the report, too",
             default="linear",
             choices=lambda study: reading_results.FITS,
+            label="Fitted model",
         ),
         Argument(
             "marked",
             "leave_out, or keep: passages that are marked count too",
             default="leave_out",
             choices=lambda study: MARKED,
+            label="Passages with marks",
         ),
     )
 
@@ -112,7 +114,7 @@ def _material(
             if len(values) == len(texts[number[key]]):
                 column[first[key] : first[key] + len(values)] = values
         if np.isfinite(column).sum() < 3:
-            notes.append(f"{name}: left out, since it has not read the passages; run hunch reading {study.slug} --read")
+            notes.append(f"{name}: left out, since it has not read the passages: `hunch reading {study.slug} --read`")
             continue
         models[name] = column
     return (

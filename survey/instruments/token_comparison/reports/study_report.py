@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 class TokenComparisonReport(Report):
     arguments: ClassVar[Sequence[Argument]] = (
         CONDITION,
-        Argument("by", "person: each person alone too", choices=lambda _study: ("person",), without="all together"),
+        Argument(
+            "by",
+            "person: each person alone too",
+            choices=lambda _study: ("person",),
+            without="all together",
+            label="By",
+        ),
     )
     exported: ClassVar[Mapping[str, "Sequence[Column]"]] = {"losses": LOSSES, "draws": DRAWS, "contexts": CONTEXTS}
 

@@ -21,6 +21,7 @@ class EstimatesReport(Report):
         Argument(
             "by",
             "also inside each part of a division of items, or level of a condition",
+            label="Inside each",
             many=True,
             choices=own_divisions,
         ),
@@ -43,8 +44,8 @@ class EstimatesReport(Report):
         for name in arguments["by"]:
             if name not in known:
                 raise HunchError(
-                    f"by: {name} is not one of {', '.join(known)}; groups of people are on the page of estimates, and "
-                    f"in: hunch estimate {study.slug} --by {name}",
+                    f"by: {name} is not one of {', '.join(known)}; groups of people are in "
+                    f"`hunch estimate {study.slug} --by {name}`",
                     code="invalid",
                 )
         report = stored_estimates.current_estimates(study, by=arguments["by"], condition=arguments["condition"])

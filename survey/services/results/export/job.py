@@ -219,24 +219,28 @@ KIND = JobKind(
     right=Right.EXPORT,
     make=make,
     arguments=(
-        Argument("table", "only these tables; without it, all of them", many=True, choices=table_names),
+        Argument("table", "only these tables; without it, all of them", many=True, choices=table_names, label="Tables"),
         Argument(
             "format",
-            "csv, jsonl or parquet; several for several",
+            "csv, jsonl or parquet; each of them may be given",
             many=True,
             default=CSV,
             choices=lambda _study: FORMATS,
+            label="File formats",
         ),
         Argument(
             "condition",
-            "only answers under this level of a factor; several for several factors",
+            "only answers under this level of a factor; one for each factor at most",
             many=True,
             choices=pairs_of,
+            label="Only under the condition",
         ),
         Argument(
             "since",
-            "only what was stored since, as 2030-01-31 or 2030-01-31T09:00:00Z: the next_since of your last export. "
+            "only what was stored from this day or time on: the next_since of your last export. "
             "Weights and flags of earlier rows may have changed too",
+            label="Only what is new since",
+            example="2030-01-31T09:00:00Z",
         ),
     ),
     check=_check,

@@ -63,8 +63,13 @@ class ChancesReport(Report):
 
     arguments = (
         *ARGUMENTS,
-        Argument("floor", "no chance counts as less than this, or as more than 1 less this", default="0.01"),
-        Argument("bins", "points of the reliability diagram", default="10"),
+        Argument(
+            "floor",
+            "no chance counts as less than this, or as more than 1 less this",
+            default="0.01",
+            label="Lowest chance (0 to 1)",
+        ),
+        Argument("bins", "of the reliability diagram", default="10", label="Points"),
     )
     exported = {"calibration": COLUMNS, "reliability": BINS}
 

@@ -14,15 +14,31 @@ from survey.services.results.reports import CONDITION
 from .load import Selection, events_of
 
 
-def event_names(study: Study) -> list[str]:
-    return [event.name for event in events_of(study)]
+def event_names(study: Study) -> dict[str, str]:
+    return {event.name: event.title for event in events_of(study)}
 
 
 ARGUMENTS = (
-    Argument("event", "only this event; all without it", choices=event_names),
-    Argument("reader", "only this model, judge or predictor; all without it", many=True),
-    Argument("texts_from", "YYYY-MM-DD: the day by which the items’ texts existed, if earlier than their import"),
-    Argument("trained", "NAME=YYYY-MM-DD: the last day of what a model may have learnt", many=True),
+    Argument("event", "only this event; all without it", choices=event_names, label="Only the event"),
+    Argument(
+        "reader",
+        "a model, judge or predictor by its name in the tables; all without it",
+        many=True,
+        label="Only the model, judge or predictor",
+    ),
+    Argument(
+        "texts_from",
+        "the day by which the items’ texts existed, if earlier than their import",
+        label="Texts existed on",
+        example="2024-05-31",
+    ),
+    Argument(
+        "trained",
+        "a model's name, an equals sign, and the last day of what it may have learnt",
+        many=True,
+        label="Models learnt until",
+        example="gpt-4=2024-05-31",
+    ),
     CONDITION,
 )
 

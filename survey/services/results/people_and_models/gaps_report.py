@@ -68,7 +68,12 @@ ITEMS_NOTE = (
 class GapsReport(Report):
     """The gap map: mean gaps with intervals, and the items with the largest gaps."""
 
-    arguments = (*ARGUMENTS, Argument("items", "how many items are listed a reader", default="20", on_pages="20"))
+    arguments = (
+        *ARGUMENTS,
+        Argument(
+            "items", "with the largest gaps, of each model or judge", default="20", on_pages="20", label="Items listed"
+        ),
+    )
     exported = {"gaps": COLUMNS}
 
     def make(self, study: Study, arguments: ReportArguments) -> ReportResult:

@@ -21,8 +21,8 @@ from survey.figures.charts import Axis, Line, LineChart
 from survey.figures.words import is_share, number
 from survey.models import Stage, Study
 from survey.services.answers.blinding import shown_conditions
-from survey.services.answers.conditions import in_words, read_condition
-from survey.services.answers.counting import ESTIMATED
+from survey.services.answers.conditions import in_words, read_condition, relations_of
+from survey.services.answers.counting import ESTIMATED, counting
 from survey.services.base.garbage import collector_paused
 from survey.services.base.seeds import generator
 from survey.services.results.estimates.stage_rows import read_stage
@@ -78,13 +78,36 @@ class _Answers:
     subjects: np.ndarray | None
 
 
+def figure_titles(study: Study) -> dict[str, str]:
+    """The figures of the study's estimates by name, once an answer counts."""
+    estimates = instruments.of_study(study).estimates
+    rows = counting(study.main_stages()).select_related("sitting", "slot__item").order_by("pk")
+    answers = list(rows.prefetch_related(*relations_of(study))[:1])
+    if estimates is None or not answers:
+        return {}
+    instruments.of_study(study).label_reading.read([answers[0].slot.item], answers)
+    measures = estimates.estimands(answers, thresholds=tuple(estimates.default_thresholds())).measures
+    return {measure.name: measure.title for measure in measures}
+
+
 class People(Report):
     """Shares of variance with intervals, and the distribution of people's effects, for one figure."""
 
     arguments = (
-        Argument("figure", "a figure of the estimates, by its name; the first one by default"),
         Argument(
-            "resamples", "resamples for the intervals", default="200", on_pages="60", most_on_web=bandit.RESAMPLES
+            "figure",
+            "a figure of the estimates; the first one by default",
+            choices=figure_titles,
+            without="the first",
+            label="Figure",
+        ),
+        Argument(
+            "resamples",
+            "for the intervals: more take longer and are more exact",
+            default="200",
+            on_pages="60",
+            most_on_web=bandit.RESAMPLES,
+            label="Resamples",
         ),
         CONDITION,
     )

@@ -54,14 +54,33 @@ class PoliciesReport(Report):
     """By inverse chances, for each frozen stage: its candidates, and what was known before it."""
 
     arguments = (
-        Argument("epsilon", "another epsilon, above 0 and below 1; several for several", many=True),
-        Argument("top_fraction", "another top fraction, above 0 and below 1; several for several", many=True),
-        Argument("design", "a design, such as uniform or proportional:trade_off=0.1; several for several", many=True),
+        Argument(
+            "epsilon",
+            "the share of slots that is drawn uniformly, above 0 and below 1",
+            many=True,
+            label="Other epsilons (0 to 1)",
+            example="0.2",
+        ),
+        Argument(
+            "top_fraction",
+            "the share of candidates that counts as the top, above 0 and below 1",
+            many=True,
+            label="Other top fractions (0 to 1)",
+            example="0.1",
+        ),
+        Argument(
+            "design",
+            "a design with its settings, such as uniform or proportional:trade_off=0.1",
+            many=True,
+            label="Other designs",
+            example="proportional:trade_off=0.1",
+        ),
         Argument(
             "predictor",
-            "one of the instrument's baselines, trained on the answers before each stage (compare_policies takes all)",
+            "one of the instrument's baselines, trained on the answers before each stage",
             many=True,
             choices=_quick_predictors,
+            label="Predictors",
         ),
     )
 
@@ -73,8 +92,9 @@ class PoliciesReport(Report):
         for name in arguments["predictor"]:
             if name not in quick:
                 raise HunchError(
-                    f"predictor: {name} is not one of {', '.join(quick) or 'none'}, which train at once; run: hunch "
-                    f"compare_policies {study.slug} --predictor {name}",
+                    f"predictor: {name} is not one of {', '.join(quick) or 'none'}, which train at once; for others: "
+                    "`hunch "
+                    f"compare_policies {study.slug} --predictor {name}`",
                     code="invalid",
                 )
         stages = comparing.compare(

@@ -394,7 +394,7 @@ def scored_pool(study: Study) -> CandidateSet:
     if stored is None:
         raise StateRefused(
             f"{study.slug}: no stage has a uniform pool that a predictor has scored. It comes with a stage that draws "
-            "by predicted change; hunch alignment --sample reads predictions from a file"
+            "by predicted change; `hunch alignment --sample FILE` reads predictions from a file"
         )
     stored.stage.study = study
     return stored
@@ -452,8 +452,8 @@ def _trials(study: Study, questions: Sequence[Question], pairs: Any) -> tuple[li
 
 def _no_model(study: Study) -> str:
     return (
-        f"{study.slug}: no language model has answered enough of {study.bank}; import_answers or collect_answers "
-        "brings answers"
+        f"{study.slug}: no language model has answered enough of {study.bank}; `hunch collect_answers` or "
+        "`hunch import_answers` brings answers"
     )
 
 
@@ -504,7 +504,7 @@ def _averages(study: Study, condition: Sequence[str]) -> Averages:
         own_figure = figures.get(name)
         if own_figure is None:
             raise StateRefused(
-                f"{study.slug}: no estimate of the mean {name.replace('_', ' ')} yet; see hunch estimate"
+                f"{study.slug}: no estimate of the mean {name.replace('_', ' ')} yet: `hunch estimate {study.slug}`"
             )
         values[name] = float(np.clip(own_figure.value / 100, 1e-6, 1 - 1e-6))
     return Averages(**values)

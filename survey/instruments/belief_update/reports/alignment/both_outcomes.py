@@ -104,7 +104,7 @@ KIND = JobKind(
     ),
     right=Right.RUN,
     make=_make,
-    arguments=(Argument("pairs", "how many pairs; the paper has 10,000", default=str(PAIRS)),),
+    arguments=(Argument("pairs", "how many are scored; the paper has 10,000", default=str(PAIRS), label="Pairs"),),
     suits=lambda study: study.instrument == "belief_update",
     check=_check,
     queue=queues.SCORE,

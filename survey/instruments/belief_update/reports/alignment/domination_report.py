@@ -80,9 +80,23 @@ class DominationReport(Report):
     """Every pair of models with its exceptions, and what people get from both."""
 
     arguments = (
-        Argument("exceptions", "the share of what the worse one is right on that may be exceptions", default="0"),
-        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
-        Argument("samples", "bootstrap resamples", default="2000", on_pages="500", most_on_web=2000),
+        Argument(
+            "exceptions",
+            "the share of what the worse one is right on that may be exceptions",
+            default="0",
+            label="Exceptions (share, 0 to 1)",
+        ),
+        Argument(
+            "threshold", "a model is deployed above this belief", default="0.5", label="Threshold of beliefs (0 to 1)"
+        ),
+        Argument(
+            "samples",
+            "of the bootstrap, for the intervals: more take longer and are more exact",
+            default="2000",
+            on_pages="500",
+            most_on_web=2000,
+            label="Resamples",
+        ),
         CONDITION,
     )
     exported = {"domination": DOMINATION, "domination_deployed": DEPLOYED}
@@ -94,8 +108,8 @@ class DominationReport(Report):
         pairs = aligning.dominations_of(study)
         if not pairs:
             raise StateRefused(
-                f"{study.slug}: no two language models have answered the same question of {study.bank}; import_answers "
-                "or collect_answers brings answers"
+                f"{study.slug}: no two language models have answered the same question of {study.bank}; "
+                "`hunch collect_answers` or `hunch import_answers` brings answers"
             )
         notes: list[str] = []
         gaps: Sequence[DeploymentGap] = ()

@@ -87,12 +87,35 @@ class AlignmentReport(Report):
     """Scores and differences of language models, how well beliefs are predicted, deployment, and failures."""
 
     arguments = (
-        Argument("alpha", "a weight of wrong deployments; 19 is a threshold of 95 %", many=True),
-        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
-        Argument("samples", "bootstrap resamples", default=str(aligning.SAMPLES), on_pages="500", most_on_web=2000),
-        Argument("failures", "how many pairs that led people astray are listed", default="10", on_pages="50"),
-        Argument("llm", "only failures of this language model", choices=model_names),
-        Argument("task", "only failures to or from this task", choices=task_names),
+        Argument(
+            "alpha",
+            "alpha: how often a wrong deployment counts as a right one; 19 is a threshold of 95 %",
+            many=True,
+            label="Weights of wrong deployments",
+            example="19",
+        ),
+        Argument(
+            "threshold", "a model is deployed above this belief", default="0.5", label="Threshold of beliefs (0 to 1)"
+        ),
+        Argument(
+            "samples",
+            "of the bootstrap, for the intervals: more take longer and are more exact",
+            default=str(aligning.SAMPLES),
+            on_pages="500",
+            most_on_web=2000,
+            label="Resamples",
+        ),
+        Argument(
+            "failures",
+            "how many pairs that led people astray are listed",
+            default="10",
+            on_pages="50",
+            label="Failures",
+        ),
+        Argument(
+            "llm", "only failures of this language model", choices=model_names, label="Failures of the language model"
+        ),
+        Argument("task", "only failures to or from this task", choices=task_names, label="Failures of the task"),
         CONDITION,
     )
 

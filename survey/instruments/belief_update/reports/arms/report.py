@@ -87,11 +87,23 @@ class ArmsReport(Report):
 
     arguments = (
         Argument(
-            "by", "the factor whose levels are compared; the study file's first one by default", choices=factors_of
+            "by",
+            "the factor whose levels are compared; the study file's first one by default",
+            choices=factors_of,
+            without="the first",
+            label="Compare the levels of",
         ),
-        Argument("alpha", "a weight of wrong deployments; 19 is a threshold of 95 %", many=True),
-        Argument("threshold", "the belief above which a model is deployed", default="0.5"),
-        Argument("llm", "only this language model", choices=model_names),
+        Argument(
+            "alpha",
+            "alpha: how often a wrong deployment counts as a right one; 19 is a threshold of 95 %",
+            many=True,
+            label="Weights of wrong deployments",
+            example="19",
+        ),
+        Argument(
+            "threshold", "a model is deployed above this belief", default="0.5", label="Threshold of beliefs (0 to 1)"
+        ),
+        Argument("llm", "only this language model", choices=model_names, label="Only the language model"),
         CONDITION,
     )
     exported = {"arms": ARMS, "arm_differences": DIFFERENCES}
@@ -103,8 +115,8 @@ class ArmsReport(Report):
             return f"{study.slug}: has no [[conditions]], so that there are no arms to compare"
         if not models_of(study):
             return (
-                f"{study.slug}: no language model has answered questions of {study.bank}; import_answers or "
-                "collect_answers brings answers"
+                f"{study.slug}: no language model has answered questions of {study.bank}; "
+                "`hunch collect_answers` or `hunch import_answers` brings answers"
             )
         return ""
 

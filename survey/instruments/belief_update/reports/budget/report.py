@@ -23,7 +23,7 @@ from .planner import BeliefBudget, BeliefBudgetConfig, StudyShape
 from .simulation import simulated_figures
 from .worlds import BankShape, TruthShape, kinds_of, world_over
 
-FILE = "hunch plan_budget FILE.toml simulates what a file describes"
+FILE = "`hunch plan_budget FILE.toml` simulates what a file describes"
 MAX_STUDIES = 100
 # If a study draws from all pairs, this many candidates stand for them.
 AS_POOL = 12_000
@@ -37,17 +37,45 @@ class BudgetReport(Report):
     """The planned study next to the same study drawn uniformly, each simulated several times."""
 
     arguments = (
-        Argument("studies", "simulated studies of each policy", default="10", on_pages="4", most_on_web=10),
-        Argument("dropout", "the share of people who leave, each at a random place", default="0.1"),
-        Argument("changes_incorrect", "the share of beliefs that change after an incorrect answer", default="0.46"),
-        Argument("changes_correct", "the same after a correct answer", default="0.32"),
+        Argument(
+            "studies",
+            "simulated studies of each policy",
+            default="10",
+            on_pages="4",
+            most_on_web=10,
+            label="Simulated studies",
+        ),
+        Argument(
+            "dropout",
+            "the share of people who leave, each at a random place",
+            default="0.1",
+            label="People who leave (share, 0 to 1)",
+        ),
+        Argument(
+            "changes_incorrect",
+            "the share of beliefs that change after an incorrect answer",
+            default="0.46",
+            label="Beliefs that change after an incorrect answer (share, 0 to 1)",
+        ),
+        Argument(
+            "changes_correct",
+            "the share of beliefs that change after a correct answer",
+            default="0.32",
+            label="Beliefs that change after a correct answer (share, 0 to 1)",
+        ),
         Argument(
             "frontier",
-            "points of the frontier between finding and estimating, a design each; 0 for none",
+            "points between finding many changes and estimating exactly, a design each; 0 for none",
             default="2",
             most_on_web=2,
+            label="Further designs to compare",
         ),
-        Argument("fee", "what the panel takes, as a share of the rewards", default=f"{PLATFORM_FEE:.3f}"),
+        Argument(
+            "fee",
+            "what the panel takes, as a share of the rewards",
+            default=f"{PLATFORM_FEE:.3f}",
+            label="The panel's fee (share, 0 to 1)",
+        ),
     )
 
     def obstacle(self, study: Study) -> str:

@@ -103,7 +103,10 @@ def human_calibration(
         named = study.slug if people_study is None else f"{study.slug} and {people_study.slug}"
         raise HunchError(f"{named}: {exc}") from exc
     if not chosen:
-        notes.append(f"no language model has answered questions of {study.bank}; import_answers brings answers")
+        notes.append(
+            f"no language model has answered questions of {study.bank}; `hunch collect_answers` or `hunch "
+            "import_answers` brings answers"
+        )
     if len(chosen) == 1:
         notes.append(f"one language model: the standard errors hold for {chosen[0].name}, not for models at large")
     return HumanCalibration(

@@ -22,11 +22,14 @@ class CalibrationReport(Report):
         Argument(
             "people_study",
             "the study in which people answer the questions themselves",
+            label="Study of people's own answers",
             required=True,
             choices=people_slugs,
             names_studies=True,
         ),
-        Argument("model", "only this language model; all without it", many=True, choices=model_names),
+        Argument(
+            "model", "only this language model; all without it", many=True, choices=model_names, label="Language models"
+        ),
         CONDITION,
     )
 

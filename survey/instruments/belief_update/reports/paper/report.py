@@ -19,6 +19,7 @@ class PaperReport(Report):
         Argument(
             "people_study",
             "the study in which people answer the questions themselves, for figure 7",
+            label="Study of people's own answers",
             choices=people_slugs,
             names_studies=True,
         ),

@@ -226,8 +226,9 @@ def _under_both(study: Study) -> str:
     if belief_update_of(study).real is not None:
         return "The study shows what language models really answered, so that a pair has no other outcome."
     return (
-        "The paper has 10,000 pairs, each under both outcomes: the job both_outcomes scores such pairs (hunch jobs ask "
-        f"both_outcomes {study.slug})."
+        "The paper has 10,000 pairs, each under both outcomes: the job both_outcomes scores such pairs (`hunch jobs "
+        "ask "
+        f"both_outcomes {study.slug}`)."
     )
 
 

@@ -50,11 +50,13 @@ class ReasonsReport(Report):
     """Counts, the reasons themselves, and a random sample of them to be coded."""
 
     arguments = (
-        Argument("outcome", "only after this outcome", choices=lambda study: OUTCOMES),
-        Argument("change", "only of this change", choices=lambda study: CHANGES),
-        Argument("search", "only reasons with these words, in upper or lower case"),
-        Argument("sample", "so many of them, drawn at random; all without it", on_pages="50"),
-        Argument("seed", "of the random sample", default="0"),
+        Argument("outcome", "only after this answer", choices=lambda study: OUTCOMES, label="After the answer"),
+        Argument("change", "only of this change", choices=lambda study: CHANGES, label="Change of the belief"),
+        Argument("search", "only reasons with these words, in upper or lower case", label="Words"),
+        Argument(
+            "sample", "so many of them, drawn at random; all without it", on_pages="50", label="Size of the sample"
+        ),
+        Argument("seed", "another one draws another sample", default="0", label="Seed of the sample"),
         CONDITION,
     )
     intake = Intake(

@@ -30,6 +30,8 @@ class ReleaseReport(Report):
             "columns",
             "further columns of both files: people (priors of training rows), models (the share of them that is right)",
             choices=lambda _study: (*BESIDE, "+".join(BESIDE)),
+            without="none",
+            label="Further columns",
         ),
     )
 
