@@ -23,6 +23,7 @@ from survey.services.base import rights
 from survey.services.studies import amending, checking, creating, file_texts
 from survey.study_file.editing import EditableFile
 
+from .builder_fields import LANGUAGE_NAMES
 from .builder_form import BuilderForm
 from .study_file import NEW, AmendForm, amend_as_asked, amend_page, checked_by, may_change, others_since
 
@@ -136,7 +137,7 @@ class Builder:
             "diff": file_texts.diff_lines(before, self.text),
             "problems": self.problems,
             "focus": self.focus,
-            "languages": [(code, code.upper()) for code in form.languages],
+            "languages": [(code, LANGUAGE_NAMES.get(code, code)) for code in form.languages],
             "half_done": HALF_DONE if self.refused else "",
             **more,
         }
