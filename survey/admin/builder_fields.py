@@ -22,7 +22,20 @@ SHORT = 300  # A text that may be longer has a box of several lines.
 LANGUAGE_NAMES = {"en": "English", "de": "German"}
 # Keys that stand open although a file may leave them out: what nearly everybody decides.
 OPEN = frozenset(
-    {"title", "text", "welcome", "contact", "minutes", "items", "retention_until", "kind", "reward", "label"}
+    {
+        "title",
+        "text",
+        "welcome",
+        "institution",
+        "logo",
+        "contact",
+        "minutes",
+        "items",
+        "retention_until",
+        "kind",
+        "reward",
+        "label",
+    }
 )
 # What people call a key whose name in the file says too little; numbers in a place are left out.
 LABELS: Mapping[FieldPath, str] = {
@@ -45,6 +58,7 @@ LABELS: Mapping[FieldPath, str] = {
     ("sitting",): "A person's sitting",
     ("questions",): "Which questions of the bank take part",
     ("texts",): "Words and languages",
+    ("texts", "institution"): "University or institution",
     ("conditions", "texts"): "What each level changes in the texts",
     ("conditions", "answerer"): "What each level calls the one who answers",
     ("conditions", "options"): "What each level changes in how it is asked",

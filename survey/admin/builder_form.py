@@ -173,14 +173,15 @@ class BuilderForm:
     """The whole file as a form.
 
     Args:
-        banks: the names that the reader can choose from.
+        banks: the names that the reader can choose from; `logos` likewise.
     """
 
-    def __init__(self, file: EditableFile, *, banks: Sequence[str] = ()) -> None:
+    def __init__(self, file: EditableFile, *, banks: Sequence[str] = (), logos: Sequence[str] = ()) -> None:
         self.file = file
         self.languages = languages_of(file.data)
         self._choices: Mapping[FieldPath, Sequence[str]] = {
             ("bank",): banks,
+            ("texts", "logo"): logos,
             ("instrument", "kind"): instruments.names(),
             ("panel", "kind"): panels.names(),
             ("predictor", "name"): predictor_names(),

@@ -20,7 +20,7 @@ from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
 from survey.input_tables import decoding
-from survey.models import Bank, CompletionCode, Question, Stage, Study, StudyMembership
+from survey.models import Bank, CompletionCode, Logo, Question, Stage, Study, StudyMembership
 from survey.services.answers.conditions import option_problems
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
@@ -176,6 +176,11 @@ def _checked(
         _check_what_stages_draw_by(config, instrument, report)
     for place, language in study_file.missing_texts(config):
         report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
+    logo = config.texts.logo
+    if logo and not Logo.objects.filter(name=logo).exists():
+        names = list(Logo.objects.values_list("name", flat=True))
+        cure = "store it under Logos in the admin (or hunch store_logo), or remove logo"
+        report(("texts", "logo"), f"there is no logo {logo!r} here: {study_file.with_hint(logo, names, cure)}")
     if bank is None or panel is None or instrument is None:
         return None
     config = _with_all_options(config, instrument, panel, instead_of)
