@@ -6,5 +6,6 @@ from . import views
 
 urlpatterns = [
     path("", views.root, name="root"),
+    path("logo/<slug:name>.png", views.logo, name="logo"),
     path("tokens/<str:sha256>", views.tokens, name="tokens"),
 ]

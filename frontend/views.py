@@ -24,7 +24,7 @@ from survey.contracts import instruments, panels
 from survey.contracts.instruments import InstrumentMissing
 from survey.exceptions import EntryRefused, FieldErrors, HunchError, NotFound, SittingUnknown
 from survey.logs import request_ids
-from survey.models import CompletionCode, Sitting, Study
+from survey.models import CompletionCode, Logo, Sitting, Study
 from survey.services.banks.passages import tokens_as_file
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -574,6 +574,16 @@ def tokens(request: HttpRequest, sha256: str) -> HttpResponse:
     response.headers["Vary"] = "Accept-Encoding"
     if is_small:
         response.headers["Content-Encoding"] = "gzip"
+    return response
+
+
+def logo(request: HttpRequest, name: str) -> HttpResponse:
+    """An institution's logo. Under one name it is always the same picture, so that a browser asks for it once."""
+    stored = Logo.objects.filter(name=name).first()
+    if stored is None:
+        return HttpResponse("There is no such logo.", status=404, content_type="text/plain; charset=utf-8")
+    response = HttpResponse(bytes(stored.content), content_type="image/png")
+    response.headers["Cache-Control"] = f"public, max-age={TOKENS_KEPT}, immutable"
     return response
 
 

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "doctor": "Say whether every part works, and what to do where one does not.",
     },
     "Questions": {
+        "store_logo": "Store a university's logo for respondents' pages.",
         "import_questions": "Load questions from a file as the next version of a bank.",
         "flag_questions": "Keep questions out of everything that is drawn from now on.",
         "embed_questions": "Store by what an aid next to the target finds similar questions.",

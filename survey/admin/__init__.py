@@ -10,6 +10,7 @@ from . import (  # noqa: F401 (each registers its pages)
     language_models,
     links,
     log_ins,
+    logos,
     people,
     plans,
     postings,

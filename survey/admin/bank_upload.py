@@ -1,7 +1,5 @@
 """The pages that make a bank of a file: send it, look at how it is read, confirm."""
 
-import re
-from pathlib import PurePath
 from typing import Any
 
 from django import forms
@@ -138,6 +136,7 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
     posted = request.POST.copy() if request.method == "POST" and not wrong else None
     if posted is not None and is_read_again:
         posted.update({f"column_{name}": initial.get(f"column_{name}", "") for name in columns.COLUMNS})
+        posted.update({"numbered": "on" if initial["numbered"] else "", "task": initial["task"]})
     if wrong:  # The page shows what `proposal` holds, and so do its fields.
         initial["bank"] = request.POST.get("bank", "")
     form = LookForm(posted, proposal=proposal, initial=initial)
@@ -197,9 +196,8 @@ def _choice(posted: Any) -> ColumnChoice | None:
 
 def _initial(proposal: uploads.BankProposal, name: str) -> dict[str, Any]:
     reading = proposal.table.reading
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(name).stem).strip("-")[:80]
     return {
-        "bank": stem or "questions",
+        "bank": uploads.name_of(name),
         "encoding": reading.encoding,
         "delimiter": reading.delimiter,
         "sheet": reading.sheet,

@@ -17,12 +17,13 @@ from django.utils.text import slugify
 from survey import study_file
 from survey.admin_base.read_only_admin import admin_page
 from survey.exceptions import FileErrors, HunchError, NotFound
-from survey.models import Bank, Study
+from survey.models import Bank, Logo, Study
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
 from survey.services.studies import amending, checking, creating, file_texts
 from survey.study_file.editing import EditableFile
 
+from .builder_fields import LANGUAGE_NAMES
 from .builder_form import BuilderForm
 from .study_file import NEW, AmendForm, amend_as_asked, amend_page, checked_by, may_change, others_since
 
@@ -52,6 +53,7 @@ class Builder:
         self.refused: dict[str, Any] = {}
         banks = rights.visible_banks(request.user).order_by("name", "-version")
         self.banks = list(dict.fromkeys(name for bank in banks for name in (bank.name, f"{bank.name}@{bank.version}")))
+        self.logos = list(Logo.objects.values_list("name", flat=True))
         posted = request.POST
         if "built" in posted:
             self.refused = self._form().apply(posted)
@@ -65,7 +67,7 @@ class Builder:
                 self.problems.append(str(exc))
 
     def _form(self) -> BuilderForm:
-        return BuilderForm(self.file, banks=self.banks)
+        return BuilderForm(self.file, banks=self.banks, logos=self.logos)
 
     def name_by_title(self, start: str) -> None:
         """The short name of a new study whose title was written, unless somebody has written a short name, too."""
@@ -136,7 +138,7 @@ class Builder:
             "diff": file_texts.diff_lines(before, self.text),
             "problems": self.problems,
             "focus": self.focus,
-            "languages": [(code, code.upper()) for code in form.languages],
+            "languages": [(code, LANGUAGE_NAMES.get(code, code)) for code in form.languages],
             "half_done": HALF_DONE if self.refused else "",
             **more,
         }

@@ -22,7 +22,20 @@ SHORT = 300  # A text that may be longer has a box of several lines.
 LANGUAGE_NAMES = {"en": "English", "de": "German"}
 # Keys that stand open although a file may leave them out: what nearly everybody decides.
 OPEN = frozenset(
-    {"title", "text", "welcome", "contact", "minutes", "items", "retention_until", "kind", "reward", "label"}
+    {
+        "title",
+        "text",
+        "welcome",
+        "institution",
+        "logo",
+        "contact",
+        "minutes",
+        "items",
+        "retention_until",
+        "kind",
+        "reward",
+        "label",
+    }
 )
 # What people call a key whose name in the file says too little; numbers in a place are left out.
 LABELS: Mapping[FieldPath, str] = {
@@ -45,6 +58,7 @@ LABELS: Mapping[FieldPath, str] = {
     ("sitting",): "A person's sitting",
     ("questions",): "Which questions of the bank take part",
     ("texts",): "Words and languages",
+    ("texts", "institution"): "University or institution",
     ("conditions", "texts"): "What each level changes in the texts",
     ("conditions", "answerer"): "What each level calls the one who answers",
     ("conditions", "options"): "What each level changes in how it is asked",
@@ -103,7 +117,8 @@ class Field:
 
     @property
     def is_open(self) -> bool:
-        return self.value is not None or self.is_required or self.place[-1] in OPEN
+        of_a_level = self.place[0] == "conditions" and "texts" in self.place
+        return self.value is not None or self.is_required or of_a_level or self.place[-1] in OPEN
 
     @property
     def default_words(self) -> str:
@@ -184,19 +199,17 @@ class Field:
             whole = [isinstance(entry, int) and not isinstance(entry, bool) for entry in old]
             number = self.choices == ("number",) or (bool(old) and all(whole))
             return [_read_one("number" if number else "line", line, 0) for line in columns[0]] or None
-        columns = [column for column in columns if column]
-        if not columns:
+        filled = {code: column for code, column in zip(self.languages, columns, strict=True) if column}
+        if not filled:
             return None
-        if len({len(column) for column in columns}) > 1 or (self.is_by_language and len(columns) < len(words)):
-            counts = ", ".join(f"{len(column)}" for column in columns)
+        if len({len(column) for column in filled.values()}) > 1:
+            counts = ", ".join(f"{len(column)}" for column in filled.values())
             raise ValueError(f"Write the same number of lines in each language ({counts} are there).")
-        entries = []
-        for index, row in enumerate(zip(*columns, strict=True)):
+        entries: list[Any] = []
+        for index, row in enumerate(zip(*filled.values(), strict=True)):
             before = old[index] if index < len(old) else None
-            entry = dict(zip(self.languages, row, strict=True)) if self.is_by_language else row[0]
-            entries.append(
-                {self.languages[0]: row[0]} if isinstance(before, Mapping) and not self.is_by_language else entry
-            )
+            is_plain = set(filled) == {self.languages[0]} and not isinstance(before, Mapping)
+            entries.append(row[0] if is_plain else dict(zip(filled, row, strict=True)))
         return entries
 
     def write(self, file: EditableFile, value: Any) -> None:

@@ -64,9 +64,11 @@ CARDS = (
     ("people", "People and pay", ("panel", "quotas")),
     ("data", "Data", ("data", "flags", "exclusions", "models")),
 )
+LEVELS_AT = 3  # How deep in [[conditions]] a table has an entry for each level.
 # What a table is called, by what in it.
 NAMED_BY = ("title", "name", "factor", "filter_id")
 WRITE = re.compile(r'write "([^"]+)"')
+UNTRANSLATED = re.compile(r'has no text in "(\w+)"')  # As the checker says it; it goes on with how the file says it.
 
 
 @dataclass
@@ -101,11 +103,25 @@ class Group:
 
     @property
     def open_groups(self) -> list["Group"]:
-        return [group for group in self.groups if group.is_there or group.has_errors]
+        return [group for group in self.groups if group.is_open]
 
     @property
     def more_groups(self) -> list["Group"]:
-        return [group for group in self.groups if not (group.is_there or group.has_errors)]
+        return [group for group in self.groups if not (group.is_open or group.is_fold)]
+
+    @property
+    def folds(self) -> list["Group"]:
+        """Tables that are folded by themselves, under their titles."""
+        return [group for group in self.groups if group.is_fold and not group.is_open]
+
+    @property
+    def is_open(self) -> bool:
+        is_a_level = self.place[:1] == ("conditions",) and len(self.place) > LEVELS_AT
+        return self.is_there or self.has_errors or is_a_level
+
+    @property
+    def is_fold(self) -> bool:
+        return self.place[:1] == ("conditions",) and len(self.place) == LEVELS_AT
 
     @property
     def alone(self) -> "Group":
@@ -157,14 +173,15 @@ class BuilderForm:
     """The whole file as a form.
 
     Args:
-        banks: the names that the reader can choose from.
+        banks: the names that the reader can choose from; `logos` likewise.
     """
 
-    def __init__(self, file: EditableFile, *, banks: Sequence[str] = ()) -> None:
+    def __init__(self, file: EditableFile, *, banks: Sequence[str] = (), logos: Sequence[str] = ()) -> None:
         self.file = file
         self.languages = languages_of(file.data)
         self._choices: Mapping[FieldPath, Sequence[str]] = {
             ("bank",): banks,
+            ("texts", "logo"): logos,
             ("instrument", "kind"): instruments.names(),
             ("panel", "kind"): panels.names(),
             ("predictor", "name"): predictor_names(),
@@ -237,15 +254,26 @@ class BuilderForm:
         """
         sent = dict(posted.lists())
         refused: dict[str, tuple[str, Mapping[str, str]]] = {}
+        turned = []  # Tables that are of another kind now.
         for box_field in list(self.fields()):
             try:
                 value = box_field.read(sent)
                 if value != box_field.value:
                     box_field.write(self.file, value)
+                    turned += [box_field.place[:-1]] if box_field.place[-1] == "kind" else []
             except ValueError as exc:  # NotEditable is one.
                 typed = {box.name: sent[box.name][-1] for box in box_field.boxes if box.name in sent}
                 refused[box_field.name] = (str(exc), typed)
+        for place in turned:
+            self._leave_out_what_it_no_longer_has(place)
         return refused
+
+    def _leave_out_what_it_no_longer_has(self, place: FieldPath) -> None:
+        """Remove the keys that mean nothing for a table's new kind: the file would be refused for them."""
+        table = self.file.value(place)
+        if isinstance(table, Mapping):
+            for key in sorted(_not_of_its_kind(_model_at(place), table) & table.keys()):
+                self.file.remove((*place, key))
 
     def show_errors(
         self, refused: Mapping[str, tuple[str, Mapping[str, str]]], found: Sequence[tuple[str, str]]
@@ -269,6 +297,9 @@ class BuilderForm:
             holder: Field | Group | None = fields.get(place) or groups.get(place)
             if holder is None or not place:
                 self.errors.append(f"{name}: {message}")
+            elif missing := UNTRANSLATED.match(message):
+                code = missing[1]
+                holder.errors.append(f"There is no {LANGUAGE_NAMES.get(code, code)} text yet.")
             elif message not in holder.errors:
                 holder.errors.append(message)
 

@@ -20,7 +20,7 @@ from survey.exceptions import FileErrors, HunchError
 from survey.input_tables import decoding
 from survey.models import Study
 from survey.services.base import auditing, rights
-from survey.services.studies import checking, creating, file_texts
+from survey.services.studies import checking, creating, file_texts, fitting
 
 from . import builder
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
@@ -108,7 +108,12 @@ def new_study(request: HttpRequest) -> HttpResponse:
         return _beginnings(request)
     try:
         if "template" in posted:
-            text = _template(posted["template"], user=request.user, bank=_bank(request))
+            bank = _bank(request)
+            text = _template(posted["template"], user=request.user, bank=bank)
+            if bank:
+                text, changes = fitting.fitted_to_bank(text, reader=request.user)
+                if changes:
+                    messages.info(request, f"So that {bank} fills the stages: {', '.join(changes)}.")
             return _builder(request, file_texts.with_fitting_seed(text, reader=request.user))
         if "send" in posted:
             return _sent(request)

@@ -29,6 +29,7 @@ GROUPS = (
             DeskTable("survey.question", "Questions", "Read them; flag one that must not be drawn any more."),
             DeskTable("survey.task", "Tasks", "The subjects that the questions belong to."),
             DeskTable("survey.languagemodel", "Language models", "Which models answered, and how many were right."),
+            DeskTable("survey.logo", "Logos", "What stands on top of respondents' pages; upload one."),
             DeskTable("survey.answercollection", "Collections", "Ask a language model a bank's questions."),
             DeskTable("survey.modelanswer", "Answers of language models", "What each model said to each question."),
         ),

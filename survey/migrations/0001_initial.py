@@ -602,6 +602,22 @@ class Migration(migrations.Migration):
                     },
                 ),
                 migrations.CreateModel(
+                    name='Logo',
+                    fields=[
+                        ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                        ('name', models.SlugField(help_text='As study files name it.', max_length=60, unique=True)),
+                        ('sha256', models.CharField(help_text='Of the content.', max_length=64)),
+                        ('content', models.BinaryField(help_text='A PNG without anything but the picture.')),
+                        ('width', models.PositiveIntegerField(help_text='In pixels.')),
+                        ('height', models.PositiveIntegerField(help_text='In pixels.')),
+                        ('created_by', models.ForeignKey(blank=True, help_text='Who uploaded it in the browser; empty where a command did.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                        ('created_at', models.DateTimeField(auto_now_add=True)),
+                    ],
+                    options={
+                        'ordering': ['name'],
+                    },
+                ),
+                migrations.CreateModel(
                     name='Look',
                     fields=[
                         ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

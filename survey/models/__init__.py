@@ -16,6 +16,7 @@ from .language_model import AnswerCollection, LanguageModel, ModelAnswer
 from .leased import Leased
 from .link import EntryLink
 from .live import LiveSnapshot
+from .logo import Logo
 from .look import Look
 from .membership import StudyInvitation, StudyMembership
 from .operation import Erasure, KeyFingerprint, Restore
@@ -85,6 +86,7 @@ __all__ = [
     "LanguageModel",
     "Leased",
     "LiveSnapshot",
+    "Logo",
     "Look",
     "ModelAnswer",
     "NgramModel",

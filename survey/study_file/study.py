@@ -7,7 +7,20 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 
 from . import attention
 from .answerer import FORMS, AnswererConfig, placeholders_in
-from .base import SEED_LIMIT, Contact, Language, Slug, Strict, StudyTitle, Text, WrongKey, WrongKeys, words_in, words_of
+from .base import (
+    SEED_LIMIT,
+    Contact,
+    Language,
+    Slug,
+    Strict,
+    StudyTitle,
+    Text,
+    TitleText,
+    WrongKey,
+    WrongKeys,
+    words_in,
+    words_of,
+)
 from .blocks import BlockConfig, ConditionConfig, InstrumentConfig, SittingConfig, refuse_misplaced
 from .constructing import as_far_as_possible
 from .data import DataConfig
@@ -54,6 +67,11 @@ class TextsConfig(Strict):
     contact: Contact = ""
     """Whom to ask, up to 300 characters: an address, or a sentence that ends with a full stop. It stands at the foot of
     every page, after "Questions or problems?"."""
+    institution: TitleText = ""
+    """Who does the study, such as a university's name, up to 200 characters: it stands on top of every page."""
+    logo: str = Field(default="", pattern=r"^([a-z0-9][a-z0-9-]{0,59})?$")
+    """The name of a stored logo, which stands before `institution`: `hunch store_logo` stores one, and so does the
+    admin's page of logos."""
     answerer: AnswererConfig | None = None
     """What the pages call the one who answers the questions; see `[texts.answerer]`. Without it "a large language
     model"."""
@@ -71,6 +89,12 @@ class TextsConfig(Strict):
             raise ValueError("languages: one is named twice")
         if self.languages and self.language != self.languages[0]:
             raise ValueError(f'languages begin with "{self.languages[0]}": remove language')
+        return self
+
+    @model_validator(mode="after")
+    def a_logo_has_words(self) -> "TextsConfig":
+        if self.logo and not self.institution:
+            raise ValueError("logo: needs institution, the words for who does not see it")
         return self
 
 

@@ -33,7 +33,7 @@ def test_a_study_of_ones_own_by_clicks_alone(researcher: Visitor) -> None:
     box(page, "blocks.2.text").fill("Read <b>this</b>.\n\n- one\n- two")
     look.get_by_text("Read <b>this</b>.").wait_for()
     assert look.locator("li").all_inner_texts() == ["one", "two"]
-    page.locator('[data-live="diff"] .hunch-diff-new', has_text="- one").wait_for()
+    page.locator('[data-live="diff"] .hunch-diff-new', has_text="- one").wait_for(state="attached")
     page.get_by_role("button", name="Move down: 2. Instructions").press("Enter")  # By keys.
     page.get_by_text("3. Instructions: What you will do").wait_for()
     assert page.evaluate("document.activeElement.id") == "at-blocks.3"

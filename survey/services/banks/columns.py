@@ -16,11 +16,23 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("questionid", "qid", "itemid", "nr", "no", "number", "nummer", "key_id", "frageid"),
     "source": ("task", "subject", "category", "topic", "dataset", "aufgabe", "fach", "thema", "kategorie"),
     "question": ("text", "prompt", "questiontext", "stem", "frage", "fragetext", "aufgabentext"),
-    "answer": ("key", "solution", "correct", "correctanswer", "rightanswer", "target", "antwort", "lösung", "loesung"),
+    "answer": (
+        "key",
+        "solution",
+        "correct",
+        "correctanswer",
+        "rightanswer",
+        "target",
+        "gold",
+        "antwort",
+        "lösung",
+        "loesung",
+    ),
     "domain": ("field", "area", "gebiet", "bereich", "fachgebiet"),
     "reason": ("explanation", "rationale", "why", "begründung", "begruendung", "erklärung"),
 }
 NUMBERED = "q{:05d}"
+MUCH_LONGER = 1.5  # Texts of questions against those of any other column.
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,46 @@ def guessed(header: Sequence[str]) -> ColumnChoice:
                 columns[name] = heading
                 break
     return ColumnChoice(columns)
+
+
+def proposed(table: ReadTable, *, name: str) -> ColumnChoice:
+    """What a page proposes, for somebody to look at before anything is stored: the names, then headings that have a
+    known name among their words, then the column of by far the longest texts as the question. Where there are no ids
+    the rows are numbered; where there are no tasks all questions are of one.
+
+    Args:
+        name: of that one task.
+    """
+    chosen = dict(guessed(table.header).columns)
+    free = [column for column in dict.fromkeys(table.header) if column and table.header.count(column) == 1]
+    for key in COLUMNS:
+        names = {key, *OTHER_NAMES[key]}
+        fitting = (column for column in free if column not in chosen.values() and names & set(_words(column)))
+        if key not in chosen and (column := next(fitting, None)) is not None:
+            chosen[key] = column
+    if "question" not in chosen and (column := _longest(table, [one for one in free if one not in chosen.values()])):
+        chosen["question"] = column
+    chosen = {key: chosen[key] for key in COLUMNS if key in chosen}
+    return ColumnChoice(chosen, numbered="id" not in chosen, task="" if "source" in chosen else name)
+
+
+def _words(heading: str) -> list[str]:
+    return [_plain(word) for word in heading.replace("_", " ").replace("-", " ").split()]
+
+
+def _longest(table: ReadTable, among: Sequence[str]) -> str:
+    """The column whose texts are by far the longest; empty where no column is."""
+    places = [(table.header.index(column), column) for column in among]
+    lengths = sorted(
+        (
+            (sum(len(values[place]) for _line, values in table.rows if place < len(values)), column)
+            for place, column in places
+        ),
+        reverse=True,
+    )
+    if not lengths or not lengths[0][0] or (len(lengths) > 1 and lengths[0][0] < MUCH_LONGER * lengths[1][0]):
+        return ""
+    return lengths[0][1]
 
 
 def _plain(name: str) -> str:

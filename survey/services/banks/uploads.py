@@ -5,6 +5,7 @@ The file is kept by its hash, for who sent it alone, for an hour. The same file 
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -124,12 +125,22 @@ def propose(
     """What the file would become.
 
     Args:
-        choice: which column is what; None: by their names.
+        choice: which column is what; None: as `columns.proposed` takes them.
 
     Raises:
         FileErrors: it cannot be read as a table at all.
     """
-    return proposal_of(_read(content, name, reading), choice)
+    table = _read(content, name, reading)
+    if choice is None:
+        choice = columns.guessed(table.header)
+        if not _kind_of_text(table, choice):
+            choice = columns.proposed(table, name=name_of(name))
+    return proposal_of(table, choice)
+
+
+def name_of(file: str) -> str:
+    """A bank's name from its file's."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(file).stem).strip("-")[:80] or "questions"
 
 
 def _read(content: bytes, name: str, reading: TableReading | None) -> ReadTable:

@@ -20,7 +20,7 @@ from survey import study_file
 from survey.contracts import instruments, panels
 from survey.exceptions import FileErrors, NotFound, PlanRefused, Problem
 from survey.input_tables import decoding
-from survey.models import Bank, CompletionCode, Question, Stage, Study, StudyMembership
+from survey.models import Bank, CompletionCode, Logo, Question, Stage, Study, StudyMembership
 from survey.services.answers.conditions import option_problems
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
@@ -64,10 +64,13 @@ def create_study(*, text: str, source_name: str, by: Any = None, via: str = "com
     return study
 
 
-def checked_study(*, text: str, source_name: str, instead_of: Study | None = None, reader: Any = None) -> Study:
+def checked_study(
+    *, text: str, source_name: str, instead_of: Study | None = None, reader: Any = None, limits: bool = True
+) -> Study:
     """The study that a file makes, fully checked but not stored.
 
     Args:
+        limits: whether sizes that do not fit the bank are refused with the largest that do, which takes far longer.
         instead_of: the stored study whose file is to be replaced. Stages that are planned are not tried again.
         reader: the user whose file it is: studies and banks that they may not see are not there. None: a command.
 
@@ -88,7 +91,7 @@ def checked_study(*, text: str, source_name: str, instead_of: Study | None = Non
             _check_the_rest(exc.repaired, text, report, instead_of, reader)
         raise FileErrors(study_file.by_line(problems)) from exc
     _check_names(config, report, instead_of, reader)
-    study = None if problems and reader is not None else _checked(config, text, report, instead_of)
+    study = None if problems and reader is not None else _checked(config, text, report, instead_of, limits=limits)
     if problems or study is None:
         raise FileErrors(study_file.by_line(problems))
     return study
@@ -151,7 +154,13 @@ def _check_names(config: StudyConfig, report: Reporter, instead_of: Study | None
 
 
 def _checked(
-    config: StudyConfig, text: str, report: Reporter, instead_of: Study | None, *, sizes: bool = True
+    config: StudyConfig,
+    text: str,
+    report: Reporter,
+    instead_of: Study | None,
+    *,
+    sizes: bool = True,
+    limits: bool = True,
 ) -> Study | None:
     """The study as it would be stored. Reports problems that the schema cannot find; with `sizes`, also what does not
     fit the bank."""
@@ -167,6 +176,11 @@ def _checked(
         _check_what_stages_draw_by(config, instrument, report)
     for place, language in study_file.missing_texts(config):
         report(place, f'has no text in "{language}": write a table such as {{ {_each(config.languages)} }}')
+    logo = config.texts.logo
+    if logo and not Logo.objects.filter(name=logo).exists():
+        names = list(Logo.objects.values_list("name", flat=True))
+        cure = "store it under Logos in the admin (or hunch store_logo), or remove logo"
+        report(("texts", "logo"), f"there is no logo {logo!r} here: {study_file.with_hint(logo, names, cure)}")
     if bank is None or panel is None or instrument is None:
         return None
     config = _with_all_options(config, instrument, panel, instead_of)
@@ -184,7 +198,7 @@ def _checked(
     if not sizes:
         return study
     planned = [] if instead_of is None else instead_of.stages.exclude(state=Stage.State.DRAFT)
-    _check_questions(study, report, planned={stage.index for stage in planned})
+    _check_questions(study, report, planned={stage.index for stage in planned}, limits=limits)
     return study
 
 
@@ -384,7 +398,7 @@ def _check_columns(
         report((*place, "params", "columns"), f"the instrument does not know {', '.join(unknown)}; it knows {known}")
 
 
-def _check_questions(study: Study, report: Reporter, *, planned: Collection[int] = ()) -> None:
+def _check_questions(study: Study, report: Reporter, *, planned: Collection[int] = (), limits: bool = True) -> None:
     config, instrument = study.config, instruments.of_study(study)
     known_tasks = set(study.bank.tasks.values_list("name", flat=True))
     strangers = [name for name in config.questions.tasks if name not in known_tasks]
@@ -411,14 +425,14 @@ def _check_questions(study: Study, report: Reporter, *, planned: Collection[int]
         return  # Report it at the stage's design.
     undrawable = dict(design_problems(config, universe_size=instrument.universe_size(questions), instrument=instrument))
     for index, message in undrawable.items():
-        report(("stages",), _with_limits(message, study, questions, index))
+        report(("stages",), _with_limits(message, study, questions, index if limits else 0))
     left = [stage for stage in stages if stage.index not in planned and stage.index not in undrawable]
-    _check_booklets(left, questions, report)
+    _check_booklets(left, questions, report, limits=limits)
     if not undrawable:
         _check_numbers(study, questions, report)
 
 
-def _check_booklets(stages: list[Stage], questions: list[Question], report: Reporter) -> None:
+def _check_booklets(stages: list[Stage], questions: list[Question], report: Reporter, *, limits: bool = True) -> None:
     """Try to deal what needs no scores, with the seeds that planning will use: a bank may have too few questions for
     booklets in which none comes twice."""
     for stage in stages:
@@ -431,7 +445,7 @@ def _check_booklets(stages: list[Stage], questions: list[Question], report: Repo
                     f"{len(questions)} questions do not fill its booklets: {exc.message}, {TAKE_ANOTHER_SEED}",
                     stage.study,
                     questions,
-                    stage.index,
+                    stage.index if limits else 0,
                 ),
             )
 

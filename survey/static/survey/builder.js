@@ -56,7 +56,10 @@
     parts.innerHTML = await post({}, { "X-Hunch-Part": "1" }, signal);
     parts.querySelectorAll("[data-live]").forEach((part) => {
       const old = form.querySelector(`[data-live="${part.dataset.live}"]`);
-      if (old) old.replaceChildren(...part.childNodes);
+      if (!old) return;
+      const wasOpen = old.querySelector("details[open]");
+      old.replaceChildren(...part.childNodes);
+      if (wasOpen) old.querySelectorAll("details").forEach((one) => { one.open = true; });
     });
   };
   const refresh = async (both) => {
