@@ -81,6 +81,10 @@ class MenuGroup:
     title: str
     pages: Sequence[MenuPage]
 
+    @property
+    def names(self) -> set[str]:
+        return {page.name for page in self.pages}
+
 
 @cache
 def menu() -> Sequence[MenuGroup]:

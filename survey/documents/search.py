@@ -57,7 +57,8 @@ def search(question: str) -> list[Place]:
     words = sorted(set(re.findall(r"[\w-]+", question[:LONGEST].lower())))
     if not words:
         return []
-    patterns = [re.compile(rf"(?<!\w){re.escape(word)}") for word in words]
+    # An underscore ends a word too: people search for a part of a name.
+    patterns = [re.compile(rf"(?<![^\W_]){re.escape(word)}") for word in words]
     ranked = [(score, place, entry) for place, entry in enumerate(_entries()) if (score := _score(entry, patterns))]
     ranked.sort(key=lambda row: (-row[0], row[1]))
     return [_place(entry, patterns) for _score, _place_in_menu, entry in ranked[:MOST]]
