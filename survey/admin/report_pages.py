@@ -185,11 +185,12 @@ def fields_of(
 def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool) -> dict[str, Any]:
     command = f"hunch report {study.slug} {name} --out DIR"
     return {
+        "headline": findings.headline,
         "lines": findings.lines,
         "notes": findings.notes,
         "tables": [_table(table, may_export=may_export) for table in findings.tables],
         "pictures": [drawn(picture, command) for picture in findings.pictures],
-        "files": [file.name for file in findings.files],
+        "files": [*(file.name for file in findings.files), reports.MARKDOWN],
     }
 
 

@@ -309,6 +309,7 @@ class ReportLine(TypedDict):
     name: str
     title: str
     summary: str
+    opening: Annotated[str, "What it shows and how to read it."]
     url: str
     obstacle: Annotated[str, "Why it cannot be made now; empty if it can."]
     arguments: Sequence[ReportArgument]
@@ -400,6 +401,8 @@ class Findings(TypedDict):
     study: str
     report: str
     title: str
+    opening: Annotated[str, "What it shows and how to read it."]
+    headline: Annotated[str, "Its main figure in a sentence; empty if it has none."]
     lines: Annotated[Sequence[str], "The result, in sentences."]
     notes: Annotated[Sequence[str], "What a reader should know."]
     tables: Sequence[ReportTable]

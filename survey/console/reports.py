@@ -19,6 +19,7 @@ from .command import HunchCommand
 
 def page(findings: ReportResult, *, out: bool = False) -> Iterator[str]:
     """What people read of a report, a part at a time. `out`: its files are written too."""
+    yield from findings.said
     yield from findings.lines
     for table in findings.tables:
         yield from rendering.terminal(table)

@@ -5,6 +5,7 @@ A report is written once. The command, the admin page and the API show it, and e
 
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -178,7 +179,9 @@ class ReportFile:
 
 @dataclass(frozen=True, eq=False)
 class ReportResult:
-    """What a report found. `lines` come first; `notes` are what a reader should know; `data` is everything as JSON."""
+    """What a report found. `headline` is its main figure in a sentence, if it has one; `lines` follow it; `notes` are
+    what a reader should know; `data` is everything as JSON. `opening` is the registered one: who asks for a report of a
+    study gets it filled in."""
 
     title: str
     lines: Sequence[str] = ()
@@ -187,6 +190,13 @@ class ReportResult:
     files: Sequence[ReportFile] = ()
     notes: Sequence[str] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    headline: str = ""
+    opening: str = ""
+
+    @property
+    def said(self) -> list[str]:
+        """What every door shows first: what the report is about and how to read it, then its main figure."""
+        return [text for text in (self.opening, self.headline) if text]
 
 
 @dataclass(frozen=True)
@@ -246,15 +256,28 @@ class Report(ABC):
 
 @dataclass(frozen=True)
 class ReportEntry:
-    """A report's entry in lists and addresses. `name`: small letters, digits, underscores, hyphens. `path`: its class
-    as module.Class, imported when the report is asked for. `while_it_runs`: it is quick, and the study page names it
-    next to the numbers of the stage that is running."""
+    """A report's entry in lists and addresses. `name`: small letters, digits, underscores, hyphens. `summary`: what it
+    holds, for lists. `opening`: whole sentences that say what it shows and how to read it; every door begins with them,
+    so they must be true for any study, also for one with a single model or without answers. `path`: its class as
+    module.Class, imported when the report is asked for. `while_it_runs`: it is quick, and the study page names it next
+    to the numbers of the stage that is running."""
 
     name: str
     title: str
     summary: str
+    opening: str
     path: str
     while_it_runs: bool = False
+
+    def __post_init__(self) -> None:
+        """
+        Raises:
+            ValueError: it does not open with a sentence.
+        """
+        if not re.fullmatch(r"\S.*[.?!]", self.opening):
+            raise ValueError(
+                f"the report {self.name}: `opening` must be whole sentences, what it shows and how to read it"
+            )
 
     def load(self) -> Report:
         module, _dot, name = self.path.rpartition(".")

@@ -4,6 +4,7 @@ People's renderings begin with a `Sheet`: the cells of one view as texts. Files 
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -208,9 +209,16 @@ def markdown(table: Table) -> str:
         if sheet.title:
             lines += [sheet.title, ""]
         lines += ["| " + " | ".join(sheet.header) + " |", "|" + " --- |" * len(sheet.columns)]
-        lines += ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in sheet.texts()]
+        lines += [
+            "| " + " | ".join(markdown_text(text).replace("|", "\\|") for text in row) + " |" for row in sheet.texts()
+        ]
         lines += ["", sheet.note, ""] if sheet.note else [""]
     return "\n".join([*lines, *([table.note, ""] if table.note else [])])
+
+
+def markdown_text(text: str) -> str:
+    """What would begin an element of HTML stays text."""
+    return re.sub(r"<(?=[a-zA-Z/!?])", r"\\<", text)
 
 
 LATEX = str.maketrans(

@@ -62,6 +62,8 @@ REPORTS = (
         name="live",
         title="Beliefs so far",
         summary="Beliefs and their changes, shares by stage and stratum, AUC, lift, reliability, the rank curve.",
+        opening="How beliefs and their changes look while answers come in. They show how the study runs; most are of "
+        "the answers as they came, so take results from the estimates, which weigh by the design.",
         path="survey.instruments.belief_update.reports.live.report.LiveReport",
         while_it_runs=True,
     ),
@@ -69,48 +71,67 @@ REPORTS = (
         name="alignment",
         title="Alignment of language models",
         summary="Whether language models perform as people expect: scores, differences, deployment, failures.",
+        opening="Whether language models are right where people believe in them. Higher weighted accuracy and lower "
+        "cross-entropy are better; human-deployed performance is how often people would use a model and it "
+        "would be right.",
         path="survey.instruments.belief_update.reports.alignment.report.AlignmentReport",
     ),
     ReportEntry(
         name="arms",
         title="Alignment by arm",
         summary="What a condition, such as an aid next to the target, changes in alignment and deployment.",
+        opening="What each level of a condition does to how well beliefs fit the language models. Each row of "
+        "differences compares two levels: where its interval holds 0, they cannot be told apart.",
         path="survey.instruments.belief_update.reports.arms.report.ArmsReport",
     ),
     ReportEntry(
         name="domination",
         title="Models that are better everywhere",
         summary="Which language models are right wherever others are, and whether people get less from them.",
+        opening="Whether one language model is right wherever another one is, and whether people then get more from "
+        'the better one. The verdict "reversed" marks pairs where people get less from it.',
         path="survey.instruments.belief_update.reports.alignment.domination_report.DominationReport",
     ),
     ReportEntry(
         name="human_calibration",
         title="Do people foresee others?",
         summary="Whether people foresee what people and language models get right, by regions of belief.",
+        opening="How often answers are right where people believe more or less that they will be, for answers of "
+        "other people and of language models. A line that rises from left to right means that people foresee "
+        "who is right.",
         path="survey.instruments.belief_update.reports.calibration.report.CalibrationReport",
     ),
     ReportEntry(
         name="reasons",
         title="Reasons",
         summary="What people wrote about why their belief changed or stayed; a random sample of it to be coded.",
+        opening="What people wrote when asked why their belief changed or stayed. The first table counts all reasons "
+        "by what was shown and where the belief went; the texts below are those that you choose.",
         path="survey.instruments.belief_update.reports.reasons.report.ReasonsReport",
     ),
     ReportEntry(
         name="budget",
         title="Budget",
         summary="What the study as it is planned would find, how precisely, and what it costs; by simulation.",
+        opening="What the study as it is planned would find, how precisely and at what cost, from simulated people. "
+        "The first line says what is assumed: compare designs with each other, and take single numbers as a "
+        "guide.",
         path="survey.instruments.belief_update.reports.budget.report.BudgetReport",
     ),
     ReportEntry(
         name="release",
         title="Data in the paper's columns",
         summary="The study in the columns of the paper's released data: training answers, majority labels, counts.",
+        opening="The study's answers as files in the columns of the paper's released data. The table counts the rows "
+        "that each stage gives to each file.",
         path="survey.instruments.belief_update.reports.release.report.ReleaseReport",
     ),
     ReportEntry(
         name="paper",
         title="The paper's tables and figures",
         summary="Tables 1 to 5 and figures 2 to 7 of the paper, of this study, with the paper's numbers next to them.",
+        opening="The tables and figures of the paper, of this study's answers. Where the paper has a number it stands "
+        "next to the study's; what cannot be made says what is missing.",
         path="survey.instruments.belief_update.reports.paper.report.PaperReport",
     ),
 )
@@ -118,12 +139,16 @@ COMPOSITION = ReportEntry(
     name="composition",
     title="How evidence adds up",
     summary="Beliefs after several evidence questions: additivity in log-odds, order effects, weights of the steps.",
+    opening="How several pieces of evidence add up to one belief. A slope of 1 means that their single changes add "
+    "up, below 1 that people move by less than the sum; the weights say which step counts more.",
     path="survey.instruments.belief_update.reports.composition.report.CompositionReport",
 )
 COMPOSITION_LIVE = ReportEntry(
     name="composition_live",
     title="Beliefs in steps so far",
     summary="Answers by stage, items that have enough of them, and how beliefs move at each step.",
+    opening="How beliefs move at each step while answers come in. These are the answers as they came; the report on "
+    "how evidence adds up weighs them and takes out their noise.",
     path="survey.instruments.belief_update.reports.composition.live_report.StepsLiveReport",
     while_it_runs=True,
 )

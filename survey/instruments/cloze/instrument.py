@@ -107,12 +107,17 @@ class Cloze(ListedInstrument):
                 "cloze",
                 "Cloze norms",
                 "What people wrote at each position, and how well language models' surprisal goes with it.",
+                "Which words people wrote at each position, and how well language models expected the sentence's own "
+                "word. Surprisal is higher the fewer expect the word; PNC, the predictability norm correlation, is "
+                "the correlation of a model's surprisal with people's, to be read next to its ceiling.",
                 "survey.instruments.cloze.reports.study_report.ClozeReport",
             ),
             ReportEntry(
                 "cloze_live",
                 "Cloze so far",
                 "Words by stage, answers at each position, and how many are the sentence's own.",
+                "How many words came in at which positions, and how many are the sentence's own. They show how the "
+                "study runs; shares are of the words as they came, without the design's weights.",
                 "survey.instruments.cloze.reports.live_report.ClozeLive",
                 while_it_runs=True,
             ),
@@ -120,6 +125,9 @@ class Cloze(ListedInstrument):
                 "cloze_budget",
                 "Budget",
                 "How precise the study as it is planned would be, and other ways to spend its answers.",
+                "How precise the study as it is planned would be, and the same number of answers spent in other ways, "
+                "from simulated people. Narrower widths are better: compare plans with each other, and take single "
+                "numbers as a guide.",
                 "survey.instruments.cloze.reports.budget_report.ClozeBudgetReport",
             ),
         )

@@ -107,12 +107,17 @@ class NextToken(ListedInstrument):
                 "next_token",
                 "Next tokens",
                 "How often people guess the next token, and language models at the very same positions.",
+                "How often people guess the next token of a text, a word or a piece of one, and how often language "
+                "models do at the very same positions. Compare the rows of one table with each other; brackets hold "
+                "95 % intervals.",
                 "survey.instruments.next_token.reports.study_report.NextTokenReport",
             ),
             ReportEntry(
                 "next_token_live",
                 "Next tokens so far",
                 "Guesses by stage, people, runs, and how many are right.",
+                "How many guesses came in, and how many are right. They show how the study runs; shares are of the "
+                "guesses as they came, without the design's weights.",
                 "survey.instruments.next_token.reports.live_report.NextTokenLive",
                 while_it_runs=True,
             ),

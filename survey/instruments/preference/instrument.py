@@ -48,12 +48,17 @@ REPORTS = (
         name="preferences",
         title="Preferences",
         summary="The models ranked by people and by judges, win shares, agreement, side bias, judges against people.",
+        opening="Whose replies people prefer: the ranking of the models, and how often each was preferred to each "
+        "other one. Strengths are in logits, where 0 is the mean of all models; where the interval of a share "
+        "holds 50 %, people may like both alike.",
         path="survey.instruments.preference.reports.preferences_report.PreferencesReport",
     ),
     ReportEntry(
         name="preferences_live",
         title="Preferences so far",
         summary="Answers by pair of models, the ranking so far, and how people use the scale.",
+        opening="Which replies are preferred while judgements come in, and how people use the scale. It shows how the "
+        "study runs, and can change with every judgement.",
         path="survey.instruments.preference.reports.live_report.PreferencesLiveReport",
         while_it_runs=True,
     ),
@@ -61,6 +66,8 @@ REPORTS = (
         name="preferences_budget",
         title="Budget",
         summary="How precisely the study as it is planned would rank its models, and what it costs; by simulation.",
+        opening="How precisely the study as it is planned would rank its models, from simulated people. Narrower "
+        "intervals are better: compare designs with each other, and take single numbers as a guide.",
         path="survey.instruments.preference.reports.budget_report.PreferencesBudgetReport",
     ),
 )

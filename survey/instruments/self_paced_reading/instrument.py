@@ -98,12 +98,17 @@ class SelfPacedReading(ListedInstrument):
                 "reading",
                 "Reading times",
                 "How long people looked at words, and what language models' surprisal adds to predicting it.",
+                "How long people look at each word, and what language models' surprisal adds to predicting it. "
+                "Milliseconds per nat say how much longer a word takes the less a model expects it; where the "
+                "interval holds 0 this may be chance.",
                 "survey.instruments.self_paced_reading.reports.study_report.ReadingReport",
             ),
             ReportEntry(
                 "reading_live",
                 "Reading so far",
                 "Passages by stage, why some are marked, questions answered right, and the time of a word.",
+                "How many passages came in, why some are marked, and how long a word takes. They show how the study "
+                "runs; times are as they came, and the report on reading times says which are left out.",
                 "survey.instruments.self_paced_reading.reports.live_report.ReadingLive",
                 while_it_runs=True,
             ),

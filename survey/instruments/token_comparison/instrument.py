@@ -99,12 +99,17 @@ class TokenComparison(ListedInstrument):
                 "token_comparison",
                 "Comparisons of next tokens",
                 "People's loss and perplexity at predicting the next token, next to models whose loss is known.",
+                "How well people predict the next token of a text, estimated from their choices between two: lower "
+                "loss and perplexity are better. Trust the figure as far as its checks hold, which are models of "
+                "known loss, measured in the same way.",
                 "survey.instruments.token_comparison.reports.study_report.TokenComparisonReport",
             ),
             ReportEntry(
                 "token_comparison_live",
                 "Comparisons so far",
                 "Answers by stage, people, contexts, and how many lean towards the true token.",
+                "How many comparisons came in, and how many lean towards the text's own continuation. They show how "
+                "the study runs; shares are of the answers as they came, without the design's weights.",
                 "survey.instruments.token_comparison.reports.live_report.ComparisonLive",
                 while_it_runs=True,
             ),

@@ -57,6 +57,7 @@ PEOPLE = "people"
 POLICIES = "policies"
 AGREEMENT, CALIBRATION, GAPS = "agreement", "calibration", "gaps"
 KEPT_SECONDS = 300
+MARKDOWN = "report.md"  # the whole report, next to its tables and pictures
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,9 @@ CORE = (
             name=PILOT,
             title="Pilot",
             summary="What the pilot found: minutes and losses by screen, failed checks, remarks, the pay by the hour.",
+            opening="What the people of the pilot needed, and where they stopped. Read minutes and pay first, then "
+            "the screens: one that takes long, that people leave at, or a check that many fail, is worth "
+            "mending before the first stage opens.",
             path="survey.services.results.pilots.pilot_report.Pilot",
         ),
         applies=lambda study: study.config.pilots > 0,
@@ -98,6 +102,9 @@ CORE = (
             name=METHODS,
             title="Methods",
             summary="Sampling, people and estimates as text, tables and figures; a preregistration; an ethics page.",
+            opening="How the items were drawn, what became of the people, and what the answers say, in paragraphs "
+            "that can be pasted into a paper. Every number of the text stands in a table below it; brackets "
+            "hold 95 % intervals.",
             path="survey.services.results.methods.methods_section.Methods",
         ),
         applies=lambda _study: True,
@@ -107,6 +114,9 @@ CORE = (
             name=ESTIMATES,
             title="All estimates",
             summary="Every figure of the estimates with intervals, bounds and stages, as tables and files; who left.",
+            opening="What the answers say about all items of the study, and not only about those that were asked. "
+            "Read each estimate with its 95 % interval in brackets; the plain figure next to it counts all "
+            "answers alike, and may be off where the design asked some items more often than others.",
             path="survey.services.results.estimates.estimates_report.EstimatesReport",
         ),
         applies=lambda study: names_figures(study),
@@ -116,6 +126,9 @@ CORE = (
             name=PEOPLE,
             title="People, pairs and questions",
             summary="How much of what answers differ by lies between people, pairs and questions; how people differ.",
+            opening="How much of the variance of answers lies between people, and how much between items and "
+            "questions. The larger the share between people, the more it matters who is asked; brackets hold "
+            "95 % intervals.",
             path="survey.services.results.people_and_models.people_report.People",
         ),
         applies=lambda study: names_figures(study),
@@ -125,6 +138,9 @@ CORE = (
             name=POLICIES,
             title="Other sampling designs",
             summary="What another epsilon, top fraction or design would have found in each stage, by its own chances.",
+            opening="What another way to choose the items would have found per answer in each stage, worked out from "
+            "the answers that came and from their chances of being asked. A difference says something where "
+            "its interval does not hold 0; where too few answers support a design, its row says so instead.",
             path="survey.services.results.policies.policies_report.PoliciesReport",
         ),
         applies=lambda study: names_figures(study),
@@ -132,27 +148,39 @@ CORE = (
     *(
         CoreReport(
             ReportEntry(
-                name=name, title=title, summary=summary, path=f"survey.services.results.people_and_models.{path}"
+                name=name,
+                title=title,
+                summary=summary,
+                opening=opening,
+                path=f"survey.services.results.people_and_models.{path}",
             ),
             applies=lambda study: compares(study),
         )
-        for name, title, summary, path in (
+        for name, title, summary, opening, path in (
             (
                 AGREEMENT,
                 "Agreement",
                 "How far people and models agree on the same items, next to the ceiling that people’s noise sets.",
+                "How far people and models agree item by item, as a correlation: 1 is perfect, 0 is none. Compare it "
+                "with the ceiling: people's answers vary, and no model can be expected to agree with them more "
+                "closely than that.",
                 "agreement_report.AgreementReport",
             ),
             (
                 CALIBRATION,
                 "Calibration",
                 "People, models, judges and predictors on one scale: log score in bits, reliability.",
+                "How much the chances that people, models, judges and predictors gave say about what then happened. "
+                "Fewer bits are better, and tossing a coin costs 1; a bias above 0 means that they expected it more "
+                "often than it happened.",
                 "calibration_report.ChancesReport",
             ),
             (
                 GAPS,
                 "Where people and models differ",
                 "Where people and models part: by parts of the items, and item by item.",
+                "Where people and models expect different things, by parts of the items and for single items. Above 0 "
+                "people expect more than the model; where the interval holds 0 the two may not differ.",
                 "gaps_report.GapsReport",
             ),
         )
@@ -193,7 +221,8 @@ def _listed(study: Study) -> tuple[list[ReportEntry], ReportLine | None]:
     except InstrumentMissing:
         return entries, None
     kind = type(instrument)
-    all_of_them = ReportEntry(kind.name, f"Reports of {kind.title}", "", f"{kind.__module__}.{kind.__qualname__}")
+    title = f"Reports of {kind.title}"
+    all_of_them = ReportEntry(kind.name, title, "", f"{title}.", f"{kind.__module__}.{kind.__qualname__}")
     taken = {core_report.entry.name for core_report in CORE}
     own = []
     try:
@@ -320,7 +349,7 @@ def make(study: Study, name: str, arguments: Mapping[str, Sequence[str]] | None 
         raise StateRefused(obstacle)
     checked = checked_arguments(study, entry, report, arguments or {})
     try:
-        return report.make(study, checked)
+        return replace(report.make(study, checked), opening=entry.opening)
     except HunchError:
         raise
     except Exception as exc:
@@ -540,6 +569,7 @@ def _line_as_json(study: Study, line: ReportLine, reader: Any, listed: dict[Any,
         "name": line.entry.name,
         "title": line.entry.title,
         "summary": line.entry.summary,
+        "opening": line.entry.opening,
         "obstacle": obstacle,
         "arguments": arguments,
     }
@@ -551,6 +581,8 @@ def as_json(study: Study, name: str, findings: ReportResult) -> dict[str, Any]:
         "study": study.slug,
         "report": name,
         "title": findings.title,
+        "opening": findings.opening,
+        "headline": findings.headline,
         "lines": list(findings.lines),
         "notes": list(findings.notes),
         "tables": [rendering.as_json(table) for table in findings.tables],
@@ -560,6 +592,15 @@ def as_json(study: Study, name: str, findings: ReportResult) -> dict[str, Any]:
         "files": [file.name for file in findings.files],
         "data": rendering.plain(findings.data),
     }
+
+
+def as_markdown(findings: ReportResult) -> str:
+    """The whole report as text with Markdown tables; pictures by the names of their files."""
+    parts = [rendering.markdown_text(text) for text in (f"# {findings.title}", *findings.said, *findings.lines)]
+    parts += [f"![{rendering.markdown_text(picture.text)}]({picture.name}.svg)" for picture in findings.pictures]
+    parts += [rendering.markdown(table).strip() for table in findings.tables]
+    parts += ["\n".join(f"- {rendering.markdown_text(note)}" for note in findings.notes)] if findings.notes else []
+    return "\n\n".join(parts) + "\n"
 
 
 # Files
@@ -580,6 +621,7 @@ def writers_of(findings: ReportResult, *, png: bool = False) -> list[tuple[str, 
         *((f"{table.name}.csv", partial(_write_table, table)) for table in findings.tables),
         *((f"{picture.name}.svg", picture.draw) for picture in findings.pictures),
         *((file.name, partial(_write_file, file)) for file in findings.files),
+        (MARKDOWN, lambda path: _write_text(path, as_markdown(findings))),
     ]
     return with_png(writers) if png else writers
 

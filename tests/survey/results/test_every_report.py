@@ -165,7 +165,8 @@ class Doors:
     def check_command(self, findings: ReportResult, folder: Path) -> None:
         asked = self.arguments()
         text = run("report", self.study.slug, self.entry.name, *asked, "--out", str(folder))
-        shown = [*findings.lines, *(f"note: {note}" for note in findings.notes)]
+        assert text.partition(self.entry.opening)[0] == "".join(f"note: {note}\n" for note in findings.notes)
+        shown = [findings.headline, *findings.lines, *(f"note: {note}" for note in findings.notes)]
         for table in findings.tables:
             shown.append(table.note)
             for sheet in rendering.sheets_of(table):
@@ -181,6 +182,9 @@ class Doors:
                 header, *rows = csv.reader(file)
             assert header == [column.name for column in table.file_columns()]
             assert {len(row) for row in rows} <= {len(header)} and len(rows) == len(table.rows)
+        whole = (folder / reports.MARKDOWN).read_text(encoding="utf-8")
+        assert whole.startswith("\n\n".join([f"# {findings.title}", self.entry.opening, findings.headline]).strip())
+        assert [line for line in findings.lines if rendering.markdown_text(line) not in whole] == []
         for picture in findings.pictures:
             check_picture((folder / f"{picture.name}.svg").read_text(encoding="utf-8"))
         whole = run("report", self.study.slug, self.entry.name, *asked, "--json")
@@ -202,7 +206,13 @@ class Doors:
         assert "errornote" not in text and EVIL not in text
         sheets = [sheet for table in findings.tables for sheet in rendering.sheets_of(table) if sheet.rows]
         assert page.tables == [[[squeezed(cell) for cell in row] for row in table_of(sheet)] for sheet in sheets]
-        said = [*findings.lines, *findings.notes, *(table.title for table in findings.tables)]
+        said = [
+            self.entry.opening,
+            findings.headline,
+            *findings.lines,
+            *findings.notes,
+            *(table.title for table in findings.tables),
+        ]
         said += [text for picture in findings.pictures for text in (picture.title, picture.text)]
         assert [part for part in said if squeezed(part) not in page.text] == []
         assert page.figures == sum(not picture.heavy for picture in findings.pictures)
@@ -319,6 +329,7 @@ def check_findings(report: str, findings: ReportResult) -> None:
     names = [f"{report}.json", *(name for name, _writer in reports.writers_of(findings))]
     assert len(set(names)) == len(names) > 1, "two files of one name"
     assert findings.title and findings.data is not None
+    assert findings.headline == "" or (findings.headline[-1] == "." and findings.headline not in findings.lines)
     for table in findings.tables:
         assert table.title and all(column.description for column in table.file_columns())
 

@@ -79,6 +79,7 @@ class ToyReport(Report):
         about = LinkedCell(EVIL, Question.objects.first())
         return ReportResult(
             title=f"Words, for {arguments.one('why')}",
+            headline="A fox was said most often.",
             lines=[f"{len(rows)} words", EVIL],
             tables=[
                 Table(
@@ -171,7 +172,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def entry(name: str, kind: str) -> ReportEntry:
-    return ReportEntry(name, f"The {name}", f"What {name} says.", f"{HERE}.{kind}")
+    return ReportEntry(name, f"The {name}", f"What {name} says.", f"How to read {name}.", f"{HERE}.{kind}")
 
 
 @pytest.fixture
@@ -240,11 +241,33 @@ def test_the_command_lists_every_report_with_what_keeps_it_from_being_made(study
 
 def test_the_command_prints_lines_layouts_plain_tables_and_notes(study: Study) -> None:
     out, err = report("cast", "words", "why=fun")
-    assert out.startswith(f"3 words\n{EVIL}\n")
+    assert out.startswith(f"How to read words.\nA fox was said most often.\n3 words\n{EVIL}\n")
     assert "Shares" in out and "50.0 %" in out and "Rounded." in out and "Of a toy." in out
     assert "dog, =1      1" in out and f"{EVIL}      –" in out
     assert "A line: --out DIR draws drawn.svg" in out
     assert err == f"note: A note & {EVIL}\n"
+
+
+@pytest.mark.parametrize("opening", ["", " ", "Answers", "Answers, by stage:", " Begins with a blank."])
+def test_an_entry_without_a_sentence_to_open_with_is_refused(opening: str) -> None:
+    with pytest.raises(ValueError, match="opening"):
+        ReportEntry("words", "Words", "What words say.", opening, "no.Matter")
+    with pytest.raises(TypeError, match="opening"):
+        ReportEntry(name="words", title="Words", summary="What words say.", path="no.Matter")  # type: ignore[call-arg]
+
+
+def test_the_markdown_has_all_of_a_report_and_no_markup_of_others(study: Study) -> None:
+    text = reports.as_markdown(reports.make(study, "words", {"why": ["fun"]}))
+    parts = [
+        "# Words, for fun",
+        "How to read words.",
+        "A fox was said most often.",
+        "3 words",
+        "![It goes up.](drawn.svg)",
+    ]
+    assert [part for part in parts if part not in text.split("\n\n")] == []
+    assert sorted(parts, key=text.index) == parts and "| fox | 3 |" in text and "- A note & " in text
+    assert "<script" not in text.replace("\\<script", "")
 
 
 def test_a_long_cell_is_cut_in_the_terminal_and_stays_on_its_line() -> None:
@@ -257,7 +280,7 @@ def test_a_long_cell_is_cut_in_the_terminal_and_stays_on_its_line() -> None:
 def test_the_command_writes_tables_pictures_files_and_all_as_json(study: Study, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     out, _err = report("cast", "words", "--out", str(folder), "why=science", "word=fox", f"word={EVIL}")
-    names = {"words.csv", "more.csv", "drawn.svg", "heavy.svg", "words.txt", "words.json"}
+    names = {"words.csv", "more.csv", "drawn.svg", "heavy.svg", "words.txt", "words.json", "report.md"}
     assert {path.name for path in folder.iterdir()} == names
     assert all(f"wrote {folder / name}" in out for name in names)
     with (folder / "words.csv").open(newline="") as file:
@@ -524,6 +547,8 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
         "study": "cast",
         "report": "words",
         "title": "Words, for fun",
+        "opening": "How to read words.",
+        "headline": "A fox was said most often.",
         "lines": ["2 words", EVIL],
         "notes": [f"A note & {EVIL}"],
         "tables": [

@@ -51,6 +51,7 @@ class Toy(ListedInstrument):
                 name="guessed_words",
                 title="Guessed words",
                 summary="How often each word was guessed.",
+                opening="How often people guessed each word. The more guesses, the easier it was.",
                 path="toy_instrument.report.GuessedWords",
             ),
         )
