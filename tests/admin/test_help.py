@@ -1,4 +1,4 @@
-"""Each page of the admin has a Help that leads to its subject, and every place in the documents that is named is there."""
+"""Each page of the admin has a Help that leads to its subject, and the documents have every place that is named."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""The tutorial from a terminal works: its commands are run in their order in one folder, and the reader takes part where
-the page says so. Its pictures show its own study.
+"""The tutorial from a terminal works: its commands are run in their order in one folder, and the reader takes part
+where the page says so. Its pictures show its own study.
 
     python -m tests.renew pictures
 

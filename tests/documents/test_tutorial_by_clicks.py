@@ -1,5 +1,5 @@
-"""The tutorial without a terminal works: in Chromium somebody presses what it names, in its order. Its pictures are made
-on the way, and those of the tour of the console on studies that are there already.
+"""The tutorial without a terminal works: in Chromium somebody presses what it names, in its order. Its pictures are
+made on the way, and those of the tour of the console on studies that are there already.
 
     python -m tests.renew pictures
 
@@ -50,7 +50,7 @@ class Reader:
         self.taken: set[str] = set()
 
     def press(self, name: str, called: str = "") -> None:
-        """Press the button or link that the document calls `name`. `called`: what the page calls it to who cannot see."""
+        """Press the button or link that the document calls `name`. `called`: its name for a screen reader."""
         self.note(name)
         at = self.page.locator("a:visible, button:visible, input[type=submit]:visible")
         if called:
