@@ -39,6 +39,11 @@ COPY predictors predictors
 COPY survey survey
 COPY frontend frontend
 COPY studies studies
+# The documents, which web shows at /docs/.
+COPY mkdocs.yml ./
+COPY docs docs
+COPY benchmarks/README.md benchmarks/README.md
+COPY clients/python/README.md clients/python/README.md
 
 # No process of the image writes bytecode: without this each would compile all of Hunch when it starts.
 RUN python -m compileall -q manage.py bandit predictors survey frontend

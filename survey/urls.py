@@ -12,6 +12,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from survey.api.document import DocumentView
 from survey.api.metrics import metrics
 from survey.api.webhooks import panel_webhook
+from survey.documents import views as documents
 from survey.health import healthz
 
 # The page of Swagger UI contains one <style> block; the rules for scripts stay strict.
@@ -30,6 +31,10 @@ urlpatterns = [
     path("api/v1/", include("survey.api.urls")),
     path("api/schema/", DocumentView.as_view(), name="schema"),
     path("api/docs/", api_docs, name="docs"),
+    path("docs/", documents.first_page, name="documents"),
+    path("docs/search", documents.search_page, name="documents_search"),
+    path("docs/pictures/<str:name>", documents.picture, name="document_picture"),
+    path("docs/<path:name>.html", documents.document_page, name="document"),
     path("hooks/<slug:panel>", panel_webhook, name="panel-webhook"),
     path("healthz", healthz, name="healthz"),
     path("metrics", metrics, name="metrics"),

@@ -8,6 +8,7 @@ from survey.models import Alert
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnlyAdmin):
+    help = "operation.md#the-watch"
     list_display = ("opened_at", "cause", "subject", "in_short", "sent_at", "resolved_at")
     list_filter = ("cause", ("resolved_at", admin.EmptyFieldListFilter))
     search_fields = ("subject", "study__slug")

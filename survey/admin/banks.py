@@ -78,9 +78,10 @@ def judge_again_page(request: HttpRequest, bank: Bank) -> HttpResponse:
 
 @admin.register(Bank)
 class BankAdmin(ReadOnlyAdmin):
+    help = "tour.md#banks"
     pages = (
-        AdminPage("add", "add/", send_bank),
-        AdminPage("look", "upload/<int:pk>/", look_at_bank),
+        AdminPage("add", "add/", send_bank, help="tour.md#a-new-bank"),
+        AdminPage("look", "upload/<int:pk>/", look_at_bank, help="tour.md#a-new-bank"),
         AdminPage(
             "judge_again",
             "<int:pk>/judge-again/",
@@ -122,6 +123,7 @@ def _seen_by(user: Any, slugs: Sequence[str]) -> list[str]:
 
 @admin.register(Task)
 class TaskAdmin(ReadOnlyAdmin):
+    help = "tour.md#banks"
     list_display = ("name", "domain", "bank")
     list_filter = ("bank",)
     list_select_related = ("bank",)
@@ -164,6 +166,7 @@ class FlagActionForm(ActionForm):
 class QuestionAdmin(HunchAdmin):
     """Text and key are as imported. A flagged question is left out of the plans that are drawn from now on."""
 
+    help = "tour.md#banks"
     form = FlagForm
     actions = ("flag_selected",)
     action_form = FlagActionForm

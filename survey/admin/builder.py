@@ -3,7 +3,7 @@ text and written back into it (`builder_form.py`); what is saved is the text, by
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -77,6 +77,8 @@ class Builder:
             return
         title, slug = self.file.value(("title",)), self.file.value(("slug",))
         is_named = title == begun.value(("title",)) or slug != begun.value(("slug",))
+        if isinstance(title, Mapping):  # In the language that the file names first.
+            title = next(iter(title.values()), "")
         made = slugify(str(title))[:SLUG_LENGTH].strip("-")
         if made and not is_named:
             self.file.set(("slug",), file_texts.free_slug(made))

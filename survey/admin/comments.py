@@ -18,6 +18,7 @@ from .filters import deferred_study, study_filter
 class QuestionReportAdmin(ReadOnlyAdmin):
     """Nobody but researchers sees these. A question that is broken is flagged on its own page."""
 
+    help = "tour.md#people"
     change_list_template = "admin/survey/questionreport/list.html"
     list_display = ("text_in_short", "item", "screen", "respondent", "stage", "at")
     list_filter = (study_filter("sitting__stage__study"),)

@@ -109,6 +109,7 @@ def job_file(request: HttpRequest, job: Job, name: str) -> HttpResponseBase:
 class JobAdmin(ReadOnlyAdmin):
     """Everybody's own jobs. Their pages change nothing but the job itself, so no permission of the account is asked."""
 
+    help = "tour.md#jobs"
     pages = (
         AdminPage("ask", "ask/<int:study>/<slug:kind>/", ask_for_job),
         AdminPage("cancel", "<int:pk>/cancel/", cancel_job, by_post=True),

@@ -27,6 +27,7 @@ ASKED_ONCE = {"replies": 1, "temperature": 0.0, "max_tokens": None}  # What an e
 
 @admin.register(LanguageModel)
 class LanguageModelAdmin(ReadOnlyAdmin):
+    help = "language-models.md#answers"
     list_display = ("name", "answer_count", "share_correct", "unreadable_count", "created_at")
     search_fields = ("name",)
 
@@ -57,6 +58,7 @@ class LanguageModelAdmin(ReadOnlyAdmin):
 
 @admin.register(ModelAnswer)
 class ModelAnswerAdmin(ReadOnlyAdmin):
+    help = "language-models.md#answers"
     list_display = ("question_id_in_bank", "language_model", "is_right", "reply", "stated", "why")
     list_filter = ("language_model", "correct", ("stated", admin.EmptyFieldListFilter))
     list_select_related = ("language_model", "question")
@@ -101,6 +103,7 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
 
 @admin.register(Reading)
 class ReadingAdmin(ReadOnlyAdmin):
+    help = "language-models.md#how-well-models-predict-texts"
     list_display = ("text", "language_model", "source", "token_count", "characters", "created_at")
     list_filter = (("language_model", admin.RelatedOnlyFieldListFilter),)
     list_select_related = ("language_model",)
@@ -127,6 +130,7 @@ class ReadingAdmin(ReadOnlyAdmin):
 
 @admin.register(NgramModel)
 class NgramModelAdmin(ReadOnlyAdmin):
+    help = "language-models.md#how-well-models-predict-texts"
     list_display = ("name", "order", "unit", "smoothing", "vocabulary_size", "states", "train_texts", "created_at")
     list_filter = ("unit", "smoothing")
     search_fields = ("name",)
@@ -209,6 +213,7 @@ def resume(request: HttpRequest, collection: AnswerCollection) -> HttpResponse:
 
 @admin.register(AnswerCollection)
 class AnswerCollectionAdmin(HunchAdmin):
+    help = "language-models.md#answers"
     pages = (
         AdminPage("stop", "<int:pk>/stop/", stop, may_open=may_run, by_post=True),
         AdminPage("resume", "<int:pk>/resume/", resume, may_open=may_run, by_post=True),

@@ -65,6 +65,7 @@ def make_links(request: HttpRequest) -> HttpResponse:
 class EntryLinkAdmin(ReadOnlyAdmin):
     """A link itself is nowhere: only its hash is stored. Nor is it stored whose answers came by it."""
 
+    help = "panels.md#links-for-a-lab"
     pages = (AdminPage("add", "add/", make_links),)
     list_display = ("number", "study", "state", "used_at", "created_by", "created_at")
     list_filter = (study_filter(), ("used_at", admin.EmptyFieldListFilter))

@@ -110,6 +110,7 @@ def _what_follows(plan: Plan) -> list[str]:
 
 @admin.register(Respondent)
 class RespondentAdmin(ReadOnlyAdmin):
+    help = "tour.md#people"
     pages = (
         AdminPage(
             "withdraw", "<int:pk>/withdraw/", withdraw_page, Right.WITHDRAW, group="tools", links=offers(WITHDRAW)
@@ -156,8 +157,16 @@ class ItemConditionInline(ReadOnlyInline):
 
 @admin.register(Sitting)
 class SittingAdmin(FlaggedSittings):
+    help = "tour.md#people"
     pages = (
-        AdminPage("replay", "<int:pk>/replay/", replay_page, group="tools", links=link("Replay")),
+        AdminPage(
+            "replay",
+            "<int:pk>/replay/",
+            replay_page,
+            group="tools",
+            links=link("Replay"),
+            help="how-a-study-runs.md#watching-it",
+        ),
         AdminPage("action", "<int:pk>/do/<slug:name>/", person_action),
     )
     page_related = ("stage__study__bank", "respondent")
@@ -217,6 +226,7 @@ class SittingAdmin(FlaggedSittings):
 class AssignmentAdmin(ReadOnlyAdmin):
     """An answer, with what the study's instrument exports of it."""
 
+    help = "tour.md#answers"
     list_display = ("respondent", "stage", "slot_number", "position", "state", "assigned_at", "completed_at")
     list_filter = (
         study_filter("slot__stage__study"),
@@ -268,6 +278,7 @@ class AssignmentAdmin(ReadOnlyAdmin):
 class PanelIdentityAdmin(ReadOnlyAdmin):
     """The only place that shows the panel's ids of a person. The audit records each look."""
 
+    help = "prolific.md#where-the-ids-are"
     right = Right.SEE_IDENTITIES
     list_display = ("respondent", "study", "panel", "created_at")
     list_filter = (study_filter(), "panel")

@@ -19,6 +19,7 @@ def _short(value: float | None) -> str:
 
 @admin.register(CandidateSet)
 class CandidateSetAdmin(ReadOnlyAdmin):
+    help = "study-file.md#candidates"
     list_display = (
         "stage",
         "kind",
@@ -49,6 +50,7 @@ class CandidateSetAdmin(ReadOnlyAdmin):
 
 @admin.register(Stratum)
 class StratumAdmin(ReadOnlyAdmin):
+    help = "study-file.md#stages"
     list_display = ("name", "stage", "size", "slots", "lowest_score", "mean_score", "highest_score")
     list_filter = (study_filter("stage__study"), stage_filter())
     list_select_related = ("stage__study",)
@@ -57,6 +59,7 @@ class StratumAdmin(ReadOnlyAdmin):
 
 @admin.register(Booklet)
 class BookletAdmin(ReadOnlyAdmin):
+    help = "study-file.md#sitting"
     right = Right.READ_ANSWERS  # It names the sitting.
     list_display = ("number", "stage", "kind", "claimed_at", "claimed_by")
     list_filter = (study_filter("stage__study"), stage_filter(), "kind", ("claimed_at", admin.EmptyFieldListFilter))
@@ -81,6 +84,7 @@ class ItemAdmin(ReadOnlyAdmin):
 
 @admin.register(Slot)
 class SlotAdmin(ReadOnlyAdmin):
+    help = "estimates.md"
     list_display = (
         "number",
         "stage",

@@ -46,15 +46,29 @@ def _settle(request: HttpRequest, posting: Posting, row: int) -> HttpResponse:
 class PostingAdmin(ReadOnlyAdmin):
     """A posting's page is its reconciliation."""
 
+    help = "tour.md#payments"
     pages = (
-        AdminPage("draft", "draft/<int:study>/", drafting.draft),
-        AdminPage("adopt", "adopt/<int:study>/", drafting.adopt),
-        AdminPage("rehearse", "rehearse/<int:study>/", drafting.rehearse),
+        AdminPage("draft", "draft/<int:study>/", drafting.draft, help="prolific.md#from-draft-to-zero-differences"),
+        AdminPage("adopt", "adopt/<int:study>/", drafting.adopt, help="prolific.md#from-draft-to-zero-differences"),
+        AdminPage("rehearse", "rehearse/<int:study>/", drafting.rehearse, help="prolific.md#a-rehearsal-at-prolific"),
         AdminPage("places", "<int:pk>/places/", partial(confirm_for, action=PLACES)),
         AdminPage("schedule", "<int:pk>/schedule/", partial(confirm_for, action=SCHEDULE)),
         AdminPage("action", "<int:pk>/do/<slug:name>/", posting_actions.posting_action),
-        AdminPage("settle", "<int:pk>/settle/<int:row>/", _settle, Right.RECRUIT, by_post=True),
-        AdminPage("payment", "<int:pk>/payment/<int:batch>/", posting_actions.payment, Right.PAY),
+        AdminPage(
+            "settle",
+            "<int:pk>/settle/<int:row>/",
+            _settle,
+            Right.RECRUIT,
+            by_post=True,
+            help="prolific.md#comparing-our-state-with-the-panels",
+        ),
+        AdminPage(
+            "payment",
+            "<int:pk>/payment/<int:batch>/",
+            posting_actions.payment,
+            Right.PAY,
+            help="prolific.md#bonuses-are-paid-once",
+        ),
     )
     page_related = ("study__bank", "stage__study")
     right = Right.SEE_POSTINGS
@@ -120,6 +134,7 @@ def _checks_of(posting: Posting) -> list[posting_checks.PostingCheck]:
 
 @admin.register(Submission)
 class SubmissionAdmin(ReadOnlyAdmin):
+    help = "tour.md#payments"
     right = Right.SEE_POSTINGS
     list_display = ("number", "posting", "respondent", "status", "seconds", "started_at", "completed_at", "resolution")
     list_filter = (study_filter("posting__study"), "status")
@@ -146,6 +161,7 @@ class PaymentInline(ReadOnlyInline):
 
 @admin.register(PaymentBatch)
 class PaymentBatchAdmin(ReadOnlyAdmin):
+    help = "prolific.md#bonuses-are-paid-once"
     right = Right.SEE_POSTINGS
     list_display = ("number", "posting", "state", "cents", "created_by", "created_at", "sent_at", "settled_at")
     list_filter = (study_filter("posting__study"), "state")
@@ -170,6 +186,7 @@ class PaymentBatchAdmin(ReadOnlyAdmin):
 class WebhookEventAdmin(ReadOnlyAdmin):
     """An event names a submission only in its encrypted body, so that it belongs to no study: for superusers."""
 
+    help = "prolific.md#what-you-set"
     list_display = ("number", "event_type", "state", "tries", "received_at", "done_at", "said")
     list_filter = ("state", "event_type")
     deferred = ("body_encrypted",)

@@ -32,6 +32,7 @@ def metric_column(metric: Metric) -> Callable[[Evaluation], str]:
 
 @admin.register(PredictorRun)
 class PredictorRunAdmin(ReadOnlyAdmin):
+    help = "tour.md#predictors"
     list_display = (
         "name",
         "role",
@@ -80,6 +81,7 @@ class PredictorRunAdmin(ReadOnlyAdmin):
 
 @admin.register(Evaluation)
 class EvaluationAdmin(ReadOnlyAdmin):
+    help = "tour.md#predictors"
     list_display = ("predictor_run", "stage", "answers", "created_at")
     list_filter = (study_filter("stage__study"), stage_filter())
     list_select_related = ("stage__study", "predictor_run__stage__study")
@@ -107,6 +109,7 @@ class EvaluationAdmin(ReadOnlyAdmin):
 
 @admin.register(JobStep)
 class JobStepAdmin(ReadOnlyAdmin):
+    help = "tour.md#predictors"
     list_display = ("step", "stage", "state", "progress", "attempt", "tries_left", "taken", "error_in_short")
     list_filter = (study_filter("stage__study"), stage_filter(), "state", "kind")
     list_select_related = ("stage__study", "predictor_run")

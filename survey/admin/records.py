@@ -90,6 +90,7 @@ class StudyOfEntryFilter(KnownValueFilter):
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Entries name users by their audit names. Who may see users sees whose they are; members see it of each other."""
 
+    help = "audit.md"
     list_display = ("at", "who", "via", "action", "subject", "study", "detail_in_short")
     right = Right.READ_ANSWERS
     list_filter = (KindFilter, StudyOfEntryFilter, WayFilter)
@@ -214,6 +215,7 @@ def revoke_page(request: HttpRequest, token: ApiToken) -> HttpResponse:
 class ApiTokenAdmin(ReadOnlyAdmin):
     """Everybody sees and revokes their own tokens; superusers see and revoke all."""
 
+    help = "rights.md#api-tokens"
     pages = (
         AdminPage("add", "add/", make_token),
         AdminPage("revoke", "<int:pk>/revoke/", revoke_page, group="tools", links=offers(REVOKE)),

@@ -25,6 +25,7 @@ from survey.contracts.reports import (
     ReportResult,
     Table,
 )
+from survey.documents import pages as documents
 from survey.exceptions import HunchError
 from survey.figures import rendering
 from survey.figures.csv_lines import guarded
@@ -41,6 +42,14 @@ WITHHELD = (
     "It holds what people wrote, so the page leaves it out: you may not export answers. That needs the role analyst in "
     "this study, and for your account the permission survey.export_study."
 )
+
+
+def help_of_report(parts: Mapping[str, Any]) -> str:
+    """The section of this report in the documents; of a report that another package brings, the page of all."""
+    page = documents.document("reading-reports")
+    named = {anchor.rpartition("-")[2]: anchor for anchor in page.anchors} if page else {}
+    anchor = named.get(parts.get("name", ""), "")
+    return f"reading-reports.md#{anchor}" if anchor else "reading-reports.md"
 
 
 @dataclass(frozen=True)

@@ -37,37 +37,107 @@ RECEIVER = "<int:pk>/receivers/<int:receiver>/"
 REPORT = "<int:pk>/reports/<slug:name>/"
 PAGES = (
     # How it goes and what came out
-    AdminPage("live", "<int:pk>/live/", study_page.live_part),
-    AdminPage("estimates", "<int:pk>/estimates/", estimates.page, group="results", links=link("Estimates")),
-    AdminPage("leaderboard", "<int:pk>/leaderboard/", leaderboard.page, group="results", links=link("Leaderboard")),
-    AdminPage("report", REPORT, report_pages.report_page),
-    AdminPage("report_take", f"{REPORT}files/", report_pages.take_files, Right.EXPORT, by_post=True),
-    AdminPage("report_file", f"{REPORT}<str:file>", report_pages.report_file, Right.EXPORT, by_post=True),
-    AdminPage("answers", "<int:pk>/answers/", answers.page, Right.READ_ANSWERS, group="data", links=link("Answers")),
-    AdminPage("answers_file", "<int:pk>/answers/file/", answers.take, Right.EXPORT, by_post=True),
-    AdminPage("export", "<int:pk>/export/<str:name>", exports.export_file),
+    AdminPage("live", "<int:pk>/live/", study_page.live_part, help="tour.md#run"),
+    AdminPage(
+        "estimates",
+        "<int:pk>/estimates/",
+        estimates.page,
+        group="results",
+        links=link("Estimates"),
+        help="tour.md#estimates",
+    ),
+    AdminPage(
+        "leaderboard",
+        "<int:pk>/leaderboard/",
+        leaderboard.page,
+        group="results",
+        links=link("Leaderboard"),
+        help="predictors.md",
+    ),
+    AdminPage("report", REPORT, report_pages.report_page, help=report_pages.help_of_report),
+    AdminPage(
+        "report_take",
+        f"{REPORT}files/",
+        report_pages.take_files,
+        Right.EXPORT,
+        by_post=True,
+        help=report_pages.help_of_report,
+    ),
+    AdminPage(
+        "report_file",
+        f"{REPORT}<str:file>",
+        report_pages.report_file,
+        Right.EXPORT,
+        by_post=True,
+        help=report_pages.help_of_report,
+    ),
+    AdminPage(
+        "answers",
+        "<int:pk>/answers/",
+        answers.page,
+        Right.READ_ANSWERS,
+        group="data",
+        links=link("Answers"),
+        help="tour.md#answers",
+    ),
+    AdminPage(
+        "answers_file", "<int:pk>/answers/file/", answers.take, Right.EXPORT, by_post=True, help="tour.md#answers"
+    ),
+    AdminPage("export", "<int:pk>/export/<str:name>", exports.export_file, help="how-a-study-runs.md#the-data"),
     # Running it
-    AdminPage("try", "<int:pk>/try/", test_copies.try_page, group="run", links=link("Try out")),
-    AdminPage("test_copy", "<int:pk>/try/copy/<slug:what>/", test_copies.copy_page, Right.RUN),
-    AdminPage("action", "<int:pk>/stages/<int:index>/<slug:name>/", stage_actions.page, Right.RUN),
-    AdminPage("wave", "<int:pk>/waves/<int:wave>/", waves.page, group="run", links=waves.links),
+    AdminPage("try", "<int:pk>/try/", test_copies.try_page, group="run", links=link("Try out"), help="trying-out.md"),
+    AdminPage(
+        "test_copy",
+        "<int:pk>/try/copy/<slug:what>/",
+        test_copies.copy_page,
+        Right.RUN,
+        help="trying-out.md#the-test-copy",
+    ),
+    AdminPage("action", "<int:pk>/stages/<int:index>/<slug:name>/", stage_actions.page, Right.RUN, help="tour.md#run"),
+    AdminPage(
+        "wave", "<int:pk>/waves/<int:wave>/", waves.page, group="run", links=waves.links, help="study-file.md#waves"
+    ),
     # Its members. Who is not logged in is led to the login first, and comes back to the invitation. The secret is in
     # the query, which no log line holds.
-    AdminPage("members", "<int:pk>/members/", members.members_page, group="settings", links=link("Members")),
-    AdminPage("invite", "<int:pk>/members/invite/", members.invite, Right.MANAGE_MEMBERS),
-    AdminPage("member", "<int:pk>/members/<int:member>/", members.member_page),
     AdminPage(
-        "revoke_invitation", "<int:pk>/invitations/<int:invitation>/revoke/", members.revoke, Right.MANAGE_MEMBERS
+        "members",
+        "<int:pk>/members/",
+        members.members_page,
+        group="settings",
+        links=link("Members"),
+        help="rights.md#members",
     ),
-    AdminPage("invitation", "invitation/", members.accept),
+    AdminPage("invite", "<int:pk>/members/invite/", members.invite, Right.MANAGE_MEMBERS, help="rights.md#members"),
+    AdminPage("member", "<int:pk>/members/<int:member>/", members.member_page, help="rights.md#members"),
+    AdminPage(
+        "revoke_invitation",
+        "<int:pk>/invitations/<int:invitation>/revoke/",
+        members.revoke,
+        Right.MANAGE_MEMBERS,
+        help="rights.md#members",
+    ),
+    AdminPage("invitation", "invitation/", members.accept, help="rights.md#members"),
     # Where its alerts go
     AdminPage(
-        "receivers", "<int:pk>/receivers/", receivers.page, Right.RUN, group="settings", links=link("Who gets alerts")
+        "receivers",
+        "<int:pk>/receivers/",
+        receivers.page,
+        Right.RUN,
+        group="settings",
+        links=link("Who gets alerts"),
+        help="tour.md#alerts",
     ),
-    AdminPage("receiver", RECEIVER, receivers.receiver_page, Right.RUN),
-    AdminPage("receiver_action", f"{RECEIVER}<slug:name>/", receivers.receiver_action, Right.RUN, by_post=True),
+    AdminPage("receiver", RECEIVER, receivers.receiver_page, Right.RUN, help="tour.md#alerts"),
+    AdminPage(
+        "receiver_action",
+        f"{RECEIVER}<slug:name>/",
+        receivers.receiver_action,
+        Right.RUN,
+        by_post=True,
+        help="tour.md#alerts",
+    ),
     # Its file
-    AdminPage("add", "add/", study_making.new_study),
+    AdminPage("add", "add/", study_making.new_study, help="tour.md#a-new-study"),
     AdminPage(
         "build",
         "<int:pk>/build/",
@@ -75,8 +145,9 @@ PAGES = (
         may_open=study_file.may_change,
         group="file",
         links=lambda user, study: [] if study.is_test else [("Open the builder", ())],
+        help="tour.md#the-builder",
     ),
-    AdminPage("check", "check-file/", study_making.check_text, by_post=True),
+    AdminPage("check", "check-file/", study_making.check_text, by_post=True, help="study-file.md"),
     AdminPage(
         "amend",
         "<int:pk>/amend/",
@@ -84,9 +155,15 @@ PAGES = (
         may_open=study_file.may_change,
         group="file",
         links=study_file.amend_links,
+        help="study-file.md#changing-a-study",
     ),
     AdminPage(
-        "duplicate", "<int:pk>/duplicate/", study_making.duplicate, may_open=study_making.may_duplicate, by_post=True
+        "duplicate",
+        "<int:pk>/duplicate/",
+        study_making.duplicate,
+        may_open=study_making.may_duplicate,
+        by_post=True,
+        help="tour.md#a-new-study",
     ),
     AdminPage(
         "archive",
@@ -95,6 +172,7 @@ PAGES = (
         Right.EDIT,
         group="file",
         links=study_actions.archive_links,
+        help="tour.md#settings",
     ),
     AdminPage(
         "unblind",
@@ -103,6 +181,7 @@ PAGES = (
         Right.UNBLIND,
         group="unblind",
         links=offers(study_actions.UNBLIND),
+        help="study-file.md#blind-studies",
     ),
 )
 
@@ -111,6 +190,7 @@ PAGES = (
 class StudyAdmin(ReadOnlyAdmin):
     """Studies come from study files. A study's page shows how it goes, and runs it."""
 
+    help = "tour.md#the-page-of-a-study"
     pages = PAGES
     page_related = ("bank", "test_of")
     list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
@@ -154,6 +234,7 @@ class StudyAdmin(ReadOnlyAdmin):
 
 @admin.register(Stage)
 class StageAdmin(ReadOnlyAdmin):
+    help = "how-a-study-runs.md"
     list_display = ("name", "study", "state", "arrivals", "planned_at", "opened_at", "closing_at", "frozen_at")
     list_filter = (study_filter(), "state")
     list_select_related = ("study",)

@@ -190,6 +190,7 @@ def others_since(study: Study, sha256: str) -> list[Any]:
 
 @admin.register(Amendment)
 class AmendmentAdmin(ReadOnlyAdmin):
+    help = "study-file.md#changing-a-study"
     list_display = ("at", "study", "who", "via", "was_locked", "reason_in_short", "keys")
     list_filter = (study_filter(), "was_locked")
     list_select_related = ("study", "actor")
@@ -224,6 +225,7 @@ class AmendmentAdmin(ReadOnlyAdmin):
 class WithdrawalAdmin(ReadOnlyAdmin):
     """Records that somebody withdrew their answers. The answers themselves are deleted everywhere."""
 
+    help = "how-a-study-runs.md#when-somebody-withdraws-and-when-data-goes"
     list_display = ("at", "respondent", "study", "answers", "reason_in_short")
     list_filter = (study_filter("respondent__study"),)
     list_select_related = ("respondent__study",)

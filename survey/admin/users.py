@@ -83,6 +83,7 @@ class RecordsEdits:
 
 @admin.register(User)
 class KeptUserAdmin(RecordsRights, RecordsEdits, UserAdmin):
+    help = "operation.md#researchers-accounts"
     audited_as = "user"
     given_to = staticmethod(rights_of)
     actions = ("unlock_users", "remove_second_factors")
@@ -147,6 +148,7 @@ class KeptUserAdmin(RecordsRights, RecordsEdits, UserAdmin):
 class GuardedGroupAdmin(RecordsRights, RecordsEdits, GroupAdmin):
     """Who changes a group gives rights to all in it, maybe to themselves: superusers alone."""
 
+    help = "operation.md#researchers-accounts"
     audited_as = "group"
     given_to = staticmethod(_permissions)
 

@@ -18,16 +18,32 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils import timezone
-from django.utils.functional import SimpleLazyObject
+from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.translation import gettext_lazy as _
 
 from survey.admin_base.navigation import GROUPS, DeskGroup, DeskTable
 from survey.admin_base.page_loading import load_admin_pages
 from survey.admin_base.qr_codes import qr_code
+from survey.admin_base.read_only_admin import HELP_OF_TABLES, HelpPlace
+from survey.documents.addresses import help_address
 from survey.exceptions import NotFound
 from survey.models import Study
 from survey.services.base import auditing, first_account, rights, second_factor
 from survey.web.client_address import client_address
+
+# What explains the pages that belong to no model: the place in the documents, by the name of the address.
+HELP: dict[str, HelpPlace] = {
+    "index": "tour.md#home",
+    "first_account": "tutorial.md#1-start-it",
+    "login": "tour.md#logging-in",
+    "second_factor": "tour.md#logging-in",
+    "password_change": "tour.md#logging-in",
+    "password_change_done": "tour.md#logging-in",
+    "desk_group": lambda parts: next((group.help for group in GROUPS if group.name == parts.get("group")), "tour.md"),
+    "advanced": HELP_OF_TABLES,
+}
+# Those that Django makes of each model.
+OF_EACH_MODEL = ("changelist", "change", "add", "history", "delete")
 
 CODE = {"autocomplete": "one-time-code", "spellcheck": "false"}
 
@@ -161,7 +177,24 @@ class HunchAdminSite(AdminSite):
         return SimpleLazyObject(partial(super().get_app_list, request, app_label))
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        return {**super().each_context(request), "desk": self._desk(request)}
+        return {**super().each_context(request), "desk": self._desk(request), "help_address": self._help(request)}
+
+    def _help(self, request: HttpRequest) -> str:
+        """Where "Help" on this page leads to."""
+        match = request.resolver_match
+        place = self.help_places.get(match.url_name or "", "tour.md") if match else "tour.md"
+        return help_address(place if isinstance(place, str) else place(match.kwargs if match else {}))
+
+    @cached_property
+    def help_places(self) -> dict[str, HelpPlace]:
+        """By the name of an address what explains its page: as the page says, else as the model's pages say."""
+        places = dict(HELP)
+        for model, pages in self._registry.items():
+            begins = f"{model._meta.app_label}_{model._meta.model_name}_"
+            of_all = getattr(pages, "help", HELP_OF_TABLES)
+            places |= {begins + name: of_all for name in OF_EACH_MODEL}
+            places |= {begins + page.name: page.help or of_all for page in getattr(pages, "pages", ())}
+        return places
 
     def _desk(self, request: HttpRequest) -> list[tuple[str, str, bool]]:
         """The navigation: what each entry is called, its address, and whether the page belongs to it."""

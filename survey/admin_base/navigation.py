@@ -15,8 +15,11 @@ class DeskTable:
 
 @dataclass(frozen=True)
 class DeskGroup:
+    """`help`: the place in the documents that explains its tables."""
+
     name: str
     label: str
+    help: str
     tables: tuple[DeskTable, ...]
 
 
@@ -24,6 +27,7 @@ GROUPS = (
     DeskGroup(
         "banks",
         "Banks",
+        "tour.md#banks",
         (
             DeskTable("survey.bank", "Banks", "The sets of questions that studies draw from, each with its versions."),
             DeskTable("survey.question", "Questions", "Read them; flag one that must not be drawn any more."),
@@ -37,6 +41,7 @@ GROUPS = (
     DeskGroup(
         "people",
         "People",
+        "tour.md#people",
         (
             DeskTable("survey.respondent", "Respondents", "By pseudonym; delete somebody's answers at their wish."),
             DeskTable("survey.sitting", "Sittings", "Each person's way through a stage, step by step."),
@@ -48,6 +53,7 @@ GROUPS = (
     DeskGroup(
         "payments",
         "Payments",
+        "tour.md#payments",
         (
             DeskTable("survey.posting", "Postings", "Studies posted at a panel: draft, publish, pause, approve."),
             DeskTable("survey.submission", "Submissions", "What the panel says of each participation."),
@@ -57,6 +63,7 @@ GROUPS = (
     DeskGroup(
         "figures",
         "Predictors",
+        "tour.md#predictors",
         (
             DeskTable("survey.predictorrun", "Predictors", "Which predictor was trained after which stage."),
             DeskTable("survey.evaluation", "Evaluations", "How well each did on later answers."),

@@ -6,7 +6,7 @@ see its rows; for everybody else there are none.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,8 @@ class ByRights:
 
 ROW = "<int:pk>/"
 Links = Callable[[Any, Any], Sequence[tuple[str, tuple[Any, ...]]]]
+HelpPlace = str | Callable[[Mapping[str, Any]], str]
+HELP_OF_TABLES = "tour.md#tables-as-they-are-stored"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class AdminPage:
         by_post: whether it answers to POST alone.
         group: the part of the row's own page that links to it; of the pages that Django makes, "tools" at the top.
         links: for a reader who may open it and a row: the text of each link there, and the other parts of the path.
+        help: the place in the documents that explains it, such as `panels.md#adding-a-panel`, or a function that gets
+            the parts of the path and returns one. Empty: that of the model's other pages.
     """
 
     name: str
@@ -92,6 +96,7 @@ class AdminPage:
     by_post: bool = False
     group: str = ""
     links: Links = lambda user, row: ()
+    help: HelpPlace = ""
 
     def __post_init__(self) -> None:
         if not self.is_of_one_row and (self.right is not None or self.may_open is not None):
@@ -111,6 +116,8 @@ class HunchAdmin(ByRights, admin.ModelAdmin):
     """A list that needs only a few queries for any number of rows, and the pages of `pages`."""
 
     pages: Sequence[AdminPage] = ()
+    # The place in the documents that "Help" on these pages leads to.
+    help: str = HELP_OF_TABLES
     # What the pages of one row read together with it.
     page_related: tuple[str, ...] = ()
     change_form_template = "admin/survey/row.html"

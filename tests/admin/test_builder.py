@@ -230,6 +230,13 @@ def send(client: Client, page: Any, address: str = ADD, changes: Mapping[str, An
 
 
 @pytest.mark.django_db
+def test_a_short_name_is_made_of_the_title_in_the_first_language(client: Client) -> None:
+    page = client.post(ADD, {"template": "answer-modes"})
+    seen = send(client, page, changes={"title.en": "Mine", "title.de": "Meine"}, check="1")
+    assert 'slug = "mine"' in text_of(seen)
+
+
+@pytest.mark.django_db
 @pytest.mark.slow
 def test_a_template_becomes_a_study_without_its_file_being_seen(client: Client) -> None:
     page = client.post(ADD, {"template": "belief"})

@@ -57,8 +57,10 @@ def the_file(fake: FakeProlific) -> str:
     pilot, main = said.pop("stages")
     assert pilot["pilot"]
     text = (STUDIES_DIR / "example-prolific.toml").read_text(encoding="utf-8")
+    panel, of_example = said.pop("panel"), tomllib.loads(text)["panel"]
+    said |= {key: panel.pop(key) for key in ("currency", "reward", "spending_cap")}
+    assert panel.items() <= of_example.items() and "places" not in of_example
     text = file_texts.changed(text, {**said, "pilot": pilot["sittings"], "stages": str(main["sittings"])})
-    text = re.sub(r"(?m)^places = .*\n", "", text)
     text = re.sub(r"(?ms)^\[\[sitting\.attention_checks\]\]\n.*?(?=^\[)", "", text)
     text = re.sub(r'(?s)name = "bert"\n.*?learning_rate = [^\n]*\n', 'name = "same_task"\n', text)
     return re.sub(r"(?m)^completion_url = .*$", f'completion_url = "{fake.url}/submissions/complete?cc={{code}}"', text)

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,30 +11,10 @@ import pytest
 
 from tests.architecture.test_docs import our_commands, read_by_settings
 
+from .html import Page
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.thorough, pytest.mark.any_database]
-
-
-class Page(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.ids: set[str] = set()
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.pictures: list[dict[str, str]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = {name: value or "" for name, value in attrs}
-        self.ids |= {attributes[name] for name in ("id", "name") if name in attributes}
-        if tag == "a" and "href" in attributes:
-            self.links.append(attributes["href"])
-        if tag in ("script", "img", "iframe") and "src" in attributes:
-            self.loaded.append(attributes["src"])
-        if tag == "link" and attributes.get("rel") not in ("canonical", "next", "prev") and "href" in attributes:
-            self.loaded.append(attributes["href"])
-        if tag == "img":
-            self.pictures.append(attributes)
 
 
 @pytest.fixture(scope="module")

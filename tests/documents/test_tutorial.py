@@ -1,4 +1,5 @@
-"""The tutorial works: its commands are run in their order in one folder, and its pictures show its own study.
+"""The tutorial from a terminal works: its commands are run in their order in one folder, and the reader takes part
+where the page says so. Its pictures show its own study.
 
     python -m tests.renew pictures
 
@@ -27,13 +28,15 @@ from survey.services.stages import lifecycle
 from survey.services.studies.creating import create_study
 from tests import cast, databases
 from tests.browsing import Browser
+from tests.frontend.pages import fields_for, read
 from tests.infrastructure.test_process_manager import alive, eventually
 
 from .blocks import DOCS, blocks_of, files_of
+from .picturing import take_picture
 
 pytestmark = pytest.mark.thorough
 
-PAGE = "tutorial.md"
+PAGE = "tutorial-shell.md"
 LONGEST = 240  # seconds for one command on a busy machine
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 
@@ -107,7 +110,7 @@ def test_its_commands_run_in_their_order_in_a_folder_of_their_own(
         environment.pop(name, None)
     server: subprocess.Popen[bytes] | None = None
     shell = Shell(tmp_path, environment)
-    said = ""
+    said = took_part = ""
     try:
         for block in blocks_of(PAGE):
             if block.name:
@@ -117,8 +120,12 @@ def test_its_commands_run_in_their_order_in_a_folder_of_their_own(
             else:
                 for line in block.text.strip().splitlines():
                     # The page's own port may be taken on this machine.
+                    line = line.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
                     line += f" --base-url http://127.0.0.1:{port}" if " simulate " in line else ""
-                    said += shell.run(line)
+                    printed = shell.run(line)
+                    said += printed
+                    if " preview " in line:  # "Open it, and take part yourself".
+                        took_part = take_part(printed.split()[-1])
     finally:
         shell.close()
         if server is not None:
@@ -128,12 +135,26 @@ def test_its_commands_run_in_their_order_in_a_folder_of_their_own(
             status = server.wait(timeout=60)
     assert status == 0 and len(children) >= 8
     assert eventually(lambda: not alive(children)), alive(children)
+    assert "TEST-" in took_part, "the reader came to the end"
     assert "imported 12 questions" in said and "created study first" in said
     # Some of the simulated people leave, as real ones do.
     in_time = re.search(r"1\s+open\s+\d+\s+\d+\s+\d+\s+(\d+) of 30", said)
     assert in_time is not None and int(in_time[1]) > 0, said
     answers = (tmp_path / "export" / "answers.csv").read_text(encoding="utf-8")
     assert answers.count(",counted,") == int(in_time[1])
+
+
+def take_part(address: str) -> str:
+    """Whoever opens the preview goes through all its pages. What the last one says."""
+    home = address.partition("?")[0]
+    with httpx.Client(follow_redirects=True, timeout=30) as client:
+        client.get(address)
+        fields = {"consent": "yes", "script": "1", **read(client.get(f"{home}consent").text).hidden}
+        answer = client.post(f"{home}consent", data=fields, headers={"Referer": home})
+        while (page := read(answer.text)).main.get("data-kind") != "end":
+            assert page.form, answer.text
+            answer = client.post(f"{home}sitting", data=fields_for(page), headers={"Referer": home})
+        return answer.text
 
 
 def started(line: str, folder: Path, environment: dict[str, str], port: int) -> "subprocess.Popen[bytes]":
@@ -186,9 +207,8 @@ def test_its_pictures_show_its_own_study(
     taken: list[str] = []
 
     def take(name: str) -> None:
-        taken.append(f"tutorial-{name}.png")
-        if request.config.getoption("--renew"):
-            page.screenshot(path=str(DOCS / "pictures" / taken[-1]), animations="disabled")
+        taken.append(f"shell-{name}.png")
+        take_picture(page, taken[-1], renew=request.config.getoption("--renew"))
 
     page.goto(f"{live_server.url}/s/first/")
     assert "You will say what you expect of a language model." in page.content()
@@ -208,5 +228,5 @@ def test_its_pictures_show_its_own_study(
     page.goto(f"{live_server.url}/admin/survey/study/{study.pk}/change/")
     assert page.locator("#overview").is_visible()
     take("study")
-    named = set(re.findall(r"pictures/(tutorial-[\w-]+\.png)", (DOCS / PAGE).read_text(encoding="utf-8")))
-    assert named == set(taken) == {path.name for path in (DOCS / "pictures").glob("tutorial-*.png")}
+    named = set(re.findall(r"pictures/(shell-[\w-]+\.png)", (DOCS / PAGE).read_text(encoding="utf-8")))
+    assert named == set(taken) == {path.name for path in (DOCS / "pictures").glob("shell-*.png")}

@@ -15,6 +15,7 @@ import pytest
 from django.core.management import get_commands
 
 from survey import cli
+from survey.documents import pages, reference
 
 pytestmark = pytest.mark.thorough
 
@@ -50,6 +51,10 @@ def files_of_the_packages() -> Iterator[str]:
                 yield path.relative_to(ROOT).as_posix()
     for path in (ROOT / "studies").rglob("*.toml"):
         yield f"survey/studies/{path.relative_to(ROOT / 'studies').as_posix()}"
+    for path in (ROOT / "docs").rglob("*"):
+        if path.is_file():
+            yield f"survey/docs/{path.relative_to(ROOT / 'docs').as_posix()}"
+    yield from ("survey/docs/mkdocs.yml", *(f"survey/docs/{path}" for path in pages.OUTSIDE.values()))
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
@@ -162,6 +167,30 @@ def test_plans_from_the_wheel_have_the_code_digest_of_the_checkout(installed: Pa
     )
     assert there.stdout.strip(), there.stderr
     assert there.stdout == here.stdout
+
+
+@pytest.mark.slow
+def test_the_documents_are_shown_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    program = """
+import django; django.setup()
+from survey.documents import pages, reference
+shown = [pages.document(name) for name in pages.names() if name not in reference.TITLES]
+assert pages.picture("idea.svg")
+print(len(shown), all(shown))
+"""
+    (tmp_path / "show.py").write_text(program, encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-S", "show.py"],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join([str(installed), sysconfig.get_path("purelib")]),
+            "DJANGO_SETTINGS_MODULE": "survey.settings",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.split() == [str(len(pages.names()) - len(reference.TITLES)), "True"], run.stderr
 
 
 def test_every_sentence_of_the_help_is_of_a_command_that_there_is() -> None:

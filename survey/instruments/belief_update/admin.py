@@ -13,6 +13,7 @@ from .models import Aid, Belief, Pair
 
 @admin.register(Pair)
 class PairAdmin(ReadOnlyAdmin):
+    help = "belief-in-steps.md#items-plans-and-what-is-learnt"
     list_display = ("item", "evidence_question", "outcome", "target_question")
     list_filter = ("outcome",)
     list_select_related = ("item", "evidence", "target")
@@ -44,6 +45,7 @@ class PairAdmin(ReadOnlyAdmin):
 
 @admin.register(Belief)
 class BeliefAdmin(ReadOnlyAdmin):
+    help = "how-a-study-runs.md#what-happens-to-an-answer"
     list_display = ("respondent", "kind", "value", "direction", "entered_by", "answered_at")
     list_filter = ("kind", "direction", "entered_by")
     list_select_related = ("response__assignment__sitting__respondent",)

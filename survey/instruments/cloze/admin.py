@@ -12,6 +12,7 @@ from .models import AskedWord, WrittenWord
 
 @admin.register(AskedWord)
 class AskedWordAdmin(ReadOnlyAdmin):
+    help = "cloze.md"
     list_display = ("item", "linked_sentence", "position")
     list_select_related = ("item", "question")
     search_fields = ("=question__external_id", "=item__key")
@@ -24,6 +25,7 @@ class AskedWordAdmin(ReadOnlyAdmin):
 
 @admin.register(WrittenWord)
 class WrittenWordAdmin(ReadOnlyAdmin):
+    help = "cloze.md"
     list_display = ("respondent", "text", "several", "answered_at")
     list_filter = ("several",)
     list_select_related = ("response__assignment__sitting__respondent",)

@@ -12,6 +12,7 @@ from .models import TokenGuess, TokenRun
 
 @admin.register(TokenRun)
 class TokenRunAdmin(ReadOnlyAdmin):
+    help = "next-token.md"
     list_display = ("item", "linked_passage", "start", "length")
     list_select_related = ("item", "question")
     search_fields = ("=question__external_id", "=item__key")
@@ -24,6 +25,7 @@ class TokenRunAdmin(ReadOnlyAdmin):
 
 @admin.register(TokenGuess)
 class TokenGuessAdmin(ReadOnlyAdmin):
+    help = "next-token.md"
     list_display = ("respondent", "position", "text", "right", "answered_at")
     list_filter = ("right",)
     list_select_related = ("response__assignment__sitting__respondent",)

@@ -12,6 +12,7 @@ from .models import AskedQuestion, OwnAnswer
 
 @admin.register(AskedQuestion)
 class AskedQuestionAdmin(ReadOnlyAdmin):
+    help = "language-models.md#humans-about-humans"
     list_display = ("item", "linked_question", "copy")
     list_select_related = ("item", "question")
     search_fields = ("=question__external_id", "=item__key")
@@ -24,6 +25,7 @@ class AskedQuestionAdmin(ReadOnlyAdmin):
 
 @admin.register(OwnAnswer)
 class OwnAnswerAdmin(ReadOnlyAdmin):
+    help = "language-models.md#humans-about-humans"
     list_display = ("respondent", "text", "stated", "correct", "confidence", "answered_at")
     list_filter = ("correct",)
     list_select_related = ("response__assignment__sitting__respondent",)

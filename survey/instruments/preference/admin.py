@@ -12,6 +12,7 @@ from .models import JudgeVerdict, ReplyComparison, ReplyJudgement
 
 @admin.register(ReplyComparison)
 class ComparisonAdmin(ReadOnlyAdmin):
+    help = "preference.md"
     list_display = ("item", "linked_question", "model_a", "model_b")
     list_select_related = ("item", "question", "a__language_model", "b__language_model")
     search_fields = ("=question__external_id", "=item__key")
@@ -32,6 +33,7 @@ class ComparisonAdmin(ReadOnlyAdmin):
 
 @admin.register(ReplyJudgement)
 class JudgementAdmin(ReadOnlyAdmin):
+    help = "preference.md"
     list_display = ("respondent", "place", "a_first", "cannot_judge", "answered_at")
     list_filter = ("cannot_judge", "a_first")
     list_select_related = ("response__assignment__sitting__respondent",)
@@ -49,6 +51,7 @@ class JudgementAdmin(ReadOnlyAdmin):
 
 @admin.register(JudgeVerdict)
 class VerdictAdmin(ReadOnlyAdmin):
+    help = "preference.md"
     list_display = ("judge", "template", "prompt", "model_a", "model_b", "first", "towards_a", "created_at")
     list_filter = ("template", "judge")
     list_select_related = ("judge", "a__question", "a__language_model", "b__language_model")

@@ -13,6 +13,7 @@ from .models import PassageAnswer, ReadPassage, WordTimes
 
 @admin.register(ReadPassage)
 class ReadPassageAdmin(ReadOnlyAdmin):
+    help = "self-paced-reading.md"
     list_display = ("item", "linked_passage")
     list_select_related = ("item", "question")
     search_fields = ("=question__external_id", "=item__key")
@@ -24,6 +25,7 @@ class ReadPassageAdmin(ReadOnlyAdmin):
 
 
 class _OfResponse(ReadOnlyAdmin):
+    help = "self-paced-reading.md"
     list_select_related = ("response__assignment__sitting__respondent",)
     search_fields = ("response__assignment__sitting__respondent__pseudonym__startswith",)
     search_help_text = "By the beginning of the pseudonym."

@@ -12,6 +12,7 @@ from .models import StatedChance, TokenPair
 
 @admin.register(TokenPair)
 class TokenPairAdmin(ReadOnlyAdmin):
+    help = "token-comparison.md"
     list_display = ("item", "linked_text", "true_token", "other_text", "multiplicity")
     list_select_related = ("item", "question", "context")
     search_fields = ("=question__external_id", "=item__key")
@@ -28,6 +29,7 @@ class TokenPairAdmin(ReadOnlyAdmin):
 
 @admin.register(StatedChance)
 class StatedChanceAdmin(ReadOnlyAdmin):
+    help = "token-comparison.md"
     list_display = ("respondent", "percent_left", "true_is_left", "reward", "answered_at")
     list_filter = ("true_is_left",)
     list_select_related = ("response__assignment__sitting__respondent",)
