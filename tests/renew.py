@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 # What compares a part, and with --renew stores it first.
 TESTS = {
     "golden": ["tests/golden/test_golden.py"],  # Exports and figures of the golden studies, with their codebooks.
+    "reports": ["tests/survey/results/test_every_report.py"],  # What each report says of the golden studies.
     "query_counts": [f"tests/{folder}/test_query_counts.py" for folder in ("frontend", "api", "admin")],
     "examples": [  # survey/api/examples.json
         "tests/api/test_examples.py::test_what_people_who_take_part_send_and_get_is_as_recorded",

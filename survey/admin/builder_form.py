@@ -362,7 +362,7 @@ class BuilderForm:
             if kind == "checks":
                 entry["checks"] = [self._starter(_model_at(("blocks", 0, "checks")), ("blocks", 0, "checks"), "")]
             if kind == "form":
-                entry |= {"name": self._free_name("form", ("blocks",))}
+                entry |= {"name": self._free_name("form")}
                 entry["fields"] = [self._starter(FieldConfig, ("blocks", 0, "fields"), "")]
             if kind == "practice":
                 entry["example"] = self._practice_example()
@@ -376,7 +376,7 @@ class BuilderForm:
     def _sample(self, name: str, info: FieldInfo, place: FieldPath) -> Any:
         shape = shape_of(info.annotation, info.metadata)
         if name in ("name", "factor"):
-            return self._free_name(str(place[-1]).rstrip("s"), place)
+            return self._free_name(str(place[-1]).rstrip("s"))
         if shape.kind == "choice":
             return shape.choices[0]
         if shape.kind == "number":
@@ -388,7 +388,7 @@ class BuilderForm:
     def _text(self, words: str) -> Any:
         return dict.fromkeys(self.languages, words) if len(self.languages) > 1 else words
 
-    def _free_name(self, stem: str, place: FieldPath) -> str:
+    def _free_name(self, stem: str) -> str:
         taken = json.dumps(self.file.data, default=str)
         number = 1
         while f'"{stem}_{number}"' in taken:

@@ -121,7 +121,7 @@ def still_paused(now: datetime) -> Iterator[Trouble]:
         yield Trouble(Cause.POSTING_PAUSED, subject_of(posting.pk, posting.study.slug), message, posting.study_id)
 
 
-def broken_audit(now: datetime) -> Iterator[Trouble]:
+def broken_audit() -> Iterator[Trouble]:
     last = audit_checks.last_check()
     if last is not None and last.detail["faults"]:
         message = (
@@ -153,7 +153,7 @@ def waiting_steps(now: datetime) -> Iterator[Trouble]:
 
 
 def broken_parts(now: datetime) -> Iterator[Trouble]:
-    yield from broken_audit(now)
+    yield from broken_audit()
     yield from waiting_steps(now)
 
 

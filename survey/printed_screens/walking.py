@@ -173,7 +173,7 @@ class Walk:
         for _step in range(MAX_STEPS):
             if self._set_levels():
                 current = route.look()
-            is_new = self._keep_step(route, current)
+            is_new = self._keep_step(current)
             if current.kind == "end":
                 break
             if is_new:
@@ -194,7 +194,7 @@ class Walk:
         with self._aside(route):
             after = route.send(current, {})
             if after.errors:
-                self._keep_step(route, after, suffix="-unanswered")
+                self._keep_step(after, suffix="-unanswered")
 
     def _other_answers(self, route: Pages, current: Shown, person: Person, *, depth: int) -> None:
         """Where another answer leads, one answer at a time: a second attempt with hints, or another end."""
@@ -210,14 +210,14 @@ class Walk:
                 with self._aside(route):
                     after = route.send(current, {**usual, name: value})
                     same_block = after.kind == current.kind and not after.errors
-                    if (after.kind == "end" or same_block) and self._keep_step(route, after) and same_block:
+                    if (after.kind == "end" or same_block) and self._keep_step(after) and same_block:
                         self._other_answers(route, after, person, depth=depth + 1)
         if current.kind in ("instructions", "checks"):
             with self._aside(route):  # Meanwhile somebody else took the last place.
                 Booklet.objects.filter(stage=self.stage).update(claimed_at=timezone.now())
                 after = route.send(current, usual)
                 if after.kind == "end":
-                    self._keep_step(route, after)
+                    self._keep_step(after)
 
     def _remark(self, route: Pages, current: Shown) -> None:
         """What people read after they report that something is wrong with the question."""
@@ -288,7 +288,7 @@ class Walk:
 
     # Keeping pages
 
-    def _keep_step(self, route: Pages, current: Shown, suffix: str = "") -> bool:
+    def _keep_step(self, current: Shown, suffix: str = "") -> bool:
         sitting = self._sitting()
         step = current_step(sitting)
         if current.kind == "end":

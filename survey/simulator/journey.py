@@ -49,7 +49,7 @@ class Journey:
                 diary.code = current.code
                 return current.outcome
             if self._pages == leaves_before:
-                self.route.leave(current, self._seen(current))
+                self.route.leave(current, self._seen())
                 return LEFT
             if not self.go_on():
                 return STOPPED
@@ -84,9 +84,9 @@ class Journey:
         return self._with_times(current, self.route.careless(current, self._chance))
 
     def _with_times(self, current: Shown, answers: Mapping[str, Any]) -> dict[str, Any]:
-        return {**answers, **self._seen(current)} if current.number is not None else dict(answers)
+        return {**answers, **self._seen()} if current.number is not None else dict(answers)
 
-    def _seen(self, current: Shown) -> dict[str, int]:
+    def _seen(self) -> dict[str, int]:
         """The times that a browser reports for the page."""
         middle = SPEEDERS_SECONDS if self.person.habit.kind == "speeder" else SECONDS
         ready = self._chance.randint(60, 400)

@@ -81,7 +81,9 @@ def test_what_is_broken_and_peoples_money_come_first() -> None:
             everything.pop(what, None)
     of_posting = said(study, debts=(Debt(7, 1, 250, "USD"),), postings=(at_panel(),))
     assert of_posting.words == "1 person is owed 2.50 USD: pay them on the posting's page."
-    assert said(study, pay=PayByHour("enough", is_too_low=False), postings=(at_panel(),)).words.endswith("you have enough.")
+    assert said(study, pay=PayByHour("enough", is_too_low=False), postings=(at_panel(),)).words.endswith(
+        "you have enough."
+    )
 
 
 def test_an_open_stage_is_closed_once_it_is_full_and_empty() -> None:

@@ -27,6 +27,9 @@ from tests import kept
 
 DATA = Path(__file__).parent / "data"
 APPS = ("survey", "belief_update", "own_answers")
+INSTRUMENTS = ("cloze", "next_token", "preference", "self_paced_reading", "token_comparison")
+# The two dumps: of `make.py`, and what `make_instruments.py` has added to it.
+BELIEFS, ADDED = "database", "instruments"
 # Snapshots are hashed with it; it guards nothing but these made-up studies.
 IDENTITY_KEY = "Z29sZGVuLXN0dWRpZXMtYXJlLW5vdC1zZWNyZXQtMDE="
 
@@ -64,18 +67,51 @@ def write_database() -> None:
     DATA.mkdir(exist_ok=True)
     text = io.StringIO()
     call_command("dumpdata", *APPS, stdout=text, indent=0)
-    with gzip.GzipFile(DATA / "database.json.gz", "wb", mtime=0) as file:
-        file.write(text.getvalue().encode())
-    with zipfile.ZipFile(DATA / "files.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    _write_rows(BELIEFS, text.getvalue())
+    _write_files("files", set())
+
+
+def write_added() -> None:
+    """The rows and files that were added to those that `write_database` wrote."""
+    text = io.StringIO()
+    call_command("dumpdata", *APPS, *INSTRUMENTS, stdout=text, indent=0)
+    there = {(row["model"], row["pk"]) for row in json.loads(gzip.decompress(_rows(BELIEFS).read_bytes()))}
+    rows = [row for row in json.loads(text.getvalue()) if (row["model"], row["pk"]) not in there]
+    _write_rows(ADDED, json.dumps(rows, ensure_ascii=False))
+    _write_files(ADDED, set(zipfile.ZipFile(DATA / "files.zip").namelist()))
+
+
+def _rows(name: str) -> Path:
+    return DATA / f"{name}.json.gz"
+
+
+def _write_rows(name: str, text: str) -> None:
+    with gzip.GzipFile(_rows(name), "wb", mtime=0) as file:
+        file.write(text.encode())
+
+
+def _write_files(name: str, but: set[str]) -> None:
+    with zipfile.ZipFile(DATA / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         root = stored_files()
         for path in sorted(path for path in root.rglob("*") if path.is_file()):
-            archive.write(path, path.relative_to(root).as_posix())
+            if (stored := path.relative_to(root).as_posix()) not in but:
+                archive.write(path, stored)
 
 
 def load_database() -> None:
     """The stored rows and files, into the test's own database and folder."""
+    _load(BELIEFS, "files")
+
+
+def load_with_instruments() -> None:
+    """Those, and the studies of the other instruments."""
+    load_database()
+    _load(ADDED, ADDED)
+
+
+def _load(name: str, files: str) -> None:
     # In one transaction: rows refer to rows that come later.
-    with transaction.atomic(), gzip.open(DATA / "database.json.gz", "rt", encoding="utf-8") as file:
+    with transaction.atomic(), gzip.open(_rows(name), "rt", encoding="utf-8") as file:
         loaded = list(serializers.deserialize("json", file))
         by_model: dict[type[Model], list[Model]] = {}
         for record in loaded:
@@ -89,7 +125,7 @@ def load_database() -> None:
         with connection.cursor() as cursor:
             for statement in connection.ops.sequence_reset_sql(no_style(), list(by_model)):
                 cursor.execute(statement)
-    with zipfile.ZipFile(DATA / "files.zip") as archive:
+    with zipfile.ZipFile(DATA / f"{files}.zip") as archive:
         archive.extractall(stored_files())
 
 

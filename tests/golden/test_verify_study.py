@@ -83,7 +83,7 @@ def test_it_says_what_it_checked_and_what_it_cannot(beliefs: Path, capsys: pytes
     assert "checked: stage 3: the hash of a plan of 60 slots" in printed
     assert "scores and strata of 40 sampled slots among 600 candidates" in printed
     assert "not checked: the snapshots' hashes of answers, which are keyed" in printed
-    assert f"head: seal 30, {audit_chain.head().sha256}; not sealed: 1" in printed
+    assert f"head: seal 236, {audit_chain.head().sha256}; not sealed: 1" in printed
     assert printed.endswith("nothing is wrong\n")
 
 

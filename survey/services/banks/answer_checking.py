@@ -76,8 +76,7 @@ def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswe
         raise ValueError("key: is empty; a question without a key cannot be checked")
     if not light(response):
         return CheckedAnswer(False, "", "the reply is empty")
-    options = _options_of(question)
-    if _is_equal(bare(light(response)), wanted, options):  # Also where the key looks like a mark of reasoning.
+    if _is_equal(bare(light(response)), wanted):  # Also where the key looks like a mark of reasoning.
         return CheckedAnswer(True, _standard(wanted))
     part = answer_part(response)
     if len(part) > LONGEST_REPLY:
@@ -86,13 +85,13 @@ def check_answer(response: str, key: str, *, question: str = "") -> CheckedAnswe
     if not text:
         return CheckedAnswer(False, "", "the reply holds its reasoning and no answer")
     whole = bare(text)
-    if _is_equal(whole, wanted, options):
+    if _is_equal(whole, wanted):
         return CheckedAnswer(True, _standard(wanted))
     reading = _read(text, wanted, question)
     return CheckedAnswer(reading.is_right, reading.stated, reading.reason)
 
 
-def _is_equal(whole: str, wanted: str, options: Mapping[str, str]) -> bool:
+def _is_equal(whole: str, wanted: str) -> bool:
     if whole == wanted:
         return True
     return _squeezed(whole) == _squeezed(wanted) and not _case_matters(wanted) and bool(re.search(r"\w", wanted))

@@ -185,7 +185,7 @@ def check_study(
     study_check.findings += _check_pay(study_check, config)
     study_check.findings += _check_ethics(config)
     study_check.findings += [CheckMessage("remark", *remark) for remark in text_checks.remarks(config)]
-    study_check.findings += _check_language_of_bank(study_check, config, reader)
+    study_check.findings += _check_language_of_bank(study_check, config)
     study_check.findings += [CheckMessage("remark", note.field, note.message) for note in attention.remarks(config)]
     if (pools or sizes) and not study_check.has_problems and study_check.bank:
         made = checked_study(text=text, source_name=source_name, instead_of=existing, reader=reader)
@@ -523,7 +523,7 @@ def _check_ethics(config: StudyConfig) -> Iterator[CheckMessage]:
             )
 
 
-def _check_language_of_bank(check: StudyCheck, config: StudyConfig, reader: Any) -> Iterator[CheckMessage]:
+def _check_language_of_bank(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
     """Questions in another language than the texts around them; not where the file says that it is so."""
     if config.texts.bank_language or not check.bank or any(finding.field == "bank" for finding in check.findings):
         return

@@ -1,7 +1,11 @@
 """Every report of every instrument, at every door: command, page, files, API, export, and who is kept out.
 
-The reports are those that the core and the instruments name, and each is opened on a study that is full of answers and
-of hostile texts. What a report says is tested where it is made; here only that each door shows all of it.
+The reports are those that the core and the instruments name, and each is opened on a golden study that is full of
+answers, and of hostile texts. Each door shows all of it. And what it says is what it said before, number for number:
+
+    python -m tests.renew reports
+
+stores what is said now; the diff shows what has changed.
 """
 
 import csv
@@ -12,8 +16,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
@@ -38,49 +44,29 @@ from survey.services.results import reports
 from survey.services.results.export import codebook
 from tests import cast
 from tests.golden import store
-from tests.kept import kept
+from tests.golden.test_golden import golden, loaded, study_of
 from tests.survey.figures import laws
-from tests.survey.instruments import (
-    test_cloze,
-    test_evidence_in_steps,
-    test_next_token,
-    test_preference,
-    test_self_paced_reading,
-    test_token_comparison,
-)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+__all__ = ["golden", "loaded"]
 
 EVIL = "<script>alert(1)</script>"
 SVG = "{http://www.w3.org/2000/svg}"
 NO_NUMBER = re.compile(r'(?<!")\b(nan|inf|infinity)\b', re.IGNORECASE)  # The word "nan" may stand in quotes.
 
 
-@kept
-def golden_beliefs() -> Study:
-    """A pilot and three stages with two factors, reasons, own answers and two language models; and a study of people's
-    own answers to the same questions."""
-    store.load_database()
-    return Study.objects.select_related("bank").get(slug="beliefs")
-
-
 # A study of each instrument on which its reports can be made, and of those that need another one.
-STUDIES: Mapping[str, Callable[[], Study]] = {
-    "belief_update": golden_beliefs,
-    "cloze": test_cloze.adaptive_study,
-    "next_token": test_next_token.adaptive_study,
-    "preference": test_preference.preference_study,
-    "self_paced_reading": test_self_paced_reading.reading_study,
-    "token_comparison": test_token_comparison.comparison_study,
+STUDIES: Mapping[str, str] = {
+    "belief_update": "beliefs",
+    "cloze": "words",
+    "next_token": "guesses",
+    "preference": "replies",
+    "self_paced_reading": "pace",
+    "token_comparison": "chances",
 }
-OTHER_STUDIES: Mapping[str, Callable[[], Study]] = {
-    "composition": test_evidence_in_steps.answered_steps,
-    "composition_live": test_evidence_in_steps.answered_steps,
-}
+OTHER_STUDIES: Mapping[str, str] = {"composition": "steps", "composition_live": "steps"}
 # How often is simulated or drawn again: a few times say as much about a door.
 FEW = {"samples": ["100"], "resamples": ["20"], "studies": ["2"]}
-# Tables of exports that these studies have no rows for: no judge has judged, and only one model has read.
-NOT_MADE = ("judges", "assisted", "next_token_ensemble")
 
 
 def every_report() -> Iterator[Any]:
@@ -108,38 +94,88 @@ def made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "make", once)
 
 
+def study_for(instrument: str, entry: ReportEntry) -> Study:
+    slug = OTHER_STUDIES.get(entry.name) or STUDIES.get(instrument)
+    assert slug is not None, f"{instrument}: name a study in STUDIES on which its reports can be made"
+    return study_of(slug)
+
+
 @pytest.mark.parametrize(("instrument", "entry"), every_report())
 def test_every_door_shows_all_of_a_report(
-    instrument: str, entry: ReportEntry, made_once: None, tmp_path: Path, settings: Any
+    instrument: str, entry: ReportEntry, golden: None, made_once: None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    make_study = OTHER_STUDIES.get(entry.name) or STUDIES.get(instrument)
-    assert make_study is not None, f"{instrument}: name a study in STUDIES on which its reports can be made"
-    study = make_study()
-    if make_study is golden_beliefs:
-        settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
+    study = study_for(instrument, entry)
     write_hostile_texts(study)
     doors = Doors(study, entry)
     assert {line.entry.name: line.obstacle for line in reports.lines_of(study)}[entry.name] == ""
     findings = reports.make(study, entry.name, doors.asked)
     check_findings(entry.name, findings)
-    doors.check_command(findings, tmp_path / "command")
+    text = doors.check_command(findings, tmp_path / "command")
     doors.check_page(findings)
     doors.check_api(findings)
     doors.check_files(findings, tmp_path / "command")
     doors.check_export()
     doors.check_rights(findings)
+    said = text.replace(str(tmp_path), "").encode()
+    compare({f"{entry.name}.json": as_stored(study, entry, findings), f"{entry.name}.txt": said}, request)
+
+
+@pytest.mark.parametrize(("instrument", "entry"), every_report())
+def test_a_report_with_other_arguments_says_what_it_said(
+    instrument: str, entry: ReportEntry, golden: None, request: pytest.FixtureRequest
+) -> None:
+    study, report = study_for(instrument, entry), entry.load()
+    if not (asked := other_arguments(study, entry, report)):
+        return
+    findings = reports.make(study, entry.name, asked)
+    compare({f"{entry.name}_asked.json": as_stored(study, entry, findings)}, request)
+
+
+# Where the last choices do not go together.
+TOGETHER = {"arms": {"by": ["framing"], "condition": ["mode=keep"]}}
+
+
+def other_arguments(study: Study, entry: ReportEntry, report: Report) -> dict[str, list[str]]:
+    """The last choice of each argument."""
+    asked = {name: texts for name, texts in FEW.items() if name in {argument.name for argument in report.arguments}}
+    for argument in report.arguments:
+        if choices := reports.choices_of(study, entry, argument):
+            asked[argument.name] = choices[-1:]
+    return {**asked, **TOGETHER.get(entry.name, {})}
+
+
+def as_stored(study: Study, entry: ReportEntry, findings: ReportResult) -> bytes:
+    """The report as JSON, and of its pictures and further files the hash."""
+    left_out = {f"{picture.name}.svg" for picture in findings.pictures if picture.heavy}
+    left_out |= {f"{table.name}.csv" for table in findings.tables}
+    with TemporaryDirectory() as folder:
+        hashes = {
+            name: hash_of(write, Path(folder, name))
+            for name, write in reports.writers_of(findings)
+            if name not in left_out
+        }
+    return store.as_bytes({**reports.as_json(study, entry.name, findings), "hashes": hashes})
+
+
+def hash_of(write: Callable[[Path], None], path: Path) -> str:
+    write(path)
+    return sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def compare(results: Mapping[str, bytes], request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--renew"):
+        store.write_results("reports", results)
+    stored = store.read_results("reports")
+    assert [line for name in results for line in store.differences_of(name, results[name], stored[name])] == []
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("instrument", "entry"), every_report())
 def test_its_charts_are_read_with_any_number_of_names_and_points(
-    instrument: str, entry: ReportEntry, settings: Any
+    instrument: str, entry: ReportEntry, golden: None
 ) -> None:
     """Of few and many names and points, as another study would have them; TO_LOOK_AT keeps them, to be looked at."""
-    make_study = OTHER_STUDIES.get(entry.name) or STUDIES[instrument]
-    study = make_study()
-    if make_study is golden_beliefs:
-        settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
+    study = study_for(instrument, entry)
     findings = reports.make(study, entry.name, Doors(study, entry).asked)
     for picture in findings.pictures:
         for size in (3, 12, 32, 20, 2000):
@@ -185,7 +221,7 @@ class Doors:
         asked = {name.replace("_", underscore): texts for name, texts in self.asked.items()}
         return [f"{name}={text}" for name, texts in asked.items() for text in texts]
 
-    def check_command(self, findings: ReportResult, folder: Path) -> None:
+    def check_command(self, findings: ReportResult, folder: Path) -> str:
         asked = self.arguments()
         text = run("report", self.study.slug, self.entry.name, *asked, "--out", str(folder))
         assert text.partition(self.entry.opening)[0] == "".join(f"note: {note}\n" for note in findings.notes)
@@ -217,6 +253,7 @@ class Doors:
                 options = [f"--{part}" for part in self.arguments(underscore="-")]
                 written = run(name, self.study.slug, *options, "--out", str(folder / "short"))
                 assert written.replace("/short/", "/") == text
+        return text
 
     def check_page(self, findings: ReportResult) -> None:
         response = logged_in(self.analyst).get(self.page, self.asked)
@@ -269,9 +306,6 @@ class Doors:
             file = files[f"{table}.csv"]
             names = [column.name for column in file.columns]
             assert names == [column.name for column in plain_columns(columns)]
-            if table in NOT_MADE:
-                assert table not in tables and list(file.rows) == []
-                continue
             assert names == [column.name for column in tables[table].file_columns()]
             assert {(file.name, column.name) for column in file.columns} <= described
             rows = list(file.rows)

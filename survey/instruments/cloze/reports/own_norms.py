@@ -75,7 +75,7 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Repor
         if missing:
             notes.append(f"{model.name}: {missing} positions have no finite surprisal and are left out")
     table = _table(norms, inside, settings, notes)
-    times = _times(norms, read, table, inside, settings, notes)
+    times = _times(norms, read, settings, notes)
     rng = generator(SEED, "cloze")
     worked_out = figures.work_out(table, usable, rng=rng, times=times)
     made = figures.report_result(
@@ -205,8 +205,6 @@ def _thinned(
 def _times(
     norms: NormsFile,
     read: Sequence[ReadModel],
-    table: figures.NormTable,
-    inside: np.ndarray,
     settings: NormSettings,
     notes: list[str],
 ) -> figures.ReadingTimes | None:

@@ -194,7 +194,7 @@ def methods_of(study: Study) -> StudyMethods:
         for stage in stages
         for stratum in stage.strata.order_by("pk")
     ]
-    flow = list(_flow(study, [stage for stage in stages if not stage.is_pilot], estimates))
+    flow = list(_flow([stage for stage in stages if not stage.is_pilot], estimates))
     tables = (
         Table("setting", "Setting", SETTING, list(_setting(study)), views=[TableView(["fact", "value"])]),
         Table("sampling", "Sampling", SAMPLING, [_sampling(stage) for stage in stages]),
@@ -274,7 +274,7 @@ def _sampling(stage: Stage) -> list[Any]:
     ]
 
 
-def _flow(study: Study, stages: Sequence[Stage], estimates: StudyEstimates | None) -> Iterator[tuple[str, int, str]]:
+def _flow(stages: Sequence[Stage], estimates: StudyEstimates | None) -> Iterator[tuple[str, int, str]]:
     """Everybody of the main stages, from arrival to the analysis. Who does not agree leaves no row."""
     rows = list(Sitting.objects.filter(stage__in=stages).order_by().values_list("pk", "state", "withdrawn_at"))
     states = Counter(state for _pk, state, _at in rows)

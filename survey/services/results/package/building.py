@@ -212,7 +212,7 @@ def _texts(
     study: Study, arguments: ReportArguments, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool
 ) -> dict[str, str]:
     return {
-        "README.md": _readme(study, facts, tables, is_public=is_public),
+        "README.md": _readme(facts, tables, is_public=is_public),
         "CHANGES.md": _changes(study, arguments, is_public=is_public),
         "codebook.md": _codebook(study, tables),
         "dataset_description.json": _as_text({**facts, "variableMeasured": _variables(tables)}),
@@ -389,7 +389,7 @@ def _rows_of(tables: Sequence[DataFile]) -> list[str]:
     return ["| file | rows |", "| --- | --- |", *(f"| {table.path} | {table.rows} |" for table in tables)]
 
 
-def _readme(study: Study, facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool) -> str:
+def _readme(facts: Mapping[str, Any], tables: Sequence[DataFile], *, is_public: bool) -> str:
     lines = [
         _about(facts, is_public=is_public),
         "- `dataset_description.json` describes it by Psych-DS, `croissant.json` by Croissant, "
