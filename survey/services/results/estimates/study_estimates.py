@@ -334,6 +334,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         assumptions=(
             *ASSUMPTIONS,
             *_items_notes(read),
+            *_assistance_notes(read),
             *_waves_notes(study),
             *_stops_notes(stages),
             *_levels_notes(study, levels),
@@ -534,6 +535,14 @@ def _items_notes(read: Sequence[_Reading]) -> Iterator[str]:
         yield (
             f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
             "respondents and between items."
+        )
+
+
+def _assistance_notes(read: Sequence[_Reading]) -> Iterator[str]:
+    if any(not isinstance(reading.part.predictions, str) for reading in read):
+        yield (
+            "Assisted figures take off the answers what the draw has too much of the predictions, times a coefficient "
+            "that is fitted without the answers of the same person and shrunk to 0 where little is known."
         )
 
 
