@@ -1398,11 +1398,11 @@ def _with_predictions(study: Study, read: Sequence[_Reading], instrument: Instru
 def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPredictions | str:
     """Predictions of one part's items, or why there are none: then the plain estimate is used."""
     part = read.part
-    if part.obstacle:
-        return part.obstacle
+    if part.obstacle or part.role != Slot.Role.SAMPLED:
+        return part.obstacle or analysis.NO_PREDICTIONS
     stage = read.answers[0].slot.stage
     stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
-    if part.role != Slot.Role.SAMPLED or stored is None:
+    if stored is None:
         return analysis.NO_PREDICTIONS
     stored.stage = stage
     stage.study = study
@@ -1416,16 +1416,19 @@ def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPr
             return "the strata of the plan cannot be made again from its scores"
         run = stored.predictor_run
         return ItemPredictions(scores, means, source=f"{run.name}, trained on earlier answers" if run else "scores")
+    estimates = instruments.estimates_of(instrument)
+    features = estimates.item_features([answer.slot.item for answer in read.answers])
+    if not features.shape[1]:
+        return "nothing is known of these items that could predict answers"
     questions = candidate_questions(stored)
     if questions is None:
         return "the questions are no longer those of the plan"
-    first = read.estimands.measures[0]
     return analysis.folded_predictions(
         part,
-        first.values,
+        read.estimands.measures[0].values,
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
-        features=instruments.estimates_of(instrument).item_features([answer.slot.item for answer in read.answers]),
-        candidates=instruments.estimates_of(instrument).candidate_features(rows=plain_rows(rows), questions=questions),
+        features=features,
+        candidates=estimates.candidate_features(rows=plain_rows(rows), questions=questions),
         rng=generator(stage.seed, "folds"),
     )
 

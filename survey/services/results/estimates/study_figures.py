@@ -951,8 +951,6 @@ def folded_predictions(
     `features` (n, k) are those of the answers' items, `candidates` (M, k) those of all candidates of the only stratum.
     Without predictions, why there are none.
     """
-    if not features.shape[1]:
-        return "nothing is known of these items that could predict answers"
     if len(part.names) != 1:
         return NO_PREDICTIONS
     if np.unique(part.cluster).size < MIN_PEOPLE:
