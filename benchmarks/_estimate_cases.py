@@ -128,7 +128,7 @@ def predictions(*, share: float, seed: int, people: int, in_points: bool) -> lis
             Row(case, "people more, by standard errors", "-", price.by_standard_error, -1, most, studies),
             Row(case, "people more, by errors", "-", price.by_error, -1, most + slack, studies),
             Row(case, "bias", "-", law.bias, -3 * law.error, 3 * law.error, studies),
-            Row(case, "cover", "-", law.cover, 0.93, 0.97, studies),
+            Row(case, "cover", "-", law.cover, 0.93, 0.97 if people > 20 else 0.98, studies),
         ]
     return rows
 

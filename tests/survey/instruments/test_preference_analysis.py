@@ -1170,6 +1170,12 @@ def test_a_judge_is_compared_in_each_category_and_helps_whichever_way_it_names_t
     assert turned_people.people.value == pytest.approx(straight.people.value)
     assert straight.assisted.value == pytest.approx(round_.assisted.value)
     assert straight.people.value == pytest.approx(np.average(people.win, weights=people.weight))
+    # Two judges together: one twice helps as it does alone, over the items that both judged.
+    both = analysed(people, {"j": judge, "again": turned})
+    (together,) = both.together
+    assert together.assisted.value == pytest.approx(straight.assisted.value) and together.coefficient is None
+    some = analysed(people, {"j": judge, "fewer": judge.where(judge.prompt < 80)}).together[0]
+    assert some.items < together.items and not analysed(people, {"j": judge}).together
 
 
 def test_rows_of_files_are_towards_the_model_that_an_items_first_row_names(tmp_path: Path) -> None:

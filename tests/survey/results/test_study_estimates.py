@@ -701,7 +701,6 @@ def test_predictions_of_a_first_stage_say_why_there_are_none() -> None:
     def predictions(part: StagePart, features: np.ndarray) -> Any:
         return study_figures.folded_predictions(part, np.arange(72) % 2 * 1.0, features=features, **more)
 
-    assert predictions(part, np.empty((72, 0))) == "nothing is known of these items that could predict answers"
     assert predictions(part, np.ones((72, 1))) == "9 people, and a coefficient needs 10"
     enough = replace(part, cluster=np.arange(72) % 10)
     everybody = {**more, "item": np.zeros(72)}

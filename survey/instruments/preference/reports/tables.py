@@ -23,7 +23,7 @@ from ..analysis.analysing import (
     FragileRanking,
 )
 from ..analysis.judgements import Judgements
-from ..analysis.judging import ChanceBin, JudgeFigures
+from ..analysis.judging import Assisted, ChanceBin, JudgeFigures
 from ..analysis.style import STYLES
 
 
@@ -85,8 +85,9 @@ RELIABILITY = (
     Column("chance", "number", "The judge's mean chance that people prefer A.", style="percent"),
     FigureColumn("share", "share", "How often people did; ties half.", parts=ENDS),
 )
+ALL = "all judges"
 ASSISTED = (
-    Column("judge", "text", "The judge."),
+    Column("judge", "text", "The judge; all judges: with the help of all of them together."),
     Column("model", "text", "The model."),
     Column("other", "text", "The model that it was compared with."),
     Column("answers", "number", "People's answers to this pair."),
@@ -246,24 +247,12 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
                     }
                     for part in table.bins
                 ],
-                "assisted": [
-                    {
-                        "model": row.model,
-                        "other": row.other,
-                        "answers": row.answers,
-                        "items": row.items,
-                        "people": _of(row.people).as_json(),
-                        "assisted": _of(row.assisted).as_json(),
-                        "saved": finite(row.saved),
-                        "coefficient": row.coefficient,
-                        "notes": row.notes,
-                    }
-                    for row in table.assisted
-                ],
+                "assisted": [_assisted_json(row) for row in table.assisted],
             }
             for table in analysis.judges
             if table.by_category
         },
+        "assisted_by_all_judges": [_assisted_json(row) for row in analysis.together],
         "style": {
             style.judge: {name: effect.as_json() for name, effect in zip(STYLES, style.effects, strict=True)}
             for style in analysis.styles
@@ -274,6 +263,20 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         ],
         "rank_correlations": {name: finite(value) for name, value in analysis.beside_ranks.items()},
         "intervals": intervals,
+    }
+
+
+def _assisted_json(row: Assisted) -> dict[str, Any]:
+    return {
+        "model": row.model,
+        "other": row.other,
+        "answers": row.answers,
+        "items": row.items,
+        "people": _of(row.people).as_json(),
+        "assisted": _of(row.assisted).as_json(),
+        "saved": finite(row.saved),
+        "coefficient": row.coefficient,
+        "notes": row.notes,
     }
 
 
@@ -412,7 +415,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     yield Table("reliability", "Reliability of judges' chances", RELIABILITY, bins)
     assisted = [
         (
-            table.judge,
+            judge,
             assisted_row.model,
             assisted_row.other,
             assisted_row.answers,
@@ -423,8 +426,8 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
             assisted_row.coefficient,
             assisted_row.notes,
         )
-        for table in analysis.judges
-        for assisted_row in table.assisted
+        for judge, rows in [*((table.judge, table.assisted) for table in analysis.judges), (ALL, analysis.together)]
+        for assisted_row in rows
     ]
     yield Table(
         "assisted",

@@ -354,6 +354,7 @@ def _estimate(
         assumptions=(
             *ASSUMPTIONS,
             *_items_notes(read),
+            *_assistance_notes(read),
             *_waves_notes(study),
             *_stops_notes(stages),
             *_levels_notes(study, levels),
@@ -545,6 +546,14 @@ def _items_notes(read: Sequence[_Reading]) -> Iterator[str]:
         yield (
             f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
             "respondents and between items."
+        )
+
+
+def _assistance_notes(read: Sequence[_Reading]) -> Iterator[str]:
+    if any(not isinstance(reading.part.predictions, str) for reading in read):
+        yield (
+            "Assisted figures take off the answers what the draw has too much of the predictions, times a coefficient "
+            "that is fitted without the answers of the same person and shrunk to 0 where little is known."
         )
 
 
@@ -1400,11 +1409,11 @@ def _with_predictions(study: Study, read: Sequence[_Reading], instrument: Instru
 def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPredictions | str:
     """Predictions of one part's items, or why there are none: then the plain estimate is used."""
     part = read.part
-    if part.obstacle:
-        return part.obstacle
+    if part.obstacle or part.role != Slot.Role.SAMPLED:
+        return part.obstacle or analysis.NO_PREDICTIONS
     stage = read.answers[0].slot.stage
     stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
-    if part.role != Slot.Role.SAMPLED or stored is None:
+    if stored is None:
         return analysis.NO_PREDICTIONS
     stored.stage = stage
     stage.study = study
@@ -1418,16 +1427,19 @@ def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPr
             return "the strata of the plan cannot be made again from its scores"
         run = stored.predictor_run
         return ItemPredictions(scores, means, source=f"{run.name}, trained on earlier answers" if run else "scores")
+    estimates = instruments.estimates_of(instrument)
+    features = estimates.item_features([answer.slot.item for answer in read.answers])
+    if not features.shape[1]:
+        return "nothing is known of these items that could predict answers"
     questions = candidate_questions(stored)
     if questions is None:
         return "the questions are no longer those of the plan"
-    first = read.estimands.measures[0]
     return analysis.folded_predictions(
         part,
-        first.values,
+        read.estimands.measures[0].values,
         item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
-        features=instruments.estimates_of(instrument).item_features([answer.slot.item for answer in read.answers]),
-        candidates=instruments.estimates_of(instrument).candidate_features(rows=plain_rows(rows), questions=questions),
+        features=features,
+        candidates=estimates.candidate_features(rows=plain_rows(rows), questions=questions),
         rng=generator(stage.seed, "folds"),
     )
 

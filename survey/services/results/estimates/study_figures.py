@@ -796,9 +796,9 @@ def assisted(
     fitted = _fitted(part, values, per)
     if isinstance(fitted, str):
         return Assisted(plain[0], fitted)
-    own = {"values": values, "share": share, "per": per, "adjustment": fitted.adjustment}
+    own: dict[str, Any] = {"values": values, "share": share, "per": per, "adjustment": fitted.adjustment}
     if part.is_unequal:
-        pool = {"candidates": part.sizes[0], "universe_size": part.universe_size}
+        pool: dict[str, Any] = {"candidates": part.sizes[0], "universe_size": part.universe_size}
         helped = bandit.hajek(**own, **_chances(part), **pool)
     else:
         helped = bandit.stratified_mean(**own, **_strata(part))
@@ -815,7 +815,7 @@ def assisted_effect(
 ) -> Assisted:
     """The mean under the level `second` minus that under `first` with the help of predictions, whose coefficient is
     fitted under each level; else like `effect`. `coefficient`: the mean of the two."""
-    sides = {"first": first, "second": second, "per": per}
+    sides: dict[str, Any] = {"first": first, "second": second, "per": per}
     plain = effect(part, values, **sides)
     if plain[0] is None:
         return Assisted(*plain)
@@ -953,8 +953,6 @@ def folded_predictions(
     `features` (n, k) are those of the answers' items, `candidates` (M, k) those of all candidates of the only stratum.
     Without predictions, why there are none.
     """
-    if not features.shape[1]:
-        return "nothing is known of these items that could predict answers"
     if len(part.names) != 1:
         return NO_PREDICTIONS
     if np.unique(part.cluster).size < MIN_PEOPLE:
@@ -972,8 +970,8 @@ def folded_predictions(
             fitted = bandit.fit_logistic(columns=columns, label=label, precision=ridge)
             own, everywhere = (bandit.predict_logistic(rows, fitted) for rows in (known[fold.held], every))
         else:
-            fitted = np.linalg.solve(columns.T @ columns + np.diag(ridge), columns.T @ label)
-            own, everywhere = known[fold.held] @ fitted, every @ fitted
+            line = np.linalg.solve(columns.T @ columns + np.diag(ridge), columns.T @ label)
+            own, everywhere = known[fold.held] @ line, every @ line
         # A fold of many changes is predicted from one of few: its own mean takes that out.
         predicted[fold.held] = own - everywhere.mean()
     kind = "logistic" if is_share else "linear"
