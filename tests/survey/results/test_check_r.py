@@ -27,6 +27,7 @@ from survey.services.results.estimates import study_estimates, study_figures
 from survey.services.results.export import check_programs
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.clients.test_r import examples
 from tests.conftest import unavailable
 from tests.golden.test_golden import golden, loaded, study_of
 from tests.survey import filled
@@ -211,7 +212,7 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         kinds = {row["kind"] for row in csv.DictReader(file)}
     expected = {
-        "conditions": {"sampled - holdout", "difference", "bounds"},
+        "conditions": {"sampled - holdout", "difference"},
         "waves": {"change within person"},
         "left": {"weighted for leaving", "worst case"},
         "groups": {"difference to the rest"},
@@ -234,6 +235,21 @@ def test_r_agrees_with_a_study_of_18480_answers(r: None, tmp_path: Path) -> None
     agrees(study, tmp_path)
     with (tmp_path / "design.csv").open(newline="", encoding="utf-8") as file:
         assert sum(row["state"] == "answered" for row in csv.DictReader(file)) == 18_480
+
+
+@pytest.mark.thorough
+def test_the_page_for_r_shows_models_and_quantiles_on_the_same_design(r: None, tmp_path: Path) -> None:
+    study = run_study(stages=[{"sittings": 20}, {"sittings": 20, "design": GREEDY}], **ADAPTIVE, **NO_ROLES)
+    call_command("export", study.slug, "--out", str(tmp_path), verbosity=0)
+    _setting, _studies, weights, models, *_rest = examples()
+    reading = 'answers <- read.csv("answers.csv", na.strings = "", encoding = "UTF-8")'
+    printing = 'cat("mean", format(coef(svymean(~changed_over_0, items)), digits = 10), "\\n")'
+    (tmp_path / "examples.R").write_text("\n".join([reading, weights, models, printing]), encoding="utf-8")
+    run = subprocess.run(["Rscript", "examples.R"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (line,) = [line for line in run.stdout.splitlines() if line.startswith("mean ")]
+    figure = study_estimates.estimate(study).figures[0].combined
+    assert figure is not None and float(line.split()[-1]) == pytest.approx(figure.value, rel=1e-8)
 
 
 # Faults of ours that R says
@@ -266,11 +282,11 @@ FAULTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         "satterthwaite",
         lambda _old: lambda _variances, freedoms: float(sum(freedoms)),
     ),
-    "bounds without the floor": (
-        "conditions",
-        bandit.dropout._Floor,
-        "under",
-        lambda _old: lambda _self, end: end,
+    "the errors of bounds are a tenth too wide": (
+        "left",
+        bandit.dropout._Side,
+        "variance",
+        lambda old: lambda side, value, size: 1.21 * old(side, value, size),
     ),
     "questions count as people do": (
         "conditions",
