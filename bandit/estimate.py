@@ -140,6 +140,8 @@ def estimate_of(
     `alike`: how many answers of different items an answer is worth where all answers agree; below 1 where several
     people answered each item, since nothing else then says how much several answers to one item are worth.
     """
+    if sample.rarer is not None:  # Weights that sum to 1 but for rounding may make a share of 1.0000000000000002.
+        value = min(1.0, max(0.0, value))
     error = standard_error_of(variance, value)
     interval: tuple[float, float] = (math.nan, math.nan)
     method: Literal["t", "wilson"] = "t"

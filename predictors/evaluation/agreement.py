@@ -72,8 +72,9 @@ def _ends(values: np.ndarray, level: float) -> list[float] | None:
     return None if ends is None or ends[0] == ends[1] else list(ends)
 
 
-Level = Literal["nominal", "ordinal", "interval"]
-LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval", "ratio")
+NUMBERS: tuple[Level, ...] = ("interval", "ratio")  # levels of values that are numbers
 CELLS = 2_000_000  # of one block of resamples
 
 
@@ -105,12 +106,12 @@ def krippendorff_alpha(
     Args:
         coders: for each coder the value by unit. Units are joined by their key.
         level: nominal values are the same or not; ordinal ones differ by the ranks between them; interval ones by
-            their numbers.
+            their numbers, and ratio ones by their difference over their sum (from 0 up).
         order: all values from lowest to highest; by default as `sorted` has them. Only ordinal needs it, for texts.
 
     Raises:
-        PredictorError: an unknown level, a value outside `order`, a value that is no finite number, or texts at the
-            level interval.
+        PredictorError: an unknown level, a value outside `order`, a value that is no finite number, texts at the levels
+            interval and ratio, or a number below 0 at the level ratio.
     """
     values = _values_in_order(coders, level, order)
     place = {value: column for column, value in enumerate(values)}
@@ -120,7 +121,7 @@ def krippendorff_alpha(
         for unit, value in coder.items():
             counts[units[unit], place[value]] += 1
     counts = counts[counts.sum(axis=1) >= 2]
-    scale = np.array([float(value) for value in values]) if level == "interval" else None
+    scale = np.array([float(value) for value in values]) if level in NUMBERS else None
 
     def of(weights: np.ndarray) -> np.ndarray:
         return alphas(counts, weights, level=level, scale=scale)
@@ -147,22 +148,27 @@ def alphas(counts: np.ndarray, weights: np.ndarray, *, level: Level, scale: np.n
         counts: (units, values) how many coders gave a unit each value; columns from lowest to highest; every unit
             has at least two codes.
         weights: (samples, units) how often each unit is in each sample.
-        scale: (values,) the values as numbers, for interval alone.
+        scale: (values,) the values as numbers, for interval and ratio alone.
 
     Returns:
         (samples,) NaN where a sample holds fewer than two different values.
 
     Raises:
-        PredictorError: the level is interval and there is no scale, or the other way round.
+        PredictorError: the level is interval or ratio and there is no scale, or the other way round.
     """
-    if (level == "interval") != (scale is not None):
-        raise PredictorError("scale: the level interval needs the values as numbers, and no other level does.")
+    if (level in NUMBERS) != (scale is not None):
+        raise PredictorError("scale: the levels interval and ratio need the values as numbers, and no other one does.")
     codes = counts.sum(axis=1)
     totals = weights @ counts
     total = totals.sum(axis=1)
     if level == "nominal":
         observed = weights @ ((codes**2 - (counts**2).sum(axis=1)) / (codes - 1))
         expected = total**2 - (totals**2).sum(axis=1)
+    elif level == "ratio" and scale is not None:  # No position says how far apart two values are.
+        sums = scale[:, None] + scale
+        apart = np.divide(scale[:, None] - scale, sums, out=np.zeros(sums.shape), where=sums > 0) ** 2
+        observed = weights @ (((counts @ apart) * counts).sum(axis=1) / (codes - 1))
+        expected = ((totals @ apart) * totals).sum(axis=1)
     else:
         position = totals.cumsum(axis=1) - totals / 2 if scale is None else np.broadcast_to(scale, totals.shape)
         # Differences do not change with the origin, and small numbers keep their digits.
@@ -183,10 +189,12 @@ def _values_in_order(
         raise PredictorError(f"level: {level!r} is not one of {', '.join(LEVELS)}.")
     values = {value for coder in coders for value in coder.values()}
     texts = {value for value in values if isinstance(value, str)}
-    if level == "interval" and texts:
-        raise PredictorError(f"codes: {min(texts)!r} is no number; the level interval needs numbers.")
+    if level in NUMBERS and texts:
+        raise PredictorError(f"codes: {min(texts)!r} is no number; the level {level} needs numbers.")
     if odd := [value for value in values - texts if not np.isfinite(float(value))]:
         raise PredictorError(f"codes: {odd[0]!r} is no finite number; leave out what is missing.")
+    if level == "ratio" and (below := [value for value in values - texts if float(value) < 0]):
+        raise PredictorError(f"codes: {below[0]!r} is below 0; the level ratio needs numbers of 0 or more.")
     if order is None:
         if texts and texts != values:
             raise PredictorError("codes: some are texts and some are numbers; give all of one kind.")

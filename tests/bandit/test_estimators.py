@@ -223,6 +223,14 @@ def test_a_thin_stratum_borrows_the_spread_of_all_answers():
     assert estimate.standard_error == pytest.approx(math.sqrt(least)) and least > 10 * between_people
 
 
+@pytest.mark.parametrize("answers", [6, 9, 11])
+def test_a_share_of_all_answers_has_wilsons_interval_however_its_weights_are_rounded(answers):
+    """Nine weights of 1 / 9 sum to more than 1, and the share of that had no interval."""
+    estimate = bandit.naive_mean(values=np.ones(answers), cluster=np.arange(answers), share=True)
+    assert estimate.value <= 1 and estimate.method == "wilson"
+    assert estimate.interval[0] == pytest.approx(answers / (answers + stats.t.ppf(0.975, answers - 1) ** 2))
+
+
 def test_one_person_gives_a_value_but_no_interval():
     estimate = stratified_mean(values=[1, 0], stratum=[0, 0], sizes=(9,), cluster=["a", "a"])
     assert estimate.value == 0.5

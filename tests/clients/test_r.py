@@ -28,6 +28,11 @@ Sys.sleep <- function(seconds) {
 LONGEST = 120  # seconds
 
 
+def examples() -> list[str]:
+    """Of the page, in its order."""
+    return re.findall(r"(?ms)^```r\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
+
+
 def _has_httr2() -> bool:
     program = shutil.which("Rscript")
     return program is not None and not subprocess.run([program, "-e", "library(httr2)"], capture_output=True).returncode
@@ -41,7 +46,7 @@ def test_the_examples_for_r_run(live_server: Any, tmp_path: Path) -> None:
     user.user_permissions.set(Permission.objects.filter(content_type__app_label="survey"))
     cast.join(user, cast.open_study())  # Whose bank the new study takes.
     (tmp_path / "my-study.toml").write_text(cast.study_text(slug="my-study"), encoding="utf-8")
-    setting, studies, estimates, run, files = re.findall(r"(?ms)^```r\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
+    setting, studies, _weights, _models, estimates, run, files = examples()
     printing = (
         "print(nrow(counted)); print(nrow(figures)); print(stages$state); print(file.size(job$files[[1]]$name) > 0)"
     )

@@ -30,7 +30,9 @@ def by_coincidences(coders: Any, distance: Any) -> float:
     return float(1 - (len(every) - 1) * inside / sum(distance(*two) for two in permutations(every, 2)))
 
 
-@pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+@pytest.mark.parametrize(
+    ("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+)
 def test_it_gives_the_published_figures(level: str, published: float) -> None:
     agreement = alpha(OBSERVERS, level=level)
     assert agreement["alpha"] == pytest.approx(published, abs=0.0005)
@@ -48,6 +50,11 @@ def test_it_is_the_sum_over_all_pairs_also_with_missing_codes() -> None:
     ]
     assert alpha(coders)["alpha"] == pytest.approx(by_coincidences(coders, lambda a, b: a != b))
     assert alpha(coders, level="interval")["alpha"] == pytest.approx(by_coincidences(coders, lambda a, b: (a - b) ** 2))
+    above = [{unit: value + 1 for unit, value in coder.items()} for coder in coders]  # 0 among them
+    by_ratio = by_coincidences(above, lambda a, b: ((a - b) / (a + b)) ** 2 if a + b else 0)
+    assert alpha(above, level="ratio")["alpha"] == pytest.approx(by_ratio)
+    with pytest.raises(PredictorError, match=r"-1.0 is below 0; the level ratio"):
+        alpha([{"a": -1.0, "b": 2.0}, {"a": 1.0, "b": 2.0}], level="ratio")
     # Far from 0 nothing is lost.
     far = [{unit: value + 1e6 for unit, value in coder.items()} for coder in coders]
     assert alpha(far, level="interval")["alpha"] == pytest.approx(alpha(coders, level="interval")["alpha"])
@@ -81,7 +88,7 @@ def test_where_there_is_nothing_to_tell_there_is_no_figure() -> None:
 @pytest.mark.parametrize(
     ("coders", "options", "message"),
     [
-        ([{"a": 1}], {"level": "ratio"}, "level: 'ratio' is not one of nominal, ordinal, interval"),
+        ([{"a": 1}], {"level": "polar"}, "level: 'polar' is not one of nominal, ordinal, interval, ratio"),
         ([{"a": "x"}], {"level": "interval"}, "codes: 'x' is no number; the level interval needs numbers"),
         ([{"a": float("nan")}], {}, "codes: nan is no finite number; leave out what is missing"),
         ([{"a": 1}, {"a": "x"}], {}, "codes: some are texts and some are numbers"),

@@ -27,12 +27,13 @@ from survey.services.results.estimates import study_estimates, study_figures
 from survey.services.results.export import check_programs
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.clients.test_r import examples
 from tests.conftest import unavailable
 from tests.golden.test_golden import golden, loaded, study_of
 from tests.survey import filled
 from tests.survey.answers import test_majorities
 from tests.survey.filled import NO_ROLES, run_study
-from tests.survey.results import test_dropout, test_people_groups, test_ratios
+from tests.survey.results import test_dropout, test_people_groups
 from tests.survey.results.test_every_report import OTHER_STUDIES, STUDIES
 from tests.survey.sittings import test_waves
 
@@ -87,13 +88,11 @@ def divided_by(study: Study) -> list[str]:
 # Studies
 
 
-def with_excluded() -> Study:
-    """Two adaptive stages with a holdout, of which a rule leaves out some people; two levels by person."""
+def with_conditions() -> Study:
+    """A uniform and an adaptive stage with holdouts, and two levels that are drawn for people."""
     study = cast.small_study(
         stages=[{"sittings": 24}, {"sittings": 24, "design": GREEDY}],
         conditions=[{"factor": "framing", "levels": ["plain", "warm"]}],
-        flags={"same_answers": {"items": 2, "share": 0.9}},
-        exclusions={"flags": ["same_answers"]},
         roles={"holdout": 0.25, "controls": 0},
         **ADAPTIVE,
     )
@@ -142,13 +141,12 @@ def majorities() -> Study:
 
 
 KINDS: Mapping[str, Callable[[], Study]] = {
-    "excluded": with_excluded,
+    "conditions": with_conditions,
     "waves": with_waves,
     "left": people_who_left,
     "softmax": lambda: unequal("softmax"),
     "proportional": lambda: unequal("proportional"),
     "several": several_answers,
-    "ratios": lambda: test_ratios.run("three", **test_ratios.THREE, lose=4),
     "groups": test_people_groups.asked_study,
     "majorities": majorities,
     **{name: study for name, study in STUDIES.items() if name != "belief_update"},
@@ -214,7 +212,7 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         kinds = {row["kind"] for row in csv.DictReader(file)}
     expected = {
-        "excluded": {"bounds with excluded", "sampled - holdout", "difference"},
+        "conditions": {"sampled - holdout", "difference"},
         "waves": {"change within person"},
         "left": {"weighted for leaving", "worst case"},
         "groups": {"difference to the rest"},
@@ -239,6 +237,21 @@ def test_r_agrees_with_a_study_of_18480_answers(r: None, tmp_path: Path) -> None
         assert sum(row["state"] == "answered" for row in csv.DictReader(file)) == 18_480
 
 
+@pytest.mark.thorough
+def test_the_page_for_r_shows_models_and_quantiles_on_the_same_design(r: None, tmp_path: Path) -> None:
+    study = run_study(stages=[{"sittings": 20}, {"sittings": 20, "design": GREEDY}], **ADAPTIVE, **NO_ROLES)
+    call_command("export", study.slug, "--out", str(tmp_path), verbosity=0)
+    _setting, _studies, weights, models, *_rest = examples()
+    reading = 'answers <- read.csv("answers.csv", na.strings = "", encoding = "UTF-8")'
+    printing = 'cat("mean", format(coef(svymean(~changed_over_0, items)), digits = 10), "\\n")'
+    (tmp_path / "examples.R").write_text("\n".join([reading, weights, models, printing]), encoding="utf-8")
+    run = subprocess.run(["Rscript", "examples.R"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    (line,) = [line for line in run.stdout.splitlines() if line.startswith("mean ")]
+    figure = study_estimates.estimate(study).figures[0].combined
+    assert figure is not None and float(line.split()[-1]) == pytest.approx(figure.value, rel=1e-8)
+
+
 # Faults of ours that R says
 
 
@@ -248,40 +261,40 @@ def _with(function: Any, **changed: Any) -> Callable[..., Any]:
 
 FAULTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     "no C / (C - 1)": (
-        "excluded",
+        "conditions",
         bandit.clustered,
         "_one_way",
         lambda _old: lambda rows, label: (totals := bandit.clustered.cluster_totals(rows, label)).T @ totals,
     ),
-    "the floor borrows twice as much": ("excluded", bandit.estimators, "BORROWED", lambda old: 2 * old),
-    "no floor": ("excluded", bandit.estimators, "_least_of_mean", lambda _old: lambda *_args: 0.0),
-    "plans weigh by another correlation": ("excluded", bandit, "plan_weight", lambda old: _with(old, clustering=0.3)),
-    "no Wilson": ("excluded", bandit.estimate, "WILSON_BELOW", lambda _old: 0),
+    "the floor borrows twice as much": ("conditions", bandit.estimators, "BORROWED", lambda old: 2 * old),
+    "no floor": ("conditions", bandit.estimators, "_least_of_mean", lambda _old: lambda *_args: 0.0),
+    "plans weigh by another correlation": ("conditions", bandit, "plan_weight", lambda old: _with(old, clustering=0.3)),
+    "no Wilson": ("conditions", bandit.estimate, "WILSON_BELOW", lambda _old: 0),
     "a pool adds nothing": (
-        "excluded",
+        "conditions",
         bandit.estimators._Stratified,
         "first_phase",
         lambda _old: lambda _self, _residual, _universe: 0.0,
     ),
     "degrees of freedom are added": (
-        "excluded",
+        "conditions",
         bandit.combining,
         "satterthwaite",
         lambda _old: lambda _variances, freedoms: float(sum(freedoms)),
     ),
-    "bounds without the floor": (
-        "excluded",
-        bandit.dropout._Floor,
-        "under",
-        lambda _old: lambda _self, end: end,
+    "the errors of bounds are a tenth too wide": (
+        "left",
+        bandit.dropout._Side,
+        "variance",
+        lambda old: lambda side, value, size: 1.21 * old(side, value, size),
     ),
     "questions count as people do": (
-        "excluded",
+        "conditions",
         bandit.questions,
         "effective_size",
         lambda _old: lambda weight: float(np.count_nonzero(weight)),
     ),
-    "intervals are not cut": ("excluded", study_figures, "cut", lambda _old: lambda figure, _span: figure),
+    "intervals are not cut": ("conditions", study_figures, "cut", lambda _old: lambda figure, _span: figure),
     "leaving is forgotten": ("left", bandit, "stratified_mean", lambda old: _with(old, staying=None)),
     "heavy people are not allowed for": (
         "left",

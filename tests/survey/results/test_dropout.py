@@ -105,26 +105,34 @@ def test_the_test_is_of_the_last_answer_by_item_number(left: Study) -> None:
 
 
 @pytest.mark.parametrize("condition", [(), ("framing=warm",)])
-def test_the_file_of_weights_gives_the_weighted_figure_again(left: Study, condition: Sequence[str]) -> None:
+def test_the_file_of_the_design_gives_the_weighted_figure_again(left: Study, condition: Sequence[str]) -> None:
     """The mean of the answers by the file's weights is the figure, and each answer's weight is by its own chance."""
     stayed = study_estimates.estimate(left, condition=condition).figures[0].stayed
     levels = dict(text.split("=") for text in condition)
-    (file,) = (extra_file for extra_file in extra_files(left, levels=levels) if extra_file.name == "staying.csv")
-    rows = [dict(zip([column.name for column in file.columns], row, strict=True)) for row in file.rows]
+
+    def answered() -> list[dict[str, Any]]:
+        study = Study.objects.get(pk=left.pk)
+        (file,) = (extra_file for extra_file in extra_files(study, levels=levels) if extra_file.name == "design.csv")
+        rows = [dict(zip([column.name for column in file.columns], row, strict=True)) for row in file.rows]
+        return [row for row in rows if row["state"] == "answered"]
+
+    rows = answered()
     answers = Assignment.objects.filter(slot__stage__study=left, state="counted").select_related("slot")
     by_place = {(answer.slot.number, answer.sitting.respondent.pseudonym): answer for answer in answers}
     chosen = [by_place[row["slot"], row["respondent"]] for row in rows]
-    weight = np.array([row["weight"] for row in rows])
+    weight = np.array([row["weight_leaving"] for row in rows])
     assert stayed is not None and len(rows) == stayed.n and weight.mean() == pytest.approx(1)
     assert np.average([changed(assignment) for assignment in chosen], weights=weight) == pytest.approx(stayed.value)
     assert {row["stage"] for row in rows} == {1} and min(row["staying"] for row in rows) < 0.95
     of_stratum = {
-        (assignment.slot.stratum_id, assignment.slot.role, round(row["weight"] * row["staying"], 9))
+        (assignment.slot.stratum_id, assignment.slot.role, round(row["weight_leaving"] * row["staying"], 9))
         for assignment, row in zip(chosen, rows, strict=True)
     }
     assert len(of_stratum) == len({(stratum, role) for stratum, role, _product in of_stratum})
     Study.objects.filter(pk=left.pk).update(is_blind=True)
-    assert not list(study_estimates.stayed_answers(Study.objects.get(pk=left.pk), levels))
+    hidden = answered()
+    assert hidden and {(row["staying"], row["weight_leaving"]) for row in hidden} == {(None, None)}
+    assert not any(name.startswith("level__") for name in hidden[0])
 
 
 @pytest.mark.thorough

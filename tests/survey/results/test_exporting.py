@@ -317,10 +317,11 @@ def test_the_command_says_what_it_wrote(study: Study, tmp_path: Path, capsys: py
     assert sorted(path.name for path in out.iterdir()) == [
         "agreement.csv", "amendments.csv", "answers.csv", "arm_differences.csv", "arms.csv", "audit.csv",
         "belief_changes.csv", "calibration.csv",
-        "candidates.csv", "checks.csv", "codebook.csv", "codebook.md", "domination.csv", "domination_deployed.csv",
-        "estimates.csv", "forms.csv", "gaps.csv", "leaderboard.csv", "leaving.csv", "looks.csv", "majorities.csv",
+        "candidates.csv", "check.R", "checks.csv", "codebook.csv", "codebook.md", "design.csv", "domination.csv",
+        "domination_deployed.csv",
+        "estimates.csv", "figures.csv", "forms.csv", "formulas.R", "gaps.csv", "leaderboard.csv", "leaving.csv", "looks.csv", "majorities.csv",
         "noise.csv", "plan.csv", "practice.csv", "question_reports.csv", "questions.csv", "reliability.csv",
-        "runs.csv", "sittings.csv", "slots.csv", "stages.csv", "staying.csv",
+        "runs.csv", "sittings.csv", "slots.csv", "stages.csv",
         "steps.csv", "unfinished_screens.csv",
     ]  # fmt: skip
     assert AuditEntry.objects.filter(action="export_answers", subject="cast").count() == 1

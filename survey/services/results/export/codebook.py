@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 from survey.contracts import instruments
 from survey.contracts.tables import Column
@@ -28,6 +29,7 @@ CODEBOOK_HEADER = (
 )
 
 
+FORMULAS = Path(__file__).with_name("scripts") / "formulas.md"
 FILES = (
     "All files are UTF-8 with a header line, lines end in a newline, and an empty cell means that there is "
     "nothing (yet). Texts equal the bank's byte for byte: read them with missing-value detection off (a text may "
@@ -66,4 +68,6 @@ def codebook_page(study: Study, levels: Mapping[str, str] = NO_LEVELS) -> str:
             lines += [f"## {name}", "", "| column | kind | meaning |", "| --- | --- | --- |"]
             current = name
         lines.append(f"| {column.name} | {column.kind} | {column.description} |")
+    if instruments.of_study(study).estimates is not None:
+        lines += ["", FORMULAS.read_text(encoding="utf-8").rstrip("\n")]
     return "\n".join(lines) + "\n"

@@ -6,9 +6,9 @@ here <- if (length(script)) dirname(script[1]) else "."
 folder <- c(commandArgs(TRUE), here)[1]
 source(file.path(here, "formulas.R"))
 read <- function(name) {
-  name <- paste0("(^|_description-)", name, "(_data)?[.]csv$")
-  path <- list.files(folder, name, recursive = TRUE, full.names = TRUE)
-  if (!length(path)) return(NULL)
+  pattern <- paste0("(^|_description-)", name, "(_data)?[.]csv$")
+  path <- list.files(folder, pattern, recursive = TRUE, full.names = TRUE)
+  if (!length(path)) return(if (name != "majorities") stop(folder, ": has no ", name, ".csv", call. = FALSE))
   read.csv(path[1], colClasses = "character", na.strings = "", check.names = FALSE, encoding = "UTF-8")
 }
 text <- "^(study|role|state|respondent|item|question_.|stratum|is_test|(level|by)__.*)$"
@@ -58,7 +58,7 @@ figure_of <- function(row) {
            `difference to the rest` = list(!is.na(label) & label != row$label, label %in% row$label),
            everything = list(rep(TRUE, nrow(table))), list(label %in% row$label))
   }
-  r <- answers
+  r <- if (row$kind == "at any time") design[design$state == "answered" & design$stage == row$stage, ] else answers
   if (row$kind == "first items") r <- r[r$position == 1, ]
   if (row$kind == "combined" && is_level) r <- r[parts_of(r)[[1]], ]
   info <- about[about$figure == row$figure, ]

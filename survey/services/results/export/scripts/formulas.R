@@ -516,6 +516,6 @@ of_row <- function(row, f) {
     majority = majority_of(row),
     `sampled - holdout` = sampled_minus_holdout(f),
     `change within person` = change_of_row(row, f),
-    `at any time` = at_any_time(f$stages[[part]], answers$rho[answers$part == part][1]),
+    `at any time` = at_any_time(f$stages[[part]], design$rho[design$part == part][1]),
     c(f$all, list(agree = if (row$kind != "first items") agreement(f$stages))))
 }
