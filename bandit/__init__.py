@@ -6,6 +6,7 @@ is its index in a bank's fixed order, a score is a number in an array, and the c
 """
 
 from bandit.anytime import AnytimeInterval, anytime_ends, anytime_interval, cut_to_span, errors_wide, mixture_parameter
+from bandit.assistance import Assistance, assist
 from bandit.booklets import deal
 from bandit.bradley_terry import BradleyTerry, Duels, fit_bradley_terry
 from bandit.candidates import Pairs, Pool, pair_from_rank, rank_of, uniform_pool, universe_size
@@ -44,9 +45,7 @@ from bandit.estimators import (
     compare_shares,
     cross_fit_folds,
     cross_fitted_chances,
-    difference_mean,
     hajek,
-    hajek_assisted,
     hajek_difference,
     horvitz_thompson,
     majority_labels,
@@ -104,6 +103,7 @@ __all__ = [
     "RESAMPLES",
     "Agreement",
     "AnytimeInterval",
+    "Assistance",
     "Attendance",
     "AucLimit",
     "BeliefTruth",
@@ -158,6 +158,7 @@ __all__ = [
     "agreement_of",
     "anytime_ends",
     "anytime_interval",
+    "assist",
     "attend",
     "auc_limit",
     "average_over_people",
@@ -179,7 +180,6 @@ __all__ = [
     "cut_to_span",
     "deal",
     "deal_with_repeats",
-    "difference_mean",
     "difference_of_bounds",
     "draw",
     "draw_exhaustively",
@@ -199,7 +199,6 @@ __all__ = [
     "fragile_means",
     "fragile_sums",
     "hajek",
-    "hajek_assisted",
     "hajek_difference",
     "horvitz_thompson",
     "inclusion_probabilities",

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +97,7 @@ def stratified_mean(
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
     staying: ArrayLike | None = None,
+    adjustment: ArrayLike | None = None,
 ) -> Estimate:
     """The mean over all candidates: each stratum's mean answer, weighted by the stratum's size N_h.
 
@@ -111,11 +112,15 @@ def stratified_mean(
     `per`: shape (n,), at least 0; the estimate is then the ratio of two totals, that of `values` over that of `per`,
     linearised (Särndal and others, section 5.6). `item`: shape (n,), where several people answered each item; the
     variance is then clustered by respondent and by item. `staying`: shape (n,), each answer's chance that its person
-    was still there (`bandit.staying_chances`); inside a stratum answers then count 1 / that chance.
+    was still there (`bandit.staying_chances`); inside a stratum answers then count 1 / that chance. `adjustment`: shape
+    (n,), what `bandit.assist` takes off the answers; the mean is then assisted by predictions, and the variance of the
+    pool has that of the predictions in it.
     """
-    fit = _Stratified.of(values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying)
-    inside = _domain(domain, fit.value.size)
-    value, residual = fit.mean_in(inside, _per(per, fit.value.size))
+    fit = _Stratified.of(
+        values=values, stratum=stratum, sizes=sizes, cluster=cluster, item=item, staying=staying, adjustment=adjustment
+    )
+    inside, below = _domain(domain, fit.value.size), _per(per, fit.value.size)
+    value, residual = fit.mean_in(inside, below)
     contributions = fit.contributions(residual)
     return _estimate(
         value=value,
@@ -123,8 +128,8 @@ def stratified_mean(
         cluster=fit.cluster,
         weight=fit.weight,
         inside=inside,
-        extra_variance=fit.first_phase(residual, universe_size),
-        share=_rarer(fit.value[inside]) if share else None,
+        extra_variance=fit.first_phase(residual, universe_size, fit.adjusted_in(inside, below)),
+        share=_rarer(_values(values)[inside]) if share else None,
         items=fit.items(universe_size),
         least=_least_of_mean(contributions, fit.weight, fit.label, inside),
     )
@@ -242,55 +247,6 @@ def stratified_effect(
     )
 
 
-def difference_mean(
-    *,
-    values: ArrayLike,
-    predictions: ArrayLike,
-    stratum: ArrayLike,
-    sizes: Sequence[int],
-    cluster: ArrayLike,
-    prediction_means: Sequence[float],
-    prediction_variances: Sequence[float] | None = None,
-    universe_size: int | None = None,
-    item: ArrayLike | None = None,
-) -> Estimate:
-    """The model-assisted mean over all candidates: the mean prediction plus the mean prediction error.
-
-    `predictions`: one for each answer's item, shape (n,), by a predictor that has not seen the answers (trained on
-    earlier stages, or by folds); `prediction_means`: its mean over all candidates of each stratum. The estimate is
-    right on average however bad the predictor is, and narrower the better it is (the difference estimator, Särndal and
-    others, chapter 6; AIPW elsewhere). `prediction_variances`, of the predictions over the candidates of each stratum,
-    are needed with a `universe_size`. The other arguments as for `stratified_mean`.
-    """
-    value = _values(values)
-    prediction = _values(predictions, field="predictions")
-    if prediction.size != value.size:
-        raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one for each answer")
-    for name, predicted in (("prediction_means", prediction_means), ("prediction_variances", prediction_variances)):
-        if predicted is not None and len(predicted) != len(sizes):
-            raise DesignError(f"{name}: {len(predicted)} for {len(sizes)} strata; give one for each stratum")
-    if universe_size is not None and prediction_variances is None:
-        raise DesignError("prediction_variances: a pool out of more pairs needs them, one for each stratum")
-    fit = _Stratified.of(values=value - prediction, stratum=stratum, sizes=sizes, cluster=cluster, item=item)
-    means = fit.means(fit.value)
-    by_stratum = np.array(prediction_means, dtype=np.float64) + means
-    estimate = float(np.dot(fit.share, by_stratum))
-    extra = 0.0
-    if universe_size is not None:
-        spread = (by_stratum - estimate) ** 2 + np.array(prediction_variances, dtype=np.float64)
-        extra = fit.pool_factor(universe_size) * float(np.dot(fit.share, spread))
-    contributions = fit.contributions(fit.value)
-    return _estimate(
-        value=estimate,
-        contributions=contributions,
-        cluster=fit.cluster,
-        weight=fit.weight,
-        extra_variance=extra,
-        items=fit.items(universe_size),
-        least=_least_of_mean(contributions, fit.weight, fit.label),
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class CrossFitFold:
     """Answers that are predicted (`held`) and those that may train for it (`train`): masks of shape (n,)."""
@@ -305,7 +261,7 @@ def cross_fit_folds(
     """Folds for predictions of a first stage, which no earlier answers can train.
 
     Respondents (`cluster`) are shared out at random; what trains for a fold holds none of its respondents and none of
-    its items. Arrays of shape (n,), one entry an answer. The `prediction_means` of `difference_mean` are then those of
+    its items. Arrays of shape (n,), one entry an answer. The `prediction_means` of `bandit.assist` are then those of
     the folds' predictors, each counted as often as its fold has answers.
     """
     _, person = np.unique(np.asarray(cluster), return_inverse=True)
@@ -374,24 +330,37 @@ def hajek(
     share: bool = False,
     per: ArrayLike | None = None,
     item: ArrayLike | None = None,
+    adjustment: ArrayLike | None = None,
+    candidates: int | None = None,
+    universe_size: int | None = None,
 ) -> Estimate:
     """The mean weighted by 1 / inclusion probability; arrays of shape (n,), one entry an answer.
 
     Non-response that affects all candidates equally cancels out. The standard error ignores strata and counts the
     spread of all candidates in full, so that a uniform pool's phase needs no extra term. `probability`: the product of
     both phases, or one of them where the other is the same for all. `domain`, `share`, `per` and `item` as for
-    `stratified_mean`, with no finite-population correction.
+    `stratified_mean`, with no finite-population correction. `adjustment`: shape (n,), what `bandit.assist` takes off
+    the answers. The spread of the predictions is then no longer counted, so that a pool of `candidates` out of
+    `universe_size` pairs needs both.
     """
-    value = _values(values)
-    inside = _domain(domain, value.size)
+    value, taken_off = _values(values), _adjustment(adjustment, values)
+    inside, below = _domain(domain, value.size), _per(per, value.size)
     weight = 1 / _probabilities(probability, value.size)
-    mean, contributions = _weighted(value, weight, inside, _per(per, value.size))
+    mean, contributions = _weighted(value if taken_off is None else value - taken_off, weight, inside, below)
+    extra = 0.0
+    if taken_off is not None and universe_size is not None:
+        if not candidates or candidates > universe_size:
+            raise DesignError(f"candidates: a pool needs 1..{universe_size}, the pairs that it was drawn from")
+        mass = weight if below is None else weight * below
+        scaled = np.where(inside, taken_off, 0.0) * weight.sum() / mass[inside].sum()
+        extra = (1 / candidates - 1 / universe_size) * float(np.average(scaled**2, weights=weight))
     return _estimate(
         value=mean,
         contributions=contributions,
         cluster=cluster,
         weight=weight,
         inside=inside,
+        extra_variance=extra,
         share=_rarer(value[inside]) if share else None,
         items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
         least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64), inside),
@@ -442,49 +411,6 @@ def hajek_difference(
             cluster=np.asarray(cluster),
             unequal=True,
         ),
-    )
-
-
-def hajek_assisted(
-    *,
-    values: ArrayLike,
-    predictions: ArrayLike,
-    prediction_mean: float,
-    probability: ArrayLike,
-    cluster: ArrayLike,
-    prediction_variance: float | None = None,
-    candidates: int | None = None,
-    universe_size: int | None = None,
-    item: ArrayLike | None = None,
-) -> Estimate:
-    """The model-assisted mean for designs with unequal chances: the mean prediction plus the weighted mean error of the
-    predictions, `difference_mean` with the weights of `hajek`; arrays of shape (n,), one entry an answer.
-
-    `prediction_mean`, `prediction_variance`: of the predictions over all `candidates`; the latter two are needed where
-    the candidates are a uniform pool out of `universe_size` pairs. The other arguments as for `hajek`.
-    """
-    value, prediction = _values(values), _values(predictions, field="predictions")
-    if prediction.size != value.size:
-        raise DesignError(f"predictions: {prediction.size} for {value.size} answers; give one for each answer")
-    weight = 1 / _probabilities(probability, value.size)
-    mean, contributions = _weighted(value - prediction, weight, np.ones(value.size, dtype=bool), None)
-    extra = 0.0
-    if universe_size is not None:
-        if prediction_variance is None or not candidates or candidates > universe_size:
-            raise DesignError(
-                "prediction_variance, candidates: a pool out of more pairs needs both, and no more candidates than "
-                f"{universe_size}"
-            )
-        extra = (1 - candidates / universe_size) / candidates * prediction_variance
-    return _estimate(
-        value=prediction_mean + mean,
-        contributions=contributions,
-        cluster=cluster,
-        weight=weight,
-        extra_variance=extra,
-        items=None if item is None else _Items.of(item, np.zeros(value.size, dtype=np.int64)),
-        least=_least_of_mean(contributions, weight, np.zeros(value.size, dtype=np.int64)),
-        freedom=_freedom_of_weights(weight, np.asarray(cluster)),
     )
 
 
@@ -634,6 +560,8 @@ class _Stratified:
     item: ArrayLike | None = None
     relative: NDArray[np.float64] | None = None
     """How much an answer counts next to the others of its stratum, 1 on average; None where all count the same."""
+    adjustment: NDArray[np.float64] | None = None
+    """What predictions have taken off each value; None without predictions."""
 
     @classmethod
     def of(
@@ -645,8 +573,9 @@ class _Stratified:
         cluster: ArrayLike,
         item: ArrayLike | None = None,
         staying: ArrayLike | None = None,
+        adjustment: ArrayLike | None = None,
     ) -> _Stratified:
-        value = _values(values)
+        value, taken_off = _values(values), _adjustment(adjustment, values)
         label = _labels(stratum, value.size, len(sizes))
         answered = np.bincount(label, minlength=len(sizes))
         for index, (size, count) in enumerate(zip(sizes, answered, strict=True)):
@@ -661,7 +590,7 @@ class _Stratified:
             relative = each / (np.bincount(label, weights=each) / answered)[label]
             weight = weight * relative
         return cls(
-            value=value,
+            value=value if taken_off is None else value - taken_off,
             label=label,
             cluster=np.asarray(cluster),
             weight=weight,
@@ -669,6 +598,7 @@ class _Stratified:
             candidates=sum(sizes),
             item=item,
             relative=relative,
+            adjustment=taken_off,
         )
 
     def items(self, universe_size: int | None) -> _Items | None:
@@ -705,13 +635,27 @@ class _Stratified:
     def contributions(self, residual: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.weight / self.candidates * (residual - self.means(residual)[self.label])
 
-    def first_phase(self, residual: NDArray[np.float64], universe_size: int | None) -> float:
-        """The variance that a uniform pool's spread between strata adds."""
+    def adjusted_in(self, inside: NDArray[np.bool_], per: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """What predictions have taken off each residual; None without predictions."""
+        if self.adjustment is None:
+            return None
+        mean, residual = replace(self, value=self.adjustment).mean_in(inside, per)
+        return residual + mean
+
+    def first_phase(
+        self,
+        residual: NDArray[np.float64],
+        universe_size: int | None,
+        adjusted: NDArray[np.float64] | None = None,
+    ) -> float:
+        """The variance that a uniform pool's spread between strata adds, and that of predictions inside them."""
         if universe_size is None:
             return 0.0
         means = self.means(residual)
-        spread = means - np.dot(self.share, means)
-        return self.pool_factor(universe_size) * float(np.dot(self.share, spread**2))
+        spread = (means - np.dot(self.share, means)) ** 2
+        if adjusted is not None:
+            spread = spread + self.means(adjusted**2)
+        return self.pool_factor(universe_size) * float(np.dot(self.share, spread))
 
     def pool_factor(self, universe_size: int) -> float:
         if universe_size < self.candidates:
@@ -934,6 +878,15 @@ def _per(per: ArrayLike | None, n: int) -> NDArray[np.float64] | None:
     if below.size != n or (below < 0).any():
         raise DesignError(f"per: needs a number of at least 0 for each of {n} answers")
     return below
+
+
+def _adjustment(adjustment: ArrayLike | None, values: ArrayLike) -> NDArray[np.float64] | None:
+    if adjustment is None:
+        return None
+    taken_off = _values(adjustment, field="adjustment")
+    if taken_off.shape != np.shape(values):
+        raise DesignError(f"adjustment: {taken_off.size} for {np.size(values)} answers; give one for each answer")
+    return taken_off
 
 
 def _values(values: ArrayLike, *, field: str = "values", allow_empty: bool = False) -> NDArray[np.float64]:

@@ -213,19 +213,21 @@ def assisted(
         score, predictions = np.zeros(len(columns)), np.zeros(at.size)
         for fold in bandit.cross_fit_folds(cluster=person, item=at, rng=rng):
             everywhere = bandit.predict_logistic(columns, fit(columns[at[fold.train]], changed[fold.train]))
-            predictions[fold.held] = everywhere[at[fold.held]]
-            score = score + everywhere * fold.held.mean()
+            predictions[fold.held] = everywhere[at[fold.held]] - everywhere.mean()
     else:
         predictions = score[at]
     # Tied candidates have the same score, so it does not matter which of them are in a stratum.
     parts = np.split(np.sort(score)[::-1], np.cumsum(common["sizes"])[:-1])
-    return bandit.difference_mean(
+    weight = (np.array(common["sizes"]) / np.bincount(common["stratum"]))[common["stratum"]]
+    fitted = bandit.assist(
         values=changed,
         predictions=predictions,
         prediction_means=[part.mean() for part in parts],
-        prediction_variances=[part.var() for part in parts],
-        **common,
+        stratum=common["stratum"],
+        weight=weight,
+        cluster=person,
     )
+    return bandit.stratified_mean(values=changed, share=True, **common, adjustment=fitted.adjustment)
 
 
 def looked_at(seed: int) -> dict[str, tuple[bool, bool]]:

@@ -244,9 +244,10 @@ class Estimates(TypedDict):
         "an interval are null where nothing varies; agreement (f, degrees_of_freedom, p, untested stages) is "
         "null where agreement_withheld says why. Where people left: the one weighted for that (stayed), and "
         "bounds for an odds ratio (bounds) and for anything (worst_case). superpopulation has the interval "
-        "for a population of questions.",
+        "for a population of questions. Where predictions help, the same figure with them (assisted), each stage with "
+        "its coefficient or the reason why it has none.",
     ]
-    assisted: Annotated[Mapping[str, Any] | None, "The first figure, assisted by predictions."]
+    assisted: Annotated[Mapping[str, Any] | None, "The first figure's assisted, once more."]
     checks: Annotated[Sequence[Mapping[str, Any]], "Differences that should be pure chance."]
     divisions: Sequence[Mapping[str, Any]]
     slots: Mapping[str, Sequence[Mapping[str, Any]]]

@@ -79,9 +79,9 @@ def minus(estimate, truth):
 
 
 @cache
-def truth_of(person_sd=1.0):
+def truth_of(person_sd=1.0, pair_sd=0.9):
     rng = np.random.default_rng(7)
-    logit = rng.normal(-0.5, 0.9, UNIVERSE)
+    logit = rng.normal(-0.5, pair_sd, UNIVERSE)
     people = person_sd * np.array([NormalDist().inv_cdf((place + 0.5) / 200) for place in range(200)])
     chance = np.mean([1 / (1 + np.exp(-(logit + person))) for person in people], axis=0)
     score = logit + rng.normal(0, 0.9, UNIVERSE)
@@ -428,38 +428,87 @@ def rare_looks(*, is_adaptive, share, studies, seed, people=200):
     return {scale: count / studies for scale, count in held.items()}
 
 
-def price_of_predictions(*, people, studies, seed):
-    """How many more people the share needs with model assistance than without (below 0: fewer), by what is predicted,
-    in a uniform stage and an epsilon-greedy one. Of the mean squared standard errors, which are right on average."""
-    truth, rng = truth_of(), np.random.default_rng([11, seed, people])
-    logit = np.log(truth.chance / (1 - truth.chance))
-    predictions = {
-        "the true chances": truth.chance,
-        "noise from 0 to 1": rng.random(UNIVERSE),
+DESIGNS = ("uniform", "epsilon 0.1", "proportional 0.2")
+
+
+def predictions_of(truth, rng):
+    """What may predict, by name: arrays over the universe, of one predictor or of several."""
+    chance, mean = truth.chance, truth.chance.mean()
+    noise = rng.random((UNIVERSE, 3))
+    return {
+        "the true chances": chance,
+        "shrunken to .3": mean + 0.3 * (chance - mean),
+        "with noise of sd .15": chance + rng.normal(0, 0.15, UNIVERSE),
+        "noise from 0 to 1": noise[:, 0],
+        "three of noise": noise,
+        "the true chances and noise": np.column_stack([chance, noise[:, 1]]),
         "overconfident": (truth.score > np.median(truth.score)).astype(float),
-        "reversed": 1 / (1 + np.exp(logit - 2 * logit.mean())),
+        "reversed": 2 * mean - chance,
+        "missing for a third": np.where(noise[:, 2] < 1 / 3, np.nan, chance),
+        "all alike": np.full(UNIVERSE, 0.4),
     }
-    n, squares = people * ITEMS, {}
+
+
+def assistance(*, people, studies, seed, designs=DESIGNS, names=None, in_points=False, person_sd=0.6, pair_sd=1.3):
+    """Of one stage, by design and by what predicts: how many more people the figure needs with the predictions than
+    without (below 0: fewer), by squared standard errors (right on average) and by squared errors with their Monte Carlo
+    error, and the law of the assisted estimate. The figure is the share that changes, or the mean size of changes."""
+    truth, rng = truth_of(person_sd, pair_sd), np.random.default_rng([11, seed, people])
+    predictions = {key: own for key, own in predictions_of(truth, rng).items() if names is None or key in names}
+    n, rows, score = people * ITEMS, {}, 1 / (1 + np.exp(-truth.score))
+    mean = truth.chance.mean() * (STEPS.mean() if in_points else 1)
     for _ in range(studies):
         pool = rng.choice(UNIVERSE, POOL, replace=False)
-        ranked = pool[np.argsort(-truth.score[pool])]
-        top, rest = np.split(ranked, [POOL // 10])
-        for design, strata, slots in (("uniform", (pool,), (n,)), ("epsilon 0.1", (top, rest), (n - n // 10, n // 10))):
-            drawn = np.concatenate([rng.choice(stratum, count) for stratum, count in zip(strata, slots, strict=True)])
+        for design in designs:
+            if design == "proportional 0.2":
+                drawing = bandit.Proportional(trade_off=0.2, power=3)
+            else:
+                drawing = bandit.Uniform() if design == "uniform" else bandit.EpsilonGreedy(0.1, 0.1)
+            drawn = bandit.draw(design=drawing, n=n, scores=score[pool], n_candidates=POOL, rng=rng)
+            at, label = pool[drawn.selected], drawn.stratum
+            cut = drawing.strata(score[pool], np.random.default_rng(0), n_candidates=POOL).label
             person = rng.permutation(n) % people
-            odds = truth.logit[drawn] + rng.normal(0, truth.person_sd, people)[person]
-            common = {
-                "values": (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float),
-                "stratum": np.repeat(np.arange(len(slots)), slots),
-                "sizes": [stratum.size for stratum in strata],
-                "cluster": person,
-            }
-            plain = bandit.stratified_mean(**common).standard_error ** 2
+            odds = truth.logit[at] + rng.normal(0, person_sd, people)[person]
+            values = (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(float)
+            if in_points:
+                values *= rng.choice(STEPS, n)
+            common = {"values": values, "cluster": person}
+            if design == "proportional 0.2":
+                weight, estimate = 1 / drawn.inclusion_probability, bandit.hajek
+                common |= {"probability": drawn.inclusion_probability, "candidates": POOL, "universe_size": UNIVERSE}
+            else:
+                sizes = [stratum.size for stratum in drawn.strata]
+                weight, estimate = (np.array(sizes) / np.bincount(label))[label], bandit.stratified_mean
+                common |= {"stratum": label, "sizes": sizes, "universe_size": UNIVERSE}
+            plain = estimate(**common, share=not in_points)
             for name, predicted in predictions.items():
-                means = [predicted[stratum].mean() for stratum in strata]
-                estimate = bandit.difference_mean(**common, predictions=predicted[drawn], prediction_means=means)
-                squares.setdefault((design, name), []).append((plain, estimate.standard_error**2))
-    return {key: float(np.divide(*np.mean(own, axis=0)[::-1]) - 1) for key, own in squares.items()}
+                fitted = bandit.assist(
+                    values=values,
+                    predictions=predicted[at],
+                    prediction_means=[np.nanmean(predicted[pool[cut == number]], axis=0) for number in np.unique(cut)],
+                    stratum=label,
+                    weight=weight,
+                    cluster=person,
+                )
+                helped = estimate(**common, share=not in_points, adjustment=fitted.adjustment)
+                rows.setdefault((design, name), []).append((*minus(helped, mean), *minus(plain, mean)))
+    return {key: (price_of(np.array(own)), law_of([row[:4] for row in own])) for key, own in rows.items()}
+
+
+@dataclass(frozen=True)
+class Price:
+    """How many more people a figure needs: by standard errors, by errors, and the Monte Carlo error of the latter."""
+
+    by_standard_error: float
+    by_error: float
+    uncertain: float
+
+
+def price_of(rows):
+    squares, plain = rows[:, 0] ** 2, rows[:, 4] ** 2
+    ratio = squares.mean() / plain.mean()
+    uncertain = (squares - ratio * plain).std() / len(rows) ** 0.5 / plain.mean()
+    return Price(np.mean(rows[:, 3] ** 2) / np.mean(rows[:, 7] ** 2) - 1, ratio - 1, uncertain)
 
 
 def carry_over(*, change, studies, seed, people=88, stages=4, holdout=0.2):

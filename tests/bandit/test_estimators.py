@@ -10,14 +10,11 @@ import bandit
 from bandit import (
     DesignError,
     EpsilonGreedy,
-    Proportional,
     compare_shares,
     cross_fit_folds,
     deal,
-    difference_mean,
     draw,
     hajek,
-    hajek_assisted,
     hajek_difference,
     horvitz_thompson,
     majority_labels,
@@ -483,100 +480,6 @@ def test_an_estimate_says_how_uneven_its_weights_are():
     assert estimate.weight_range == pytest.approx((weight.min() / weight.mean(), weight.max() / weight.mean()))
 
 
-def test_a_perfect_prediction_leaves_no_error_and_the_mean_prediction():
-    estimate = difference_mean(
-        values=[1, 2, 3, 4, 5, 6],
-        predictions=[1, 2, 3, 4, 5, 6],
-        stratum=STRATUM,
-        sizes=SIZES,
-        cluster=PEOPLE,
-        prediction_means=(2.5, 4.5),
-    )
-    assert (estimate.value, estimate.standard_error) == (pytest.approx(0.1 * 2.5 + 0.9 * 4.5), 0)
-
-
-def test_a_perfect_prediction_leaves_the_spread_of_the_pool_alone():
-    """By hand: the pool's part of the variance, between the strata and inside them."""
-    means, variances, share = np.array([2.5, 4.5]), np.array([0.7, 1.9]), np.array(SIZES) / sum(SIZES)
-    estimate = difference_mean(
-        values=[1, 2, 3, 4, 5, 6],
-        predictions=[1, 2, 3, 4, 5, 6],
-        stratum=STRATUM,
-        sizes=SIZES,
-        cluster=PEOPLE,
-        prediction_means=means,
-        prediction_variances=variances,
-        universe_size=4 * sum(SIZES),
-    )
-    spread = np.dot(share, (means - np.dot(share, means)) ** 2 + variances)
-    assert estimate.standard_error**2 == pytest.approx((1 - 1 / 4) / sum(SIZES) * spread, rel=1e-12)
-
-
-def test_a_prediction_of_nothing_changes_nothing():
-    arguments = {"values": [1, 1, 0, 1, 0, 0], "stratum": STRATUM, "sizes": SIZES, "cluster": PEOPLE}
-    plain = stratified_mean(**arguments, universe_size=5000)
-    assisted = difference_mean(
-        **arguments,
-        predictions=np.zeros(6),
-        prediction_means=(0, 0),
-        prediction_variances=(0, 0),
-        universe_size=5000,
-    )
-    assert (assisted.value, assisted.standard_error) == pytest.approx((plain.value, plain.standard_error))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("slope", [1.0, -0.5])
-def test_a_model_assisted_mean_is_right_whatever_the_predictor(slope):
-    rng = np.random.default_rng(21)
-    truth = rng.random(4000)
-    predicted = 0.3 + slope * truth
-    values, variances = [], []
-    for _ in range(500):
-        at = rng.choice(4000, size=300, replace=False)
-        pool, guess = truth[at], predicted[at]
-        cut = draw(design=EpsilonGreedy(0.5, 0.3), n=30, scores=guess, n_candidates=300, rng=rng)
-        label = np.zeros(300, dtype=int)
-        label[np.argsort(-guess)[90:]] = 1
-        estimate = difference_mean(
-            values=pool[cut.selected] + rng.normal(0, 0.1, size=30),
-            predictions=guess[cut.selected],
-            stratum=cut.stratum,
-            sizes=[stratum.size for stratum in cut.strata],
-            cluster=np.arange(30),
-            prediction_means=[guess[label == index].mean() for index in (0, 1)],
-            prediction_variances=[guess[label == index].var() for index in (0, 1)],
-            universe_size=4000,
-        )
-        values.append(estimate.value)
-        variances.append(estimate.standard_error**2)
-    assert abs(np.mean(values) - truth.mean()) < 3 * np.std(values) / math.sqrt(500)
-    if slope == 1.0:
-        # Part of the spread comes from the pool: without the predictions' variance the error would be too small.
-        assert np.mean(variances) == pytest.approx(np.var(values), rel=0.2)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"predictions": [1, 2]}, "2 for 6 answers"),
-        ({"prediction_means": [1]}, "prediction_means: 1 for 2 strata"),
-        ({"universe_size": 5000}, "prediction_variances: a pool"),
-    ],
-)
-def test_predictions_that_do_not_fit_are_refused(change, message):
-    arguments = {
-        "values": [1, 1, 0, 1, 0, 0],
-        "predictions": [0] * 6,
-        "stratum": STRATUM,
-        "sizes": SIZES,
-        "cluster": PEOPLE,
-        "prediction_means": [0, 0],
-    }
-    with pytest.raises(DesignError, match=message):
-        difference_mean(**(arguments | change))
-
-
 def test_a_tied_majority_is_no_change_and_is_flagged():
     labels = majority_labels(values=[1, 1, 0, 1, 0, 0, 0, 0, 1], item=list("aaabbcccc"))
     assert labels.item.tolist() == ["a", "b", "c"]
@@ -621,70 +524,6 @@ def test_a_difference_between_domains_with_equal_chances_is_that_of_the_stratifi
     assert weighted.value == pytest.approx(value[~first].mean() - value[first].mean())
     assert weighted.value == pytest.approx(stratified.value, abs=1e-12)
     assert weighted.standard_error == pytest.approx(stratified.standard_error, abs=1e-12)
-
-
-def test_an_assisted_mean_with_unequal_chances_by_hand():
-    estimate = hajek_assisted(
-        values=[1, 0, 1],
-        predictions=[0.5, 0.25, 0.75],
-        prediction_mean=0.4,
-        prediction_variance=0.02,
-        candidates=100,
-        universe_size=400,
-        probability=[0.5, 0.25, 0.25],
-        cluster=["a", "a", "b"],
-    )
-    error = (2 * 0.5 + 4 * -0.25 + 4 * 0.25) / 10
-    assert estimate.value == pytest.approx(0.4 + error)
-    totals = np.array([0.2 * (0.5 - error) + 0.4 * (-0.25 - error), 0.4 * (0.25 - error)])
-    single = [0.2 * (0.5 - error), 0.4 * (-0.25 - error), 0.4 * (0.25 - error)]
-    least = least_variance(single, [2, 4, 4], answered=[3] * 3, strata=1)
-    variance = max(2 * (totals**2).sum(), least)
-    assert estimate.standard_error == pytest.approx(math.sqrt(variance + (1 - 0.25) / 100 * 0.02))
-
-
-@pytest.mark.thorough
-def test_predictions_of_the_draw_make_a_proportional_stage_more_precise_and_no_less_right():
-    """400 stages of 40 people: means recover the truth, intervals cover it, the assisted ones are narrower."""
-    rng = np.random.default_rng(12)
-    chance = rng.beta(1.2, 1.8, size=4000)
-    score = np.clip(chance + rng.normal(0, 0.05, 4000), 0.01, 0.99)
-    design, truth = Proportional(trade_off=0.3, power=3), float(chance.mean())
-    person = np.repeat(np.arange(40), 10)
-    plain, assisted = [], []
-    for _ in range(400):
-        drawn = draw(design=design, n=400, scores=score, n_candidates=4000, rng=rng)
-        values = rng.random(400) < chance[drawn.selected]
-        known = {"probability": drawn.inclusion_probability, "cluster": person}
-        plain.append(hajek(values=values, **known))
-        assisted.append(
-            hajek_assisted(
-                values=values, predictions=score[drawn.selected], prediction_mean=float(score.mean()), **known
-            )
-        )
-    for estimates in (plain, assisted):
-        values = np.array([estimate.value for estimate in estimates])
-        assert abs(values.mean() - truth) < 4 * values.std() / math.sqrt(400)
-        assert (
-            0.92 <= np.mean([estimate.interval[0] <= truth <= estimate.interval[1] for estimate in estimates]) <= 0.98
-        )
-    assert np.mean([estimate.standard_error for estimate in assisted]) < 0.97 * np.mean(
-        [estimate.standard_error for estimate in plain]
-    )
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"predictions": [0.5]}, "predictions: 1 for 2 answers"),
-        ({"universe_size": 9}, "prediction_variance, candidates: a pool"),
-        ({"universe_size": 9, "prediction_variance": 0.1, "candidates": 10}, "no more candidates than 9"),
-    ],
-)
-def test_an_assisted_mean_refuses_what_does_not_fit(more, message):
-    arguments = {"values": [1, 0], "predictions": [0.5, 0.5], "prediction_mean": 0.5, "probability": [0.5, 0.5]}
-    with pytest.raises(DesignError, match=message):
-        hajek_assisted(**{**arguments, "cluster": [1, 2], **more})
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -219,12 +219,24 @@ def test_the_model_assists_without_moving_the_mean_of_what_it_predicts(adaptive:
     scores = np.sort(files.load_array(CandidateSet.objects.get(stage=second).file_sha256)["score"].astype(float))[::-1]
     strata = {stratum.name: stratum for stratum in second.strata.all()}
     means = {"top": scores[: strata["top"].size].mean(), "rest": scores[strata["top"].size :].mean()}
-    expected = 0.0
-    for name, stratum in strata.items():
-        missed = [(abs(row["change"]) > 0) - row["score"] for row in rows if row["stratum"] == stratum.pk]
-        expected += stratum.size / len(scores) * (means[name] + np.mean(missed))
+    answered = {name: sum(row["stratum"] == stratum.pk for row in rows) for name, stratum in strata.items()}
+    place = {stratum.pk: list(strata).index(name) for name, stratum in strata.items()}
+    label = np.array([place[row["stratum"]] for row in rows])
+    weight = np.array([strata[name].size / answered[name] for name in strata])[label]
+    changed = np.array([abs(row["change"]) > 0 for row in rows], dtype=float)
+    fitted = bandit.assist(
+        values=changed,
+        predictions=[row["score"] for row in rows],
+        prediction_means=[means[name] for name in strata],
+        stratum=label,
+        weight=weight,
+        cluster=[row["person"] for row in rows],
+    )
     assert report.assisted is not None
-    assert report.assisted.stages[1].estimate.value == pytest.approx(expected, abs=1e-9)
+    second_stage = report.assisted.stages[1]
+    assert second_stage.estimate.value == pytest.approx(np.average(changed - fitted.adjustment, weights=weight))
+    assert (second_stage.coefficient or 0) == pytest.approx(fitted.coefficient[0])
+    assert second_stage.reason == (f"not assisted: {fitted.withheld}" if fitted.withheld else "")
     assert [part.predictions[:9] for part in report.parts] == ["a logisti", "same_task"]
     plain = figure_of(report, "changed_over_0").combined
     assert report.assisted.combined.standard_error < 1.1 * plain.standard_error
@@ -253,7 +265,7 @@ def test_where_all_pairs_were_cut_the_scorer_assists() -> None:
     assert report.parts[1].predictions.startswith("the scorer that planned the stage")
     assert report.assisted is not None
     plain, assisted = figure_of(report, "changed_over_0").stages[1].estimate, report.assisted.stages[1].estimate
-    assert assisted.value == pytest.approx(plain.value, abs=3 * plain.standard_error) and assisted.value != plain.value
+    assert assisted.value == pytest.approx(plain.value, abs=3 * plain.standard_error)
     assert assisted.standard_error < 1.05 * plain.standard_error
 
 
@@ -334,17 +346,23 @@ def test_unequal_chances_are_weighted_one_by_one(kind: str) -> None:
     assert figure.stages[1].estimate.value == pytest.approx(over / under, rel=1e-9)
     kish = [1 / (0.8 / 108 + 0.2 / 36), bandit.kish_size(planned, people=36)]
     assert figure.stages[1].weight == pytest.approx(kish[1] / sum(kish))
-    # The predictor that planned the stage assists there too: its mean, and the weighted mean of its errors.
+    # The predictor that planned the stage assists there too, weighted by the same chances.
     report = study_estimates.estimate(study)
     assert report.assisted is not None
-    part = next(line for line in report.parts if line.stage == 2)
-    error, weights = 0.0, 0.0
-    for slot in study.stages.get(index=2).slots.all():
-        error += (float(abs(answers[slot.pk]["change"]) > 0) - slot.score) / slot.inclusion_probability
-        weights += 1 / slot.inclusion_probability
-    mean = study.stages.get(index=2).strata.get().mean_score
-    assert part.predictions
-    assert report.assisted.stages[1].estimate.value == pytest.approx(mean + error / weights, rel=1e-9)
+    slots = list(study.stages.get(index=2).slots.all())
+    weight = [1 / slot.inclusion_probability for slot in slots]
+    changed = np.array([abs(answers[slot.pk]["change"]) > 0 for slot in slots], dtype=float)
+    fitted = bandit.assist(
+        values=changed,
+        predictions=[slot.score for slot in slots],
+        prediction_means=[study.stages.get(index=2).strata.get().mean_score],
+        stratum=np.zeros(len(slots), dtype=int),
+        weight=weight,
+        cluster=[answers[slot.pk]["person"] for slot in slots],
+    )
+    helped = report.assisted.stages[1]
+    assert helped.estimate.value == pytest.approx(np.average(changed - fitted.adjustment, weights=weight), rel=1e-9)
+    assert (helped.coefficient or 0) == pytest.approx(fitted.coefficient[0])
 
 
 def test_a_holdout_speaks_for_all_pairs_and_controls_for_the_noise() -> None:
@@ -589,6 +607,128 @@ def part_with(stratum: list[int], **change: Any) -> StagePart:
         "people": 20,
     }
     return StagePart(**(fields | change))
+
+
+def predicted_part(people: int = 12, **change: Any) -> tuple[StagePart, np.ndarray, np.ndarray]:
+    """A stage of two strata whose predictions tell half of what its 8 answers per person are; these, and two levels."""
+    rng = np.random.default_rng(7)
+    stratum = np.sort(np.arange(8 * people) % 4 == 0).astype(int)
+    predictions = rng.random(stratum.size)
+    part = part_with(
+        stratum.tolist(),
+        slots=tuple(np.bincount(stratum).tolist()),
+        cluster=rng.permutation(stratum.size) % people,
+        predictions=study_figures.ItemPredictions(predictions, (0.5, 0.5), "made up"),
+        **change,
+    )
+    return part, predictions + rng.normal(0, 0.3, stratum.size), np.arange(stratum.size) % 2 == 0
+
+
+def test_predictions_assist_a_stage_with_the_coefficient_that_its_answers_fit() -> None:
+    part, values, _level = predicted_part(universe_size=5000)
+    common = {"stratum": part.stratum, "cluster": part.cluster}
+    weight = np.array(part.sizes)[part.stratum] / np.bincount(part.stratum)[part.stratum]
+    predictions = part.predictions.values
+    fitted = bandit.assist(values=values, predictions=predictions, prediction_means=[0.5, 0.5], weight=weight, **common)
+    helped = study_figures.assisted(part, values)
+    assert helped.reason == "" and helped.coefficient == pytest.approx(fitted.coefficient[0])
+    assert helped.estimate == bandit.stratified_mean(
+        values=values, sizes=part.sizes, universe_size=5000, adjustment=helped.adjustment, **common
+    )
+    assert helped.adjustment == pytest.approx(fitted.adjustment)
+    plain, _reason = study_figures.estimate(part, values)
+    assert helped.estimate.standard_error < 0.95 * plain.standard_error
+    # A ratio has a coefficient of its own.
+    per = 1 + predictions
+    assert study_figures.assisted(part, values, per=per).coefficient < helped.coefficient
+
+
+def test_predictions_assist_a_stage_in_which_items_had_chances_of_their_own() -> None:
+    part, values, _level = predicted_part()
+    chance = np.random.default_rng(3).uniform(0.1, 0.9, values.size)
+    unequal = replace(
+        part,
+        names=("all",),
+        sizes=(300,),
+        slots=(values.size,),
+        stratum=np.zeros(values.size, dtype=int),
+        probability=chance,
+        planned_probability=chance,
+        universe_size=900,
+        predictions=replace(part.predictions, means=(0.5,)),
+    )
+    helped = study_figures.assisted(unequal, values)
+    assert helped.coefficient is not None
+    assert helped.estimate == bandit.hajek(
+        values=values,
+        probability=chance,
+        cluster=part.cluster,
+        adjustment=helped.adjustment,
+        candidates=300,
+        universe_size=900,
+    )
+
+
+def test_the_difference_of_two_levels_is_assisted_under_each() -> None:
+    part, values, level = predicted_part(people=24)
+    values = values + 0.2 * level
+    helped = study_figures.assisted_effect(part, values, first=~level, second=level)
+    sides = [study_figures.assisted(part.under(side), values[side]) for side in (~level, level)]
+    assert helped.coefficient == pytest.approx(np.mean([side.coefficient for side in sides]))
+    assert helped.estimate.value == pytest.approx(sides[1].estimate.value - sides[0].estimate.value)
+    plain, _reason = study_figures.effect(part, values, first=~level, second=level)
+    assert helped.reason == "" and helped.estimate.standard_error < 0.9 * plain.standard_error
+
+
+def test_where_predictions_do_not_help_the_plain_estimate_stands_with_the_reason() -> None:
+    part, values, level = predicted_part(people=5)
+    plain = study_figures.estimate(part, values)[0]
+    reason = "not assisted: 5 people, and a coefficient needs 10"
+    assert study_figures.assisted(part, values) == (plain, reason, None, None)
+    effect = study_figures.effect(part, values, first=~level, second=level)[0]
+    assert study_figures.assisted_effect(part, values, first=~level, second=level) == (effect, reason, None, None)
+    without = replace(part, predictions="nobody predicts these")
+    assert study_figures.assisted(without, values) == (plain, "not assisted: nobody predicts these", None, None)
+    # Without a plain estimate there is no assisted one.
+    nothing = replace(part, slots=(30, 0))
+    assert study_figures.assisted(nothing, values)[:2] == study_figures.estimate(nothing, values)
+
+
+def test_predictions_of_a_first_stage_say_why_there_are_none() -> None:
+    part = replace(predicted_part(people=9)[0], names=("all",), stratum=np.zeros(72, dtype=int), sizes=(500,))
+    more = {"item": np.arange(72), "candidates": np.ones((500, 1)), "rng": np.random.default_rng(1)}
+
+    def predictions(part: StagePart, features: np.ndarray) -> Any:
+        return study_figures.folded_predictions(part, np.arange(72) % 2 * 1.0, features=features, **more)
+
+    assert predictions(part, np.empty((72, 0))) == "nothing is known of these items that could predict answers"
+    assert predictions(part, np.ones((72, 1))) == "9 people, and a coefficient needs 10"
+    enough = replace(part, cluster=np.arange(72) % 10)
+    everybody = {**more, "item": np.zeros(72)}
+    assert str(
+        study_figures.folded_predictions(enough, np.ones(72), features=np.ones((72, 1)), **everybody)
+    ).startswith("too few people and items")
+    # Alike items have the same prediction in each fold: its own mean, which says nothing.
+    assert not predictions(enough, np.ones((72, 1))).values.round(12).any()
+
+
+@pytest.mark.parametrize(("scale", "kind"), [(1, "logistic"), (10, "linear")])
+def test_a_first_stage_is_predicted_by_what_is_known_of_its_items(scale: int, kind: str) -> None:
+    part = replace(predicted_part(people=20)[0], names=("all",), stratum=np.zeros(160, dtype=int), sizes=(500,))
+    known = np.random.default_rng(2).random((660, 1)) < 0.5
+    values = scale * known[:160, 0].astype(float)
+    values[::7] = scale - values[::7]
+    predicted = study_figures.folded_predictions(
+        part,
+        values,
+        item=np.arange(160),
+        features=known[:160].astype(float),
+        candidates=known[160:].astype(float),
+        rng=np.random.default_rng(1),
+    )
+    assert predicted.source.startswith(f"a {kind} regression") and predicted.means == (0.0,)
+    low, high = (predicted.values[known[:160, 0] == kind_of].mean() for kind_of in (False, True))
+    assert 0.5 * scale < high - low < scale and np.std(predicted.values[known[:160, 0]]) < 0.1 * scale
 
 
 def test_a_part_of_the_items_without_answers_in_a_stratum_gets_no_estimate_from_that_stage() -> None:

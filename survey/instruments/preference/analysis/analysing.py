@@ -104,12 +104,14 @@ class FragileRanking:
 
 @dataclass(frozen=True)
 class JudgeTable:
-    """A judge against people: overall under the empty name, and by category."""
+    """A judge against people: overall under the empty name, and by category. chances: of each two models, by the item's
+    key, that people prefer the first."""
 
     judge: str
     by_category: Mapping[str, JudgeFigures]
-    bins: Sequence[ChanceBin]
-    assisted: Sequence[Assisted]
+    bins: Sequence[ChanceBin] = ()
+    assisted: Sequence[Assisted] = ()
+    chances: Mapping[tuple[int, int], Mapping[int, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,8 @@ class Analysis:
     wins: Sequence[WinShare]
     agreement: PeopleAgreement
     judges: Sequence[JudgeTable]
+    together: Sequence[Assisted]
+    """Win rates with the help of all judges; empty with fewer than two."""
     styles: Sequence[Style]
     beside: Sequence[Mapping[str, Any]]
     beside_ranks: Mapping[str, float]
@@ -205,6 +209,8 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
             f"{', '.join(ranking.unbeaten)}: never lost or never won against the others. The ridge of "
             f"{short(settings.ridge)} alone keeps the strength finite."
         )
+    tables = [_judge_table(material, name, judged, categories) for name, judged in judges.items()]
+    chances = [table.chances for table in tables if table.chances]
     return Analysis(
         settings=settings,
         material=material,
@@ -221,7 +227,8 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         elo=elo(main, rng=rng),
         wins=win_shares(people),
         agreement=agreement.of_people(people, names=material.names),
-        judges=[_judge_table(material, name, judged, categories) for name, judged in judges.items()],
+        judges=tables,
+        together=_assisted(people, chances) if len(chances) > 1 else (),
         styles=_styles(material, settings),
         **_beside(material),
         notes=notes,
@@ -314,18 +321,21 @@ def _judge_table(material: Material, name: str, judged: Judgements, categories: 
     by_category: dict[str, JudgeFigures] = {}
     whole = judging.compare(material.people, judged)
     if whole is None:
-        return JudgeTable(name, {}, (), ())
+        return JudgeTable(name, {})
     by_category[EVERYTHING] = judging.figures(whole, judged)
     for category in categories if len(categories) > 1 else []:
         part = whole.where(whole.category == category)
         if part.m >= judging.MIN_ITEMS:
             by_category[category] = judging.figures(part, judged.where(judged.category == category))
     if whole.says_nothing:
-        return JudgeTable(name, by_category, (), ())
-    return JudgeTable(name, by_category, judging.reliability(whole), _assisted(material.people, judged, whole))
+        return JudgeTable(name, by_category)
+    chances = _chances(material.people, judged, whole)
+    return JudgeTable(name, by_category, judging.reliability(whole), _assisted(material.people, [chances]), chances)
 
 
-def _assisted(people: Judgements, judge: Judgements, whole: judging.Compared) -> list[Assisted]:
+def _chances(
+    people: Judgements, judge: Judgements, whole: judging.Compared
+) -> Mapping[tuple[int, int], Mapping[int, float]]:
     """The judge's chance of every item it judged: stated, or by the regression on the items that people judged too."""
     read = JudgedItems.of(judge)
     known = dict(zip(whole.rows.key.tolist(), whole.chance[whole.row_item].tolist(), strict=True))
@@ -342,15 +352,25 @@ def _assisted(people: Judgements, judge: Judgements, whole: judging.Compared) ->
     orient = {}
     for key, a in zip(people.key.tolist(), people.a.tolist(), strict=True):
         orient[key] = a
-    universe: dict[tuple[int, int], list[float]] = {}
-    predictions: dict[int, float] = {}
+    chances: dict[tuple[int, int], dict[int, float]] = {}
     for key, a, b, chance in zip(read.key.tolist(), first.a.tolist(), first.b.tolist(), stated.tolist(), strict=True):
         low, high = min(a, b), max(a, b)
         towards_low = chance if a == low else 1 - chance
         if key in known:
             towards_low = known[key] if orient[key] == low else 1 - known[key]
-        predictions[key] = towards_low
-        universe.setdefault((low, high), []).append(towards_low)
+        chances.setdefault((low, high), {})[key] = towards_low
+    return chances
+
+
+def _assisted(people: Judgements, judges: Sequence[Mapping[tuple[int, int], Mapping[int, float]]]) -> list[Assisted]:
+    """Win rates with the help of these judges together, over the items that all of them judged."""
+    universe: dict[tuple[int, int], np.ndarray] = {}
+    predictions: dict[int, list[float]] = {}
+    for pair, of_first in judges[0].items():
+        keys = [key for key in of_first if all(key in judge.get(pair, {}) for judge in judges)]
+        own = {key: [judge[pair][key] for judge in judges] for key in keys}
+        universe[pair] = np.array(list(own.values())).reshape(len(own), len(judges))
+        predictions |= own
     turned = people.a > people.b
     straight = replace(
         people,
@@ -360,9 +380,7 @@ def _assisted(people: Judgements, judge: Judgements, whole: judging.Compared) ->
         value=np.where(turned, -people.value, people.value),
         first=np.where(turned, -people.first, people.first),
     )
-    return judging.assisted(
-        straight, predictions, universe={pair: np.array(chances) for pair, chances in universe.items()}
-    )
+    return judging.assisted(straight, predictions, universe=universe)
 
 
 def _styles(material: Material, settings: AnalysisSettings) -> list[Style]:

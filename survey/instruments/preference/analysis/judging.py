@@ -7,7 +7,7 @@ uncentred one, sum hj / sqrt(sum hh sum jj), does not. Both stand in the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import bandit
-from bandit import fit_logistic, hajek, hajek_assisted, predict_logistic
+from bandit import assist, fit_logistic, hajek, predict_logistic
 from bandit.correlation import correlation_of_sums, moments
 from bandit.estimate import Estimate
 from survey.figures import Figure
@@ -392,7 +392,8 @@ def own_person_each(judged: Judgements) -> Judgements:
 @dataclass(frozen=True)
 class Assisted:
     """How often A is preferred to B, from people alone and with the judge's help. saved: human answers that the judge
-    is worth, which is less than 0 where it makes the estimate wider; None where nothing varies."""
+    is worth; None where nothing varies. coefficient: how much a unit of the judge's chance counts; None of several
+    judges. withheld: why the judge does not help; empty where it does."""
 
     model: str
     other: str
@@ -401,6 +402,12 @@ class Assisted:
     people: Estimate
     assisted: Estimate
     saved: float | None
+    coefficient: float | None
+    withheld: str
+
+    @property
+    def notes(self) -> str:
+        return f"not assisted: {self.withheld}" if self.withheld else ""
 
 
 def fitted(rating: Floats, win: Floats, at: Floats) -> Floats:
@@ -458,16 +465,19 @@ def of_these_items(
 
 
 def assisted(
-    people: Judgements, predictions: Mapping[int, float], *, universe: Mapping[tuple[int, int], Floats]
+    people: Judgements,
+    predictions: Mapping[int, float | Sequence[float]],
+    *,
+    universe: Mapping[tuple[int, int], Floats],
 ) -> list[Assisted]:
-    """The judge-assisted win rate of each pair of models: the mean prediction over all its items plus the
-    design-weighted mean of (people - prediction) over the asked ones, the core's model-assisted estimator. Both rates
-    are of these items: how the asked ones differ from the others is less uncertain the more of them were asked.
+    """The judge-assisted win rate of each pair of models: people's, less what the asked items have too much of the
+    judge's chances (`bandit.assist`). Both rates are of these items: how the asked ones differ from the others is less
+    uncertain the more of them were asked.
 
     Args:
         people: their judgements, with a below b.
-        predictions: the judge's chance of A by the item's key.
-        universe: of each pair (a, b), the judge's chances over all its items.
+        predictions: the judge's chance of A by the item's key; of p judges together, their p chances.
+        universe: of each pair (a, b), the judge's chances over all its m items, (m,) or (m, p).
     """
     pairs = []
     for (a, b), chances in sorted(universe.items()):
@@ -475,23 +485,33 @@ def assisted(
         rows = people.where(own)
         if rows.n < MIN_ITEMS or not len(chances):
             continue
-        known = np.array([predictions[key] for key in rows.key.tolist()])
+        known = np.array([predictions[key] for key in rows.key.tolist()]).reshape(rows.n, -1)
         item = np.unique(rows.key, return_inverse=True)[1].reshape(-1)
         several = item if len(np.unique(item)) < rows.n else None
-        alone = hajek(values=rows.win, probability=rows.probability, cluster=rows.person, item=several)
-        helped = hajek_assisted(
+        weight = 1 / rows.probability
+        help_by_judge = assist(
             values=rows.win,
             predictions=known,
-            prediction_mean=float(chances.mean()),
-            probability=rows.probability,
+            prediction_means=chances.reshape(len(chances), -1).mean(axis=0, keepdims=True),
+            stratum=np.zeros(rows.n, dtype=np.int64),
+            weight=weight,
             cluster=rows.person,
             item=several,
         )
-        weight = 1 / rows.probability
-        alone = of_these_items(alone, rows.win, weight, item, known, items=len(chances))
-        helped = of_these_items(helped, rows.win - known, weight, item, known, items=len(chances))
+        sample: dict[str, Any] = {
+            "values": rows.win,
+            "probability": rows.probability,
+            "cluster": rows.person,
+            "item": several,
+        }
+        guess = known.mean(axis=1)
+        alone = of_these_items(hajek(**sample), rows.win, weight, item, guess, items=len(chances))
+        helped = hajek(**sample, adjustment=help_by_judge.adjustment)
+        helped = of_these_items(helped, rows.win - help_by_judge.adjustment, weight, item, guess, items=len(chances))
         saved = None
         if helped.standard_error > 0 and alone.standard_error > 0:
             saved = rows.n * ((alone.standard_error / helped.standard_error) ** 2 - 1)
-        pairs.append(Assisted(people.models[a], people.models[b], rows.n, len(chances), alone, helped, saved))
+        names = people.models[a], people.models[b]
+        coefficient = float(help_by_judge.coefficient[0]) if known.shape[1] == 1 else None
+        pairs.append(Assisted(*names, rows.n, len(chances), alone, helped, saved, coefficient, help_by_judge.withheld))
     return pairs

@@ -23,7 +23,7 @@ from ..analysis.analysing import (
     FragileRanking,
 )
 from ..analysis.judgements import Judgements
-from ..analysis.judging import ChanceBin, JudgeFigures
+from ..analysis.judging import Assisted, ChanceBin, JudgeFigures
 from ..analysis.style import STYLES
 
 
@@ -85,15 +85,18 @@ RELIABILITY = (
     Column("chance", "number", "The judge's mean chance that people prefer A.", style="percent"),
     FigureColumn("share", "share", "How often people did; ties half.", parts=ENDS),
 )
+ALL = "all judges"
 ASSISTED = (
-    Column("judge", "text", "The judge."),
+    Column("judge", "text", "The judge; all judges: with the help of all of them together."),
     Column("model", "text", "The model."),
     Column("other", "text", "The model that it was compared with."),
     Column("answers", "number", "People's answers to this pair."),
     Column("items", "number", "Items that the judge judged."),
     FigureColumn("people", "share", "Win rate from people alone.", parts=_ends("people_")),
     FigureColumn("assisted", "share", "Win rate with the judge's help.", parts=_ends("assisted_")),
-    Column("saved", "number", "Human answers that the judge is worth; below 0 where it helps nothing.", digits=0),
+    Column("saved", "number", "Human answers that the judge is worth.", digits=0),
+    Column("coefficient", "number", "How much a unit of the judge's chance counts, as fitted.", digits=2),
+    Column("notes", "text", "Why the judge does not help; empty where it does.", heading="to know"),
 )
 STYLE = (
     Column("by", "text", "Who judged."),
@@ -236,22 +239,12 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
                     }
                     for part in table.bins
                 ],
-                "assisted": [
-                    {
-                        "model": row.model,
-                        "other": row.other,
-                        "answers": row.answers,
-                        "items": row.items,
-                        "people": _of(row.people).as_json(),
-                        "assisted": _of(row.assisted).as_json(),
-                        "saved": finite(row.saved),
-                    }
-                    for row in table.assisted
-                ],
+                "assisted": [_assisted_json(row) for row in table.assisted],
             }
             for table in analysis.judges
             if table.by_category
         },
+        "assisted_by_all_judges": [_assisted_json(row) for row in analysis.together],
         "style": {
             style.judge: {name: effect.as_json() for name, effect in zip(STYLES, style.effects, strict=True)}
             for style in analysis.styles
@@ -262,6 +255,20 @@ def as_json(analysis: Analysis) -> dict[str, Any]:
         ],
         "rank_correlations": {name: finite(value) for name, value in analysis.beside_ranks.items()},
         "intervals": intervals,
+    }
+
+
+def _assisted_json(row: Assisted) -> dict[str, Any]:
+    return {
+        "model": row.model,
+        "other": row.other,
+        "answers": row.answers,
+        "items": row.items,
+        "people": _of(row.people).as_json(),
+        "assisted": _of(row.assisted).as_json(),
+        "saved": finite(row.saved),
+        "coefficient": row.coefficient,
+        "notes": row.notes,
     }
 
 
@@ -400,7 +407,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     yield Table("reliability", "Reliability of judges' chances", RELIABILITY, bins)
     assisted = [
         (
-            table.judge,
+            judge,
             assisted_row.model,
             assisted_row.other,
             assisted_row.answers,
@@ -408,16 +415,18 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
             _of(assisted_row.people),
             _of(assisted_row.assisted),
             assisted_row.saved,
+            assisted_row.coefficient,
+            assisted_row.notes,
         )
-        for table in analysis.judges
-        for assisted_row in table.assisted
+        for judge, rows in [*((table.judge, table.assisted) for table in analysis.judges), (ALL, analysis.together)]
+        for assisted_row in rows
     ]
     yield Table(
         "assisted",
         "Win rates with a judge's help",
         ASSISTED,
         assisted,
-        note="Right on average however bad the judge is; a bad judge saves nothing.",
+        note="How much the judge's chances help is fitted, so that a bad judge costs nothing.",
     )
     styles = [
         (style.judge, name, effect)

@@ -94,6 +94,12 @@ ESTIMATES = (
         style="p",
     ),
     Column("notes", "text", "What to know about the row; of bounds, what they assume.", heading="to know"),
+    Column(
+        "coefficient",
+        "number",
+        "Of assisted figures of one stage: how many units of the figure a unit of the predictions counts for.",
+        digits=2,
+    ),
     Column("lowest", "number", "Of bounds: the lowest value that the assumption allows, as estimated."),
     Column("highest", "number", "Of bounds: the highest value that the assumption allows, as estimated."),
     Column("part", "text", "The stage in words.", in_file=False),
@@ -185,15 +191,17 @@ NOISE = (
 
 ONE_STAGE = ", one stage"
 OTHERWISE = ("naive", SUCH_QUESTIONS, STAYED, BOUNDS, WITH_EXCLUDED, WORST_CASE)
-DIFFERENCES = ("check", "difference", FROM_THE_REST, SAMPLED_MINUS_HOLDOUT)
+ASSISTED, ASSISTED_DIFFERENCE = "assisted", "assisted difference"
+DIFFERENCES = ("check", "difference", ASSISTED_DIFFERENCE, FROM_THE_REST, SAMPLED_MINUS_HOLDOUT)
 
 
 def estimate_rows(report: StudyEstimates) -> Iterator[dict[str, Any]]:
     """Every figure of all stages and of each, by division and label; by the columns of `ESTIMATES`."""
     for figure in report.figures:
         yield from _figure_rows(figure, "combined")
-    if report.assisted:
-        yield from _figure_rows(report.assisted, "assisted")
+    for figure in report.figures:
+        if figure.assisted is not None:
+            yield from _figure_rows(figure.assisted, ASSISTED)
     for figure in report.checks:
         yield from _figure_rows(figure, "check")
     if report.carry_over is not None:
@@ -269,7 +277,10 @@ def _figure_rows(figure: StudyFigure, kind: str, division: str = "", label: str 
     for stage in figure.stages:
         row = _row(figure, stage.estimate, kind=f"{kind}{ONE_STAGE}", notes=stage.reason, **part)
         title = f"stage {stage.stage}" if stage.role == "sampled" else f"{stage.stage} {stage.role}"
-        yield {**row, "stage": stage.stage, "role": stage.role, "weight": stage.weight, "part": title}
+        where = {"stage": stage.stage, "role": stage.role, "weight": stage.weight, "part": title}
+        yield {**row, **where, "coefficient": stage.coefficient}
+    if figure.assisted is not None and division:
+        yield from _figure_rows(figure.assisted, ASSISTED_DIFFERENCE if kind in DIFFERENCES else ASSISTED, **part)
 
 
 def _names(figure: str | None, title: str | None, *, division: str, label: str, kind: str) -> dict[str, Any]:
@@ -436,7 +447,6 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
     yield TableView(
         [
             "title",
-            *(["kind"] if report.assisted else []),
             "value",
             "standard_error",
             "degrees_of_freedom",
@@ -446,16 +456,21 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
             "agree_p",
         ],
         title="All stages together",
-        rows=places("combined", "assisted"),
+        rows=places("combined"),
+        note="" if report.assisted else f"Not assisted by predictions. {_predictions(report)}",
     )
-    predictions = [f"stage {part.stage}: {part.predictions}" for part in report.parts if part.predictions]
+    yield TableView(
+        ["title", "part", "value", "standard_error", "coefficient", "notes"],
+        title="With the help of predictions",
+        rows=places(ASSISTED, f"{ASSISTED}{ONE_STAGE}", every=False),
+        note=f"How much they help is fitted, so that bad ones cost nothing. {_predictions(report)}",
+    )
     yield TableView(
         ["title"],
         title="The same figures under other assumptions",
         rows=places(*OTHERWISE),
         across="kind",
         cells="value",
-        note=f"Model assistance, {'; '.join(predictions)}." if report.assisted and predictions else "",
     )
     yield TableView(
         ["title", "value", "p", *counts], title="Checks: 0 but for chance", rows=places("check"), note=_verdicts(report)
@@ -521,6 +536,12 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
         rows=places("majority", division="stratum"),
         note=majorities if report.majorities else "",
     )
+
+
+def _predictions(report: StudyEstimates) -> str:
+    """Whose predictions each stage has, or why it has none."""
+    sampled = [part for part in report.parts if part.role == "sampled"]
+    return " ".join(f"Stage {part.stage}: {part.predictions}." for part in sampled)
 
 
 def _verdicts(report: StudyEstimates) -> str:

@@ -51,6 +51,7 @@ from .people_groups import (
 )
 from .stage_rows import STATES, SlotRow, StageRows, read_stage
 from .study_figures import (
+    Assisted,
     DivisionFigures,
     ItemPredictions,
     StagePart,
@@ -322,7 +323,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
     read, leaving = _with_leaving(study, rows, read, instrument, wanted, levels)
     groups = _groups(study, read, by)
     read = [_with_groups(stage_read, groups) for stage_read in read]
-    figures = tuple(_figure(read, index) for index in range(len(read[0].estimands.measures)))
+    figures = tuple(_assisted(read, index) for index in range(len(read[0].estimands.measures)))
     factors = {condition.factor for condition in shown_conditions(study)}
     universe = max(stage_read.line.universe_size for stage_read in read)
     n_questions = max((stage.manifest.get("questions", {}).get("count", 0) for stage in stages), default=0)
@@ -333,6 +334,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         assumptions=(
             *ASSUMPTIONS,
             *_items_notes(read),
+            *_assistance_notes(read),
             *_waves_notes(study),
             *_stops_notes(stages),
             *_levels_notes(study, levels),
@@ -343,7 +345,7 @@ def _estimate(study: Study, levels: Mapping[str, str], thresholds: Sequence[int]
         provisional=any(stage_read.line.state != Stage.State.FROZEN for stage_read in read),
         parts=tuple(stage_read.line for stage_read in read),
         figures=figures,
-        assisted=_assisted(read),
+        assisted=figures[0].assisted,
         checks=tuple(_check(read, index) for index in range(len(read[0].estimands.checks))),
         divisions=tuple(
             _by_level(read, name, groups.get(name)) if name in factors or name in groups else _divided(read, name)
@@ -534,11 +536,13 @@ def _items_notes(read: Sequence[_Reading]) -> Iterator[str]:
             f"Several people answered each item of stage {', '.join(several)}: standard errors there are between "
             "respondents and between items."
         )
-    first = read[0].estimands.measures[0]
-    if first.per is not None:
+
+
+def _assistance_notes(read: Sequence[_Reading]) -> Iterator[str]:
+    if any(not isinstance(reading.part.predictions, str) for reading in read):
         yield (
-            f"No figure is model-assisted: {first.title} is a ratio of two sums, and predictions are of one number an "
-            "item."
+            "Assisted figures take off the answers what the draw has too much of the predictions, times a coefficient "
+            "that is fitted without the answers of the same person and shrunk to 0 where little is known."
         )
 
 
@@ -1007,10 +1011,7 @@ def _figure(
         for weighted in (False, True)
     )
     figure = _combined(read, estimates, measures[0], plain, pooled=pooled, share=share)
-    if measures[0].has_far_answers:
-        figure = analysis.widen_for_far_answers(figure, parts, values, masks, [measure.per for measure in measures])
-    elif is_part and not share and not below:
-        figure = analysis.for_a_part(figure, parts, values, masks, [None] * len(parts))
+    figure = _widened(figure, parts, measures, values, masks, is_part=is_part)
     weighted = [
         analysis.stayed(part, own, where=mask, per=measure.per, share=share)
         for part, own, measure, mask in zip(parts, values, measures, masks, strict=True)
@@ -1044,6 +1045,24 @@ def _figure(
     )
     figure = analysis.widen_for_heavy_people(figure, parts, values, masks, [measure.per for measure in measures])
     return analysis.cut(figure, measures[0].range)
+
+
+def _widened(
+    figure: StudyFigure,
+    parts: Sequence[StagePart],
+    measures: Sequence[Measure],
+    values: Sequence[np.ndarray],
+    masks: Sequence[np.ndarray | None],
+    *,
+    is_part: bool,
+) -> StudyFigure:
+    """The figure with an interval that allows for a few answers that decide it, where there may be such."""
+    below = [measure.per for measure in measures]
+    if measures[0].has_far_answers:
+        return analysis.widen_for_far_answers(figure, parts, values, masks, below)
+    if is_part and not measures[0].is_share and all(per is None for per in below):
+        return analysis.for_a_part(figure, parts, values, masks, below)
+    return figure
 
 
 def _excludes(parts: Iterable[StagePart]) -> bool:
@@ -1081,12 +1100,13 @@ def _by_level(read: Sequence[_Reading], name: str, groups: PeopleGroups | None =
         for label in shown_labels
         if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= MIN_PEOPLE)
     }
+    own_figure = _assisted if groups is None else _figure  # Groups are many, and small.
     others = {label: [_under(reading, name, OTHERS, against=label) for reading in read] for label in with_rest}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(_figure(under[label], index, is_part=True) for index in measures) if label in under else ()
+            tuple(own_figure(under[label], index, is_part=True) for index in measures) if label in under else ()
             for label in labels
         ),
         differences=tuple(_effect(read, name, labels, index, [under[label] for label in labels]) for index in measures)
@@ -1207,7 +1227,16 @@ def _effect(
     if figure.combined is None:
         return figure
     stayed = analysis.stayed_of(figure, [reading.part for reading in read], found(weighted_for_leaving=True))
-    return analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), measures[0].range_of_difference)
+    span = measures[0].range_of_difference
+    figure = analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), span)
+    if OTHERS in labels or not _has_predictions(read, measures[0]):
+        return figure
+    results = [
+        analysis.assisted_effect(reading.part, measure.values, first=under, second=other, per=measure.per)
+        for reading, measure, under, other in zip(read, measures, first, second, strict=True)
+    ]
+    helped = _combined(read, [(result.estimate, result.reason) for result in results], measures[0], None)
+    return replace(figure, assisted=analysis.cut(_with_coefficients(helped, results), span))
 
 
 def _with_bounds(
@@ -1355,28 +1384,26 @@ def _with_predictions(study: Study, read: Sequence[_Reading], instrument: Instru
     readings = []
     for reading in read:
         predictions = _predictions(study, reading, instrument)
-        if predictions is None:
-            readings.append(reading)
-        else:
-            readings.append(
-                replace(
-                    reading,
-                    part=replace(reading.part, predictions=predictions),
-                    line=replace(reading.line, predictions=predictions.source),
-                )
+        source = f"none: {predictions}" if isinstance(predictions, str) else predictions.source
+        readings.append(
+            replace(
+                reading,
+                part=replace(reading.part, predictions=predictions),
+                line=replace(reading.line, predictions=source),
             )
+        )
     return readings
 
 
-def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPredictions | None:
-    """Predictions for one part's first measure; None if there are none: then the plain estimate is used."""
-    part, first = read.part, read.estimands.measures[0]
-    if part.role != Slot.Role.SAMPLED or part.obstacle or not first.is_share:
-        return None
+def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPredictions | str:
+    """Predictions of one part's items, or why there are none: then the plain estimate is used."""
+    part = read.part
+    if part.obstacle:
+        return part.obstacle
     stage = read.answers[0].slot.stage
     stored = CandidateSet.objects.filter(stage=stage).select_related("predictor_run").first()
-    if stored is None:
-        return None
+    if part.role != Slot.Role.SAMPLED or stored is None:
+        return analysis.NO_PREDICTIONS
     stored.stage = stage
     stage.study = study
     if stored.kind == CandidateSet.Kind.EXHAUSTIVE:
@@ -1384,14 +1411,15 @@ def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPr
     rows = files.load_array(stored.file_sha256)
     if SCORE in (rows.dtype.names or ()):
         scores = np.array([np.nan if a.slot.score is None else a.slot.score for a in read.answers])
-        moments = _score_moments(stage, part, rows)
-        if moments is None or not np.isfinite(scores).all():
-            return None
+        means = _mean_scores(stage, part, rows)
+        if means is None:
+            return "the strata of the plan cannot be made again from its scores"
         run = stored.predictor_run
-        return ItemPredictions(scores, *moments, source=f"{run.name}, trained on earlier answers" if run else "scores")
+        return ItemPredictions(scores, means, source=f"{run.name}, trained on earlier answers" if run else "scores")
     questions = candidate_questions(stored)
     if questions is None:
-        return None
+        return "the questions are no longer those of the plan"
+    first = read.estimands.measures[0]
     return analysis.folded_predictions(
         part,
         first.values,
@@ -1402,16 +1430,18 @@ def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPr
     )
 
 
-def _predictions_of_everything(read: _Reading, instrument: Instrument, stored: CandidateSet) -> ItemPredictions | None:
+def _predictions_of_everything(read: _Reading, instrument: Instrument, stored: CandidateSet) -> ItemPredictions | str:
     """Predictions of the fast scorer that cut all items: its means over strata are stored. None with a shortlist."""
     stage = read.answers[0].slot.stage
     means = {stratum.name: stratum.mean_score for stratum in stage.strata.all()}
-    own = [means[name] for name in read.part.names]
-    if not stored.file_sha256 or stored.shortlist_sha256 or None in own:
-        return None
+    own = [mean for name in read.part.names if (mean := means[name]) is not None]
+    if not stored.file_sha256:
+        return "no predictor planned this stage"
+    if stored.shortlist_sha256 or len(own) < len(read.part.names):
+        return "the mean prediction of all items was not stored"
     questions = candidate_questions(stored)
     if questions is None:
-        return None
+        return "the questions are no longer those of the plan"
     keys = {answer.slot.item.key for answer in read.answers}
     pairing = instruments.pairing_of(instrument)
     ranks = pairing.ranks_of(keys, questions)
@@ -1420,21 +1450,12 @@ def _predictions_of_everything(read: _Reading, instrument: Instrument, stored: C
         instrument.item_key(row, questions): float(score)
         for row, score in zip(pairing.rows_at(ranks, questions), scores, strict=True)
     }
-    return analysis.calibrated_predictions(
-        read.part,
-        read.estimands.measures[0].values,
-        item=np.array([answer.slot.item_id for answer in read.answers], dtype=np.int64),
-        scores=np.array([of_key[answer.slot.item.key] for answer in read.answers]),
-        means=[float(mean) for mean in own if mean is not None],
-        rng=generator(stage.seed, "folds"),
-    )
+    predicted = np.array([of_key[answer.slot.item.key] for answer in read.answers])
+    return ItemPredictions(predicted, tuple(own), source="the scorer that planned the stage")
 
 
-def _score_moments(
-    stage: Stage, part: StagePart, rows: np.ndarray
-) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Mean and variance of the scores over each stratum's candidates, cut as the plan was: by the same numbers, ties by
-    the same seed."""
+def _mean_scores(stage: Stage, part: StagePart, rows: np.ndarray) -> tuple[float, ...] | None:
+    """The mean score of each stratum's candidates, cut as the plan was: by the same numbers, ties by the same seed."""
     scores = rows[SCORE].astype(np.float64)
     design = DesignConfig.model_validate(stage.manifest["design"]).build()
     disagreement = rows[DISAGREEMENT] if DISAGREEMENT in (rows.dtype.names or ()) else None
@@ -1449,19 +1470,38 @@ def _score_moments(
         return None
     if dict(zip(cut.names, cut.sizes, strict=True)) != dict(zip(part.names, part.sizes, strict=True)):
         return None
-    inside = [scores[cut.label == cut.names.index(name)] for name in part.names]
-    return tuple(float(stratum_scores.mean()) for stratum_scores in inside), tuple(
-        float(stratum_scores.var()) for stratum_scores in inside
-    )
+    return tuple(float(scores[cut.label == cut.names.index(name)].mean()) for name in part.names)
 
 
-def _assisted(read: Sequence[_Reading]) -> StudyFigure | None:
-    """The first measure with the help of predictions; None if no part has any."""
-    if all(reading.part.predictions is None for reading in read):
-        return None
-    first = [reading.estimands.measures[0] for reading in read]
-    estimates = [analysis.assisted(reading.part, measure.values) for reading, measure in zip(read, first, strict=True)]
-    return analysis.cut(_combined(read, estimates, first[0], None), first[0].range)
+def _assisted(read: Sequence[_Reading], index: int, *, is_part: bool = False) -> StudyFigure:
+    """A measure over all items, with the same measure with the help of predictions next to it."""
+    figure, measures = _figure(read, index, is_part=is_part), [reading.estimands.measures[index] for reading in read]
+    first, parts = measures[0], [reading.part for reading in read]
+    if not _has_predictions(read, first):
+        return figure
+    results = [
+        analysis.assisted(part, own.values, per=own.per, share=own.is_share)
+        for part, own in zip(parts, measures, strict=True)
+    ]
+    values = [result.adjusted(own.values) for own, result in zip(measures, results, strict=True)]
+    pooled = [
+        part.stage_answers(value, inside=None, per=own.per)
+        for part, own, value in zip(parts, measures, values, strict=True)
+        if own.per is not None
+    ]
+    helped = _combined(read, [(result.estimate, result.reason) for result in results], first, None, pooled=pooled)
+    helped = _widened(helped, parts, measures, values, [None] * len(parts), is_part=is_part)
+    return replace(figure, assisted=analysis.cut(_with_coefficients(helped, results), first.range))
+
+
+def _has_predictions(read: Sequence[_Reading], measure: Measure) -> bool:
+    """Whether there are predictions of all the items that a measure is over, in some part."""
+    return measure.where is None and any(not isinstance(reading.part.predictions, str) for reading in read)
+
+
+def _with_coefficients(figure: StudyFigure, results: Sequence[Assisted]) -> StudyFigure:
+    pairs = zip(figure.stages, results, strict=True)
+    return replace(figure, stages=tuple(replace(stage, coefficient=result.coefficient) for stage, result in pairs))
 
 
 # Controls

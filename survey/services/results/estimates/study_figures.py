@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 import bandit
 from bandit import Agreement, Bounds, DesignError, Estimate, GivenItems, StageAnswers
+from bandit.assistance import MIN_PEOPLE
 from bandit.estimate import MIN_OF_A_MEAN
 from bandit.estimators import MIN_EFFECTIVE
 from survey.figures.words import number
 
 NOTHING = "nothing to divide by"
 NO_WEIGHTS = "too few people left"
+NOT_ASSISTED = "not assisted"
+NO_PREDICTIONS = "there are no predictions of these items"
 ONE_DECIDES = "one answer carries most of the weight"
 MISSING = 0.03  # the largest part of the candidates that a figure may say nothing about
 NEVER_SEEN = 3.0  # n answers may miss a kind of candidates that makes up to 3 / n of all (the rule of three)
@@ -31,15 +34,13 @@ NEVER_SEEN = 3.0  # n answers may miss a kind of candidates that makes up to 3 /
 
 @dataclass(frozen=True, eq=False)
 class ItemPredictions:
-    """Predictions by a predictor that has not seen the answers: of each answer's item (n,), and over each stratum.
-
-    `means`, `variances`: over all candidates of each stratum; the variances may be missing if the candidates are all
-    items. `source` says in words whose predictions they are.
+    """Predictions by a predictor that has not seen the answers: of each answer's item (n,), and their means over each
+    stratum's candidates. In any unit: how much they count is fitted (`bandit.assist`). `source` says in words whose
+    they are.
     """
 
     values: NDArray[np.float64]
     means: tuple[float, ...]
-    variances: tuple[float, ...] | None
     source: str
 
 
@@ -81,6 +82,7 @@ class StagePart:
     `people`: how many people the plan deals the slots to; it decides how much a person's answers share.
     `staying`: each answer's chance that its person was still there, where it is known. `subjects`: the one or two
     questions of each answer's item, shape (n, 2), -1 for none; None where items are about none or about more.
+    `predictions`: those of its items, or why there are none.
     """
 
     stage: int
@@ -93,7 +95,7 @@ class StagePart:
     cluster: NDArray[np.int64]
     probability: NDArray[np.float64]
     planned_probability: NDArray[np.float64]
-    predictions: ItemPredictions | None = None
+    predictions: ItemPredictions | str = NO_PREDICTIONS
     item: NDArray[np.int64] | None = None
     people: int | None = None
     staying: NDArray[np.float64] | None = None
@@ -209,6 +211,11 @@ class StagePart:
             **common,
         )
 
+    def _predictions_of(self, mask: NDArray[np.bool_]) -> ItemPredictions | str:
+        if isinstance(self.predictions, str):
+            return self.predictions
+        return replace(self.predictions, values=self.predictions.values[mask])
+
     def under(self, mask: NDArray[np.bool_], lost: NDArray[np.bool_] | None = None) -> StagePart:
         """The same part with only these answers, and with only these of its unanswered items: those under one level of
         a factor, which was drawn at random."""
@@ -217,7 +224,7 @@ class StagePart:
             stratum=self.stratum[mask],
             cluster=self.cluster[mask],
             probability=self.probability[mask],
-            predictions=None,
+            predictions=self._predictions_of(mask),
             item=None if self.item is None else self.item[mask],
             staying=None if self.staying is None else self.staying[mask],
             subjects=None if self.subjects is None else self.subjects[mask],
@@ -227,13 +234,17 @@ class StagePart:
 
 @dataclass(frozen=True)
 class StageFigure:
-    """A part's own estimate, or why there is none; `weight` is its plan's weight in the figure of all stages."""
+    """A part's own estimate, or why there is none; `weight` is its plan's weight in the figure of all stages.
+
+    Of an assisted figure: `coefficient`, how much a unit of the predictions counts, or why it is the plain estimate.
+    """
 
     stage: int
     role: str
     estimate: Estimate | None
     reason: str
     weight: float
+    coefficient: float | None = None
 
 
 @dataclass(frozen=True)
@@ -245,7 +256,8 @@ class StudyFigure:
     `stayed` is the mean with answers weighted by the chance that their person was still there, `bounds` what it can be
     for a stated odds ratio, `worst_case` for anything whatever; None where nobody left, or nothing can be said.
     `with_excluded` are bounds that take the items of people whom a rule excludes for unanswered too, None where there
-    are none. `superpopulation` is the combined mean with an interval over questions like these.
+    are none. `superpopulation` is the combined mean with an interval over questions like these. `assisted` is the same
+    figure with the help of predictions, None where there are none.
     """
 
     name: str
@@ -261,6 +273,7 @@ class StudyFigure:
     worst_case: Bounds | None = None
     superpopulation: Estimate | None = None
     with_excluded: Bounds | None = None
+    assisted: StudyFigure | None = None
 
     @property
     def notes(self) -> str:
@@ -273,6 +286,11 @@ class StudyFigure:
         without = [stage for stage in self.stages if stage.reason and not stage.weight]
         if without:
             notes.append(f"left out: {', '.join(f'{_title(stage)} ({stage.reason})' for stage in without)}")
+        notes += [
+            f"{_title(stage)} {stage.reason}"
+            for stage in self.stages
+            if stage.reason and stage.weight and stage.estimate
+        ]
         if self.agreement is not None and self.agreement.p < 0.05:
             notes.append(f"the stages' estimates are further apart than their errors ({in_words_p(self.agreement.p)})")
         if self.agreement_withheld:
@@ -748,35 +766,87 @@ def sampled_minus_holdout(
     return (difference, "") if difference.has_interval else (None, "nothing varies between the answers")
 
 
-def assisted(part: StagePart, values: NDArray[np.float64]) -> tuple[Estimate | None, str]:
-    """The model-assisted mean of one part by its predictions; the plain one, with a reason, if it has none."""
-    if part.obstacle:
-        return None, part.obstacle
-    predictions = part.predictions
-    if predictions is None:
-        return estimate(part, values)
+class Assisted(NamedTuple):
+    """A part's estimate with the help of predictions. `coefficient`: the units of the figure that a unit of them counts
+    for; None where they do not help, and `reason` says why: the estimate is then the plain one. `adjustment`: what they
+    take off each answer (n,)."""
+
+    estimate: Estimate | None
+    reason: str
+    coefficient: float | None = None
+    adjustment: NDArray[np.float64] | None = None
+
+    def adjusted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values if self.adjustment is None else values - self.adjustment
+
+
+def assisted(
+    part: StagePart,
+    values: NDArray[np.float64],
+    *,
+    per: NDArray[np.float64] | None = None,
+    share: bool = False,
+) -> Assisted:
+    """The mean over all candidates from one part with the help of its predictions; else like `estimate`."""
+    plain = estimate(part, values, per=per, share=share)
+    if plain[0] is None:
+        return Assisted(*plain)
+    fitted = _fitted(part, values, per)
+    if isinstance(fitted, str):
+        return Assisted(plain[0], fitted)
+    own: dict[str, Any] = {"values": values, "share": share, "per": per, "adjustment": fitted.adjustment}
     if part.is_unequal:
-        if predictions.variances is None:
-            return estimate(part, values)
-        return _known(
-            bandit.hajek_assisted(
-                values=values,
-                predictions=predictions.values,
-                prediction_mean=predictions.means[0],
-                prediction_variance=predictions.variances[0],
-                candidates=part.sizes[0],
-                universe_size=part.universe_size,
-                **_chances(part),
-            )
-        )
-    assisted_mean = bandit.difference_mean(
+        pool: dict[str, Any] = {"candidates": part.sizes[0], "universe_size": part.universe_size}
+        helped = bandit.hajek(**own, **_chances(part), **pool)
+    else:
+        helped = bandit.stratified_mean(**own, **_strata(part))
+    return Assisted(helped, "", float(fitted.coefficient[0]), fitted.adjustment)
+
+
+def assisted_effect(
+    part: StagePart,
+    values: NDArray[np.float64],
+    *,
+    first: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+    per: NDArray[np.float64] | None = None,
+) -> Assisted:
+    """The mean under the level `second` minus that under `first` with the help of predictions, whose coefficient is
+    fitted under each level; else like `effect`. `coefficient`: the mean of the two."""
+    sides: dict[str, Any] = {"first": first, "second": second, "per": per}
+    plain = effect(part, values, **sides)
+    if plain[0] is None:
+        return Assisted(*plain)
+    adjustment, coefficients, reasons = np.zeros(values.size), [], []
+    for level in (first, second):
+        fitted = _fitted(part.under(level), values[level], None if per is None else per[level])
+        if isinstance(fitted, str):
+            reasons.append(fitted)
+            coefficients.append(0.0)
+        else:
+            adjustment[level] = fitted.adjustment
+            coefficients.append(float(fitted.coefficient[0]))
+    if len(reasons) == len(coefficients):
+        return Assisted(plain[0], reasons[0])
+    # What predictions tell of a pool is nearly the same under both levels, and cancels out.
+    return Assisted(*effect(part, values - adjustment, **sides), float(np.mean(coefficients)), adjustment)
+
+
+def _fitted(part: StagePart, values: NDArray[np.float64], per: NDArray[np.float64] | None) -> bandit.Assistance | str:
+    """What predictions take off the answers of a part; else why it is nothing."""
+    if isinstance(part.predictions, str):
+        return f"{NOT_ASSISTED}: {part.predictions}"
+    fitted = bandit.assist(
         values=values,
-        predictions=predictions.values,
-        prediction_means=predictions.means,
-        prediction_variances=predictions.variances,
-        **_strata(part),
+        predictions=part.predictions.values,
+        prediction_means=part.predictions.means,
+        stratum=part.stratum,
+        weight=part.answer_weights,
+        cluster=part.cluster,
+        item=part.item,
+        per=per,
     )
-    return _known(assisted_mean)
+    return f"{NOT_ASSISTED}: {fitted.withheld}" if fitted.withheld else fitted
 
 
 def combine(
@@ -874,67 +944,39 @@ def folded_predictions(
     features: NDArray[np.float64],
     candidates: NDArray[np.float64],
     rng: np.random.Generator,
-) -> ItemPredictions | None:
-    """Predictions for a stage that no earlier answers can train: a logistic regression, by folds of people and items.
+) -> ItemPredictions | str:
+    """Predictions for a stage that no earlier answers can train: a regression, by folds of people and items; logistic
+    where all `values` (n,) are 0 or 1.
 
-    `values` (n,) are 0 or 1, `features` (n, k) those of the answers' items, `candidates` (M, k) those of all candidates
-    of the only stratum. None if there are no features, or too few people for two folds.
+    `features` (n, k) are those of the answers' items, `candidates` (M, k) those of all candidates of the only stratum.
+    Without predictions, why there are none.
     """
-    people = np.unique(part.cluster).size
-    if not features.shape[1] or people < 10 or len(part.names) != 1:
-        return None
-    predicted, everywhere = np.zeros(values.size), np.zeros(len(candidates))
+    if not features.shape[1]:
+        return "nothing is known of these items that could predict answers"
+    if len(part.names) != 1:
+        return NO_PREDICTIONS
+    if np.unique(part.cluster).size < MIN_PEOPLE:
+        return f"{np.unique(part.cluster).size} people, and a coefficient needs {MIN_PEOPLE}"
     known, every = _with_intercept(features), _with_intercept(candidates)
     ridge = np.full(known.shape[1], 0.5)
     ridge[0] = 1e-3
+    is_share = bool(np.isin(values, (0, 1)).all())
+    predicted = np.zeros(values.size)
     for fold in bandit.cross_fit_folds(cluster=part.cluster, item=item, rng=rng):
         if not fold.train.any() or not fold.held.any():
-            return None
-        fitted = bandit.fit_logistic(columns=known[fold.train], label=values[fold.train], precision=ridge)
-        predicted[fold.held] = bandit.predict_logistic(known[fold.held], fitted)
-        everywhere += bandit.predict_logistic(every, fitted) * fold.held.mean()
-    return ItemPredictions(
-        values=predicted,
-        means=(float(everywhere.mean()),),
-        variances=(float(everywhere.var()),),
-        source="a logistic regression on what is known of the items, by folds of people and items",
-    )
-
-
-def calibrated_predictions(
-    part: StagePart,
-    values: NDArray[np.float64],
-    *,
-    item: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    means: Sequence[float],
-    rng: np.random.Generator,
-) -> ItemPredictions | None:
-    """Predictions from scores that are not probabilities (a factored scorer's integers): a line, fitted by folds.
-
-    `scores` (n,) of the answers' items, `means` over all candidates of each stratum. The candidates are all items.
-    """
-    if np.unique(part.cluster).size < 10:
-        return None
-    spread = float(scores.std())
-    if not spread:
-        return None
-    centre = float(scores.mean())
-    scaled, over_all = (scores - centre) / spread, (np.asarray(means) - centre) / spread
-    predicted, averages = np.zeros(values.size), np.zeros(len(means))
-    for fold in bandit.cross_fit_folds(cluster=part.cluster, item=item, rng=rng):
-        if fold.train.sum() < 2 or not fold.held.any():
-            return None
-        design = _with_intercept(scaled[fold.train][:, None])
-        line = np.linalg.lstsq(design, values[fold.train], rcond=None)[0]
-        predicted[fold.held] = line[0] + line[1] * scaled[fold.held]
-        averages += (line[0] + line[1] * over_all) * fold.held.mean()
-    return ItemPredictions(
-        values=predicted,
-        means=tuple(averages.tolist()),
-        variances=None,
-        source="the scorer that planned the stage, on a line fitted by folds of people and items",
-    )
+            return "too few people and items to predict those of one fold from the others"
+        columns, label = known[fold.train], values[fold.train]
+        if is_share:
+            fitted = bandit.fit_logistic(columns=columns, label=label, precision=ridge)
+            own, everywhere = (bandit.predict_logistic(rows, fitted) for rows in (known[fold.held], every))
+        else:
+            line = np.linalg.solve(columns.T @ columns + np.diag(ridge), columns.T @ label)
+            own, everywhere = known[fold.held] @ line, every @ line
+        # A fold of many changes is predicted from one of few: its own mean takes that out.
+        predicted[fold.held] = own - everywhere.mean()
+    kind = "logistic" if is_share else "linear"
+    source = f"a {kind} regression on what is known of the items, by folds of people and items"
+    return ItemPredictions(values=predicted, means=(0.0,), source=source)
 
 
 def as_json(value: Any) -> Any:
@@ -949,6 +991,10 @@ def as_json(value: Any) -> Any:
             row["interval"] = as_json(value.interval)
         if isinstance(value, StudyFigure):
             row["notes"] = value.notes
+        # Of figures that predictions can assist alone.
+        for name in ("assisted", "coefficient") if isinstance(value, StudyFigure | StageFigure) else ():
+            if name in row and row[name] is None:
+                del row[name]
         return row
     if isinstance(value, Mapping):
         return {str(key): as_json(inner) for key, inner in value.items()}
