@@ -1,6 +1,6 @@
 """What adaptive sampling finds by stage 7, compared with a uniform draw and with an oracle, on a fixed truth.
 
-    python benchmarks/bandit_lift.py [--studies 40] [--frontier 30] [--jobs 2] [--seed 1]
+    python benchmarks/bandit_lift.py [--studies 40] [--frontier 30] [--pool 12000] [--jobs 2] [--seed 1]
 
 The bank has the same shape as the study's: 79 tasks in 5 domains, 16,432 questions. The truth is fixed: 0.46 of beliefs
 change after an incorrect and 0.32 after a correct answer. Pairs' logits have sd 0.9; a third of this variance is in no
@@ -18,9 +18,12 @@ Expected changes per answer at stage 7, over its own candidates: `found` by the 
 Then the frontier between finding and estimating, with equal budgets: the same study on the first truth, and nine of the
 88 respondents of each stage answer a uniform holdout. `found` is the expected share of changes among the pairs drawn by
 the design from stage 2 on, `width` that of the 95 % interval of the share that changes over all pairs, from all stages.
-Epsilon-greedy is estimated by strata, proportional by each pair's chance. `more` is what proportional finds more than
-epsilon-greedy at the same width, on the line between the trade-offs. All policies of a study meet the same pools and
-people.
+Epsilon-greedy is estimated by strata, proportional and robust by each pair's chance. `more` is what proportional finds
+more than epsilon-greedy at the same width, on the line between the trade-offs; the same of robust, and how much
+narrower its interval is where it finds as much as epsilon 0.1. Robust learns from the answers so far and what was
+predicted before them, in stage 1 by folds of respondents. All policies of a study meet the same pools and people.
+`--pool` is the candidates of each stage of the frontier: with more of them there are more with a high prediction, and
+epsilon-greedy, whose top is a tenth of them, does not change.
 
 The last line is JSON; `gain` and `lift` are those of the first truth, `more_at_epsilon_0.2` is on the frontier.
 """
@@ -60,9 +63,11 @@ GREEDY = bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1)
 HELD_OUT = 9  # respondents of each stage of the frontier whose items are a uniform holdout
 EPSILONS = (0.1, 0.2, 0.3)
 TRADE_OFFS = (0.1, 0.15, 0.2, 0.3, 0.4)
+FINDS = (0.5, 0.7, 0.8, 0.9, 0.95)
 FRONTIER: dict[str, bandit.Design] = {
     **{f"epsilon {epsilon}": bandit.EpsilonGreedy(epsilon=epsilon, top_fraction=0.1) for epsilon in EPSILONS},
     **{f"trade_off {share}": bandit.Proportional(trade_off=share) for share in TRADE_OFFS},
+    **{f"find {find}": bandit.Robust(find=find) for find in FINDS},
 }
 
 
@@ -159,15 +164,17 @@ def answers(
     return there, person, (rng.random(at.size) < 1 / (1 + np.exp(-logit))).astype(float)
 
 
-def frontier_study(job: tuple[int, str]) -> tuple[float, float, bool]:
+def frontier_study(job: tuple[int, str, int]) -> tuple[float, float, bool]:
     """Found from stage 2 on, the width of the interval over all stages, and whether it holds the true share."""
-    seed, name = job
+    seed, name, candidates = job
     truth = truth_of(seed % TRUTHS, PAIR_SDS["stated"])
+    predicted: list[NDArray[np.float64]] = []
+    sampled: list[NDArray[np.float64]] = []
     seen, labels, people, estimates, weights, found_shares = [], [], [], [], [], []
     for stage in range(STAGES):
         rng, own = np.random.default_rng([6, seed, stage]), np.random.default_rng([7, seed, stage])
         for role, respondents in (("sampled", RESPONDENTS - HELD_OUT), ("holdout", HELD_OUT)):
-            size = POOL if role == "sampled" else respondents * ITEMS
+            size = candidates if role == "sampled" else respondents * ITEMS
             pool = bandit.uniform_pool(n_questions=TASKS.size, size=size, rng=rng)
             columns, chance = features(pool.pairs), truth.probabilities(pool.pairs, IDS)
             score = None
@@ -175,18 +182,43 @@ def frontier_study(job: tuple[int, str]) -> tuple[float, float, bool]:
                 beta = trained(np.concatenate(seen), np.concatenate(labels), np.concatenate(people))
                 score = bandit.predict_logistic(columns, beta)
             design = FRONTIER[name] if score is not None else bandit.Uniform()
+            if design.learns:
+                stages = [np.full(part.size, number) for number, part in enumerate(labels)]
+                evidence = bandit.Evidence.of(
+                    values={"changed": np.concatenate(labels)},
+                    scores=np.concatenate(predicted),
+                    chance=np.concatenate(sampled),
+                    stage=np.concatenate(stages),
+                    cluster=np.concatenate(people),
+                )
+                design = design.learn(evidence, score)
             drawn = bandit.draw(design=design, n=respondents * ITEMS, scores=score, n_candidates=size, rng=own)
             there, person, label = answers(chance[drawn.selected], respondents, rng)
             if role == "sampled":
                 seen.append(columns[drawn.selected[there]])
                 labels.append(label)
                 people.append(person + stage * RESPONDENTS)
+                sampled.append(drawn.inclusion_probability[there])
+                at = drawn.selected[there]
+                predicted.append(score[at] if score is not None else by_folds(columns[at], label, person))
             if score is not None:
                 found_shares.append(float(bandit.average_over_people(chance[drawn.selected], PERSON_SD).mean()))
             estimates.append(estimated(drawn, there, person, label, pool.universe_size))
             weights.append(plan_weight(drawn))
     low, high = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate.interval
     return float(np.mean(found_shares)), high - low, low <= sum(RATES) / 2 <= high
+
+
+def by_folds(
+    columns: NDArray[np.float64], label: NDArray[np.float64], person: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """What the predictor expects of a first stage's answers without those of a fifth of the respondents."""
+    chance = np.empty(label.size)
+    for fold in range(5):
+        rest = person % 5 != fold
+        coefficients = fit(columns[rest], label[rest], person[rest], TASK_SDS[1])
+        chance[~rest] = bandit.predict_logistic(columns[~rest], coefficients)
+    return chance
 
 
 def estimated(
@@ -217,33 +249,51 @@ def plan_weight(drawn: bandit.Draw) -> float:
     )
 
 
-def frontier(pool: ProcessPoolExecutor, seeds: list[int]) -> dict[str, float]:
-    """Prints found, width and cover of every policy; what proportional finds more at the epsilons' widths."""
-    jobs = [(seed, name) for name in FRONTIER for seed in seeds]
+def frontier(pool: ProcessPoolExecutor, seeds: list[int], candidates: int) -> dict[str, float]:
+    """Prints found, width and cover of every policy; what proportional and robust find more at the epsilons' widths."""
+    jobs = [(seed, name, candidates) for name in FRONTIER for seed in seeds]
     rows = np.array(list(pool.map(frontier_study, jobs, chunksize=2))).reshape(len(FRONTIER), len(seeds), 3)
     means = dict(zip(FRONTIER, rows.mean(axis=1), strict=True))
     print(f"\n{'policy':14} {'found':>7} {'width':>7} {'cover':>6}")
     for name, (found_share, width, cover) in means.items():
         print(f"{name:14} {found_share:7.3f} {width:7.4f} {cover:6.2f}")
-    mixed = rows[len(EPSILONS) :]
-    more = {}
-    for place, epsilon in enumerate(EPSILONS):
-        # From study to study, so that pools and people are the same on both sides.
-        by_study = [
-            float(np.interp(rows[place, :, 1].mean(), mixed[::-1, :, 1].mean(axis=1), mixed[::-1, study, 0]))
-            - rows[place, study, 0]
-            for study in range(len(seeds))
-        ]
-        reach = 1.96 * np.std(by_study, ddof=1) / len(seeds) ** 0.5
-        more[f"more_at_epsilon_{epsilon}"] = round(float(np.mean(by_study)), 4)
-        print(f"at the width of epsilon {epsilon}, proportional finds {np.mean(by_study):+.4f} +- {reach:.4f} more")
-    return more
+    epsilons = rows[: len(EPSILONS)]
+    lines = {
+        # From the narrowest interval to the widest.
+        "proportional": rows[len(EPSILONS) : -len(FINDS)][::-1],
+        "robust": rows[-len(FINDS) :],
+    }
+    result = {}
+    for kind, line in lines.items():
+        for place, epsilon in enumerate(EPSILONS):
+            # From study to study, so that pools and people are the same on both sides.
+            more = [
+                float(np.interp(epsilons[place, :, 1].mean(), line[:, :, 1].mean(axis=1), line[:, study, 0]))
+                - epsilons[place, study, 0]
+                for study in range(len(seeds))
+            ]
+            key = f"more_at_epsilon_{epsilon}" if kind == "proportional" else f"robust_more_at_epsilon_{epsilon}"
+            result[key] = round(float(np.mean(more)), 4)
+            print(f"at the width of epsilon {epsilon}, {kind} finds {np.mean(more):+.4f} +- {_reach(more):.4f} more")
+    narrower = [
+        1 - float(np.interp(epsilons[0, :, 0].mean(), line[:, :, 0].mean(axis=1), line[:, study, 1])) / width
+        for study, width in enumerate(epsilons[0, :, 1])
+    ]
+    result["robust_narrower_at_epsilon_0.1"] = round(float(np.mean(narrower)), 4)
+    reach = _reach(narrower)
+    print(f"where it finds as much as epsilon 0.1, robust is {np.mean(narrower):.1%} +- {reach:.1%} narrower")
+    return result
+
+
+def _reach(by_study: list[float]) -> float:
+    return float(1.96 * np.std(by_study, ddof=1) / len(by_study) ** 0.5)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=40, help="studies of each width of the truth")
     parser.add_argument("--frontier", type=int, default=30, help="studies of each policy of the frontier")
+    parser.add_argument("--pool", type=int, default=POOL, help="candidates of each stage of the frontier")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -268,7 +318,7 @@ def main() -> int:
                 "lift": round(float(lift.mean()), 4),
                 "lowest_gain": round(float(gain.min()), 4),
             }
-        more = frontier(pool, [options.seed * 1_000_000 + number for number in range(options.frontier)])
+        more = frontier(pool, [options.seed * 1_000_000 + number for number in range(options.frontier)], options.pool)
     result = {
         **more,
         "gain": figures["stated"]["gain"],

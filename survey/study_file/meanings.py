@@ -18,8 +18,8 @@ SEE = re.compile(r"[;,:]?\s*(?:see|See) (?:`[^`]*`|below|\[[^\]]*\]\([^)]*\))(?=
 
 @lru_cache
 def meanings_of(model: Any) -> Mapping[str, str]:
-    """By key, the text below it, on one line, as Markdown."""
-    texts: dict[str, str] = {}
+    """By key, the text below it, on one line, as Markdown; else the field's description."""
+    texts = {name: field.description for name, field in model.model_fields.items() if field.description}
     for part in reversed(model.__mro__):
         if "__annotations__" in vars(part) and part.__module__.partition(".")[0] != "pydantic":
             (defined,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body

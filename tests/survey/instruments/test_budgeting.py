@@ -345,4 +345,4 @@ def test_what_cannot_be_simulated_is_said_in_the_list_of_reports(stages: list[An
 
 
 def test_the_example_is_a_budget() -> None:
-    assert len(read_budget(ROOT / "studies/example-budget.toml").policies) == 3
+    assert len(read_budget(ROOT / "studies/example-budget.toml").policies) == 4

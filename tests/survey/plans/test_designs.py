@@ -1,5 +1,6 @@
 """Every design goes through a plan: its strata, probabilities and replicates are stored as it drew them."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -226,6 +227,11 @@ def checked(**overrides: Any) -> None:
             "shortlist: 5000 of 3120 items is no short list",
         ),
         (
+            {"kind": "robust", "for": ["changed", "speed"]},
+            {},
+            'stage 2: for: "speed" is no figure of belief_update; it has changed, change, size, prior',
+        ),
+        (
             {"kind": "epsilon_greedy"},
             {"candidates": {"kind": "exhaustive"}, "instrument": {"kind": "toy"}},
             "toy does not pair questions",
@@ -315,3 +321,22 @@ def test_where_nothing_is_sure_to_save_a_robust_stage_is_uniform_and_says_why(
     assert verifying.verify_stage(stage).differences == []
     text = "".join(methods_section.paragraphs(methods_section.methods_of(study))[0])
     assert "chances uniform; " in text and reason in text
+
+
+@pytest.mark.parametrize("name", ["size", "mean absolute change", "size_over_5"])
+def test_a_robust_stage_is_drawn_for_figures_by_their_names_or_titles(name: str) -> None:
+    checked(**settings_for({"kind": "robust", "for": [name]}))
+
+
+def test_a_design_is_named_in_two_files_outside_bandit() -> None:
+    """Its name and keys in the study file, and its chances once more in the tool that checks exports."""
+    root = Path(planning.__file__).parents[3]
+    word = re.compile(r"""["'`]robust["'`]|\bRobust\b|\brobust_""")
+    files_with_it = {
+        str(path.relative_to(root))
+        for folder in ("survey", "frontend", "predictors", "tools")
+        for path in (root / folder).rglob("*.py")
+        # A budget's frontier has the designs that have a number to move along it.
+        if "reports/budget" not in str(path) and word.search(path.read_text(encoding="utf-8"))
+    }
+    assert files_with_it == {"survey/study_file/sampling.py", "tools/verify_study.py"}

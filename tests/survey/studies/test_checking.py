@@ -568,3 +568,16 @@ def test_a_bank_that_is_not_there_is_a_remark_for_a_command_and_a_problem_for_a_
     assert [line.partition(":")[0] for line in messages(of_command)] == ["predictor.name"]
     assert [line.partition(":")[0] for line in messages(of_reader)] == ["bank"]
     assert not any("was not checked" in line for line in messages(of_reader, "remark"))
+
+
+def test_a_robust_first_stage_scouts_and_that_is_said() -> None:
+    design = {"kind": "robust", "find": 0.5}
+    stages = [{"sittings": 4, "pilot": True}, {"sittings": 4, "design": design}, {"sittings": 4, "design": design}]
+    check = checked(stages=stages, predictor={"name": "same_task"})
+    assert not check.has_problems, check.findings
+    assert [finding.message for finding in check.findings if finding.field == "stages.2.design"] == [
+        "robust learns from earlier answers and there are none yet, so that this stage scouts: it is drawn uniformly"
+    ]
+    assert [stage.design for stage in check.stages] == ["uniform", "uniform", "robust"]
+    stages[1]["design"] = {"kind": "robust", "find": 1.5}
+    assert any(line.startswith("stages.2.design.find: ") for line in messages(checked(stages=stages)))
