@@ -75,8 +75,7 @@ def report_result(
     together = analysis.ensemble(table)
     listed = analysis.by_person(table)
     said = [
-        f"{integer(own.n)} guesses by {integer(len(table.people))} people in {integer(len(table.passages))} passages, "
-        f"{_figure(own.figure).in_words(unit='share')} right"
+        f"{integer(own.n)} guesses by {integer(len(table.people))} people in {integer(len(table.passages))} passages"
     ]
     if table.given:
         said.append(f"{integer(table.given)} tokens that nobody can type were shown and not asked for")
@@ -138,7 +137,20 @@ def report_result(
         **({"bits_a_character": bits} if bits else {}),
     }
     tables = [first, by_part, by_person, *([crowd] if crowd.rows else [])]
-    return ReportResult(title, said, tables, pictures, notes=more, data=data)
+    return ReportResult(title, said, tables, pictures, notes=more, data=data, headline=_headline(own, table))
+
+
+MAX_IN_HEADLINE = 3  # models
+
+
+def _headline(own: analysis.RightShare, table: GuessTable) -> str:
+    """How often people are right, and each of a few models at the same positions."""
+    if own.figure.value is None:
+        return ""
+    shares = [(model.name, analysis.mean(model.right, table)) for model in table.models[:MAX_IN_HEADLINE]]
+    models = [f"{name} {share.in_words(unit='share')}" for name, share in shares if share.is_defined]
+    beside = f"; at the same positions {', '.join(models)}" if models else ""
+    return f"People guess {own.figure.in_words(unit='share')} of the tokens right{beside}."
 
 
 def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:

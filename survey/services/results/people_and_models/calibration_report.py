@@ -83,6 +83,14 @@ class ChancesReport(Report):
         table, reliability = _table(by_event), _reliability(by_event)
         return ReportResult(
             title=f"Calibration of people and models: {study.title}",
+            headline=next(
+                (
+                    f"Of the event “{event}”, {_name(line)}: {line.bits} bits an answer; tossing a coin costs 1."
+                    for event, line in lines
+                    if line.bits.is_defined
+                ),
+                "",
+            ),
             lines=[
                 *in_words([calibration.event for calibration in reading.found]),
                 f"Chances are kept from {short(floor)} to {short(1 - floor)}.",
