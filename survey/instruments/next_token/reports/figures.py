@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, PointChart, ScatterPoint
-from survey.figures.words import integer, number, percent
+from survey.figures.words import DIFFERENCE, integer, number, percent
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis.guesses import GuessTable
 
@@ -203,7 +204,8 @@ def _figures(table: GuessTable) -> list[tuple[Any, ...]]:
     for model in table.models:
         n = int(np.isfinite(model.right).sum())
         difference = analysis.mean(table.right - model.right, table, scale="difference")
-        rows.append((f"{PEOPLE} less {model.name}", n, None, _figure(difference), None))
+        points_less = replace(_figure(difference), unit=DIFFERENCE)
+        rows.append((f"{PEOPLE} less {model.name}", n, None, points_less, None))
     return rows
 
 

@@ -38,7 +38,7 @@ COLUMNS = (
     Column("infinite", "share", "How often what happened had been given chance 0.", heading="chance 0"),
     figure_column("chance", "share", "The mean chance."),
     figure_column("happened", "share", "How often the event happened."),
-    figure_column("bias", "number", "The mean chance less how often the event happened.", style="percent"),
+    figure_column("bias", "number", "The mean chance less how often the event happened.", style="points"),
     Column("why", "text", "Why figures are missing; empty if none is."),
     Column("who", "text", "Who gave the chances, and about whom.", in_file=False),
 )

@@ -61,7 +61,7 @@ DEPLOYED = (
         "difference",
         "number",
         "The first less the second.",
-        style="percent",
+        style="points",
         prefix="",
         low="Lower end of its 95 % interval over pairs.",
     ),
