@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from survey.figures.words import short
+
 
 @dataclass(frozen=True)
 class FeeRates:
@@ -24,7 +26,7 @@ class FeeRates:
         return self.fee_on(cents) + self.vat_on(cents)
 
     def __str__(self) -> str:
-        return f"{self.fee / 100:g} %, and {self.vat / 100:g} % VAT on it"
+        return f"{short(self.fee / 100)} %, and {short(self.vat / 100)} % VAT on it"
 
 
 def _share(cents: int, hundredths: int) -> int:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 
+from survey.figures.words import money
 from survey.study_file import FieldPath, dotted
 from survey.study_file.base import LANGUAGES
 from survey.study_file.editing import EditableFile
@@ -158,7 +159,7 @@ class Field:
         if self.kind == "fixed":
             return json.dumps(value, indent=1, ensure_ascii=False, default=str)
         if self.kind == "money" and isinstance(value, int):
-            return f"{value / 100:.2f}"
+            return money(value)
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, list):

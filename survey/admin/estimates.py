@@ -15,6 +15,7 @@ from survey.models import Study
 from survey.services.answers.conditions import pairs_of
 from survey.services.base import rights
 from survey.services.base.rights import Right
+from survey.services.results import reports
 from survey.services.results.estimates import headlines, stored_estimates, study_estimates
 from survey.services.results.estimates.estimate_tables import tables_of
 from survey.services.results.estimates.people_groups import people_questions
@@ -31,6 +32,7 @@ def page(request: HttpRequest, study: Study) -> HttpResponse:
         "study/estimates.html",
         title=f"Estimates: {study.title}",
         study=study,
+        opening=reports.find_entry(study, reports.ESTIMATES).opening,
         **context(study, by, condition, may_see_people=may_see_people),
     )
 

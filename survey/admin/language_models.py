@@ -80,7 +80,7 @@ class ModelAnswerAdmin(ReadOnlyAdmin):
     @admin.display(description="correct", ordering="correct")
     def is_right(self, answer: ModelAnswer) -> str:
         if answer.share_correct is not None:
-            return f"{100 * answer.share_correct:.3g} %"
+            return percent(answer.share_correct)
         return "–" if answer.correct is None else "yes" if answer.correct else "no"
 
     @admin.display(description="question", ordering="question__external_id")

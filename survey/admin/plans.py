@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 
 from survey.admin_base.read_only_admin import ReadOnlyAdmin, link_to
-from survey.figures.words import number, percent
+from survey.figures.words import number, percent, significant
 from survey.models import Booklet, CandidateSet, Item, Slot, Stratum
 from survey.services.base.rights import Right
 
@@ -14,7 +14,7 @@ from .filters import deferred_study, stage_filter, study_filter
 
 def _short(value: float | None) -> str:
     """For a list; the row's own page has every digit."""
-    return "–" if value is None else f"{value:.4g}"
+    return significant(value)
 
 
 @admin.register(CandidateSet)

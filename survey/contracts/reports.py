@@ -20,6 +20,7 @@ from survey.figures import Table as Table
 from survey.figures.charts import Chart
 from survey.figures.rendering import plain
 from survey.figures.tables import Columns
+from survey.figures.words import short
 
 if TYPE_CHECKING:
     from survey.models import Study
@@ -101,7 +102,7 @@ def _number(name: str, text: str, lowest: float, highest: float) -> float:
     except ValueError:
         value = math.nan
     if not lowest <= value <= highest:
-        raise HunchError(f"{name}: {text!r} is not a number from {lowest:g} to {highest:g}")
+        raise HunchError(f"{name}: {text!r} is not a number from {short(lowest)} to {short(highest)}")
     return value
 
 

@@ -112,7 +112,8 @@ class Figure:
         ends = [words.in_unit(end, self.unit or unit, digits, signed=signed) for end in self.interval or ()]
         low, high = (end.removesuffix(" %") for end in ends) if ends else ("", "")
         value = words.in_unit(self.value, self.unit or unit, digits, signed=signed)
-        after = "" if words.is_share(self.unit) or not self.unit else f" {self.unit.removeprefix('percentage ')}"
+        named = "points" if self.unit in (words.DIFFERENCE, "percentage points") else self.unit
+        after = "" if words.is_share(self.unit) or not self.unit else f" {named}"
         if self.value is None:
             return f"{low} to {ends[1]}{after}" if ends else value
         return f"{value}{after} [{low}, {high}]" if ends and self.has_width else f"{value}{after}"

@@ -157,7 +157,7 @@ def _name_of(row: int, columns: Sequence[tuple[str, Column, list[Any]]]) -> str:
 def _cell(column: Column, value: Any) -> SheetCell:
     if isinstance(value, LinkedCell):
         return SheetCell(value.text, value.row)
-    return SheetCell("" if isinstance(value, str) and not value else column.text(value))
+    return SheetCell(words.NOTHING if value == "" else column.text(value))
 
 
 def _is_empty(value: Any) -> bool:

@@ -13,6 +13,7 @@ from .figure import Figure
 WHOLE = ("0 or 1", "milliseconds", "percentage points")  # Beliefs are whole percentage points everywhere.
 NUMBERS = ("number", "0 to 1", "share")
 TIME = "time, UTC"
+STYLES = {"percent": "share", "points": words.DIFFERENCE, "number": ""}  # the units of figures in such columns
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,9 @@ class Column:
     `whole`: its numbers are whole ones. `written`: people's own words, which are published only after a review.
 
     For people: `heading` stands above it (by default its name without underscores); `digits` after the point; `signed`:
-    with a plus; `style` where the unit does not say how a number is read: `percent`, `number` (a share as 0.12), `p`,
-    `plain` (no separators, as in a year), `yes or no` (1 and 0). `in_file`: False for a column that people see and the
-    file has not.
+    with a plus; `style` where the unit does not say how a number is read: `percent`, `points` (a difference of two
+    shares), `number` (a share as 0.12), `p`, `plain` (no separators, as in a year), `yes or no` (1 and 0). `in_file`:
+    False for a column that people see and the file has not.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Column:
     heading: str = ""
     digits: int | None = None
     signed: bool = False
-    style: Literal["", "percent", "number", "p", "plain", "yes or no"] = ""
+    style: Literal["", "percent", "points", "number", "p", "plain", "yes or no"] = ""
     in_file: bool = True
 
     @property
@@ -60,8 +61,8 @@ class Column:
     def text(self, value: Any) -> str:
         """A cell as people read it."""
         if isinstance(value, Figure):
-            if self.style in ("percent", "number"):
-                value = replace(value, unit="share" if self.style == "percent" else "")
+            if self.style in STYLES:
+                value = replace(value, unit=STYLES[self.style])
             return value.in_words(self.digits, unit="" if self.style == "number" else self.kind, signed=self.signed)
         if isinstance(value, bool):
             return "yes" if value else "no"
@@ -73,6 +74,8 @@ class Column:
             return words.p_value(value)
         if self.style == "plain":
             return str(value)
+        if self.style == "points":
+            return Figure(value, unit=words.DIFFERENCE).in_words(self.digits, signed=self.signed)
         if self.style == "percent" or (words.is_share(self.kind) and self.style != "number"):
             return words.percent(value, 1 if self.digits is None else self.digits, signed=self.signed)
         if self.digits is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 NOTHING = "–"
 SHARES = ("share", "0 to 1")
+DIFFERENCE = "difference of shares"  # a unit; 0.12 is read as 12 points, since 12 % of a share would be less
 
 
 def is_share(unit: str) -> bool:
@@ -47,7 +48,7 @@ def money(cents: Any, currency: str = "") -> str:
 
 def short(value: Any) -> str:
     """As many digits as tell: 0.05, 12, 1e-07. For settings, such as a threshold that the study file names."""
-    return NOTHING if is_missing(value) else f"{value:g}"
+    return NOTHING if is_missing(value) else f"{value + 0:g}"
 
 
 def significant(value: Any) -> str:
@@ -84,9 +85,12 @@ def date_and_time(at: datetime) -> str:
 
 
 def in_unit(value: Any, unit: str = "", digits: int | None = None, *, signed: bool = False) -> str:
-    """A number of this unit: a share as per cent, with 1 digit by default; others with 2."""
+    """A number of this unit: a share as per cent and a difference of two in points, with 1 digit by default; others
+    with 2. Of the unit itself it has the sign alone."""
     if is_share(unit):
         return percent(value, 1 if digits is None else digits, signed=signed)
+    if unit == DIFFERENCE:
+        return number(None if is_missing(value) else 100 * value, 1 if digits is None else digits, signed=signed)
     return number(value, 2 if digits is None else digits, signed=signed)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from survey.exceptions import HunchError
+from survey.figures.words import short
 from survey.services.base.seeds import derive
 from survey.study_file import StudyConfig
 
@@ -32,7 +33,7 @@ class Rates:
         for rate in fields(self):
             value = getattr(self, rate.name)
             if not 0 <= value <= 1:
-                raise HunchError(f"--{rate.name.replace('_', '-')}: {value:g} is not a share between 0 and 1")
+                raise HunchError(f"--{rate.name.replace('_', '-')}: {short(value)} is not a share between 0 and 1")
         if self.dropouts + self.returners + self.speeders + self.double_tabs > 1 + 1e-9:
             raise HunchError("--dropouts, --returners, --speeders and --double-tabs are more than all people together")
 

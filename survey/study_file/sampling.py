@@ -20,6 +20,7 @@ from bandit.designs import (
 from bandit.dropout import ODDS_RATIO
 from bandit.errors import DesignError
 from bandit.robust import Robust
+from survey.figures.words import short
 
 from .base import Name, Strict, WrongKey
 
@@ -223,7 +224,7 @@ class StopConfig(Strict):
     def in_words(self, most: int) -> str:
         """The rule of a stage with so many sittings."""
         of = f"of the difference by {self.factor} " if self.factor else ""
-        return f"ends once its interval {of}is narrower than {self.width:g}, with {self.after} to {most:,} people"
+        return f"ends once its interval {of}is narrower than {short(self.width)}, with {self.after} to {most:,} people"
 
 
 Ties = Literal["label_0", "label_1", "left_out"]

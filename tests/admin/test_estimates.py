@@ -41,7 +41,8 @@ def test_the_study_page_leads_to_it(as_superuser: Client, study: Study) -> None:
 
 def test_a_study_without_answers_says_so(as_superuser: Client) -> None:
     page = as_superuser.get(page_of(open_study(slug="empty"))).content.decode()
-    assert "no answer counts yet" in page and page.count("<section") == page.count("</section")
+    assert "no answer counts yet" in page and "Read each estimate with its 95 % interval in brackets" in page
+    assert page.count("<section") == page.count("</section")
 
 
 def test_a_division_that_does_not_exist_is_no_error_page(as_superuser: Client, study: Study) -> None:

@@ -25,7 +25,7 @@ def test_a_person_who_is_too_fast_and_always_says_the_same_is_counted_listed_and
         cast.walk(sitting)
     Response.objects.filter(assignment__sitting=slow).update(server_ms=30_000)
     body = read(browser_of, study_page(study))
-    assert "the median item took less than 2 s" in body and "one answer makes up 100% or more" in body
+    assert "the median item took less than 2 s" in body and "one answer makes up 100 % or more" in body
     listed = read(browser_of, f"/admin/survey/sitting/?study={study.slug}&flag=speeder")
     assert fast.respondent.pseudonym in listed and slow.respondent.pseudonym not in listed
     replay = read(browser_of, f"/admin/survey/sitting/{fast.pk}/replay/")

@@ -10,7 +10,7 @@ from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
-from survey.figures.words import number, percent
+from survey.figures.words import number, percent, short
 from survey.models import AnswerCollection, ModelAnswer
 from survey.services.banks import collecting
 from survey.services.banks.importing import find_bank
@@ -94,7 +94,7 @@ class Command(HunchCommand):
         )
         if total:
             self.stdout.write(
-                f"correct: {right:.6g} of {total} ({percent(right / total)}); "
+                f"correct: {short(right)} of {total} ({percent(right / total)}); "
                 f"unreadable replies, which count as not right: {unread}"
             )
         if ended.error:

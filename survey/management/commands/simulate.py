@@ -6,6 +6,7 @@ from typing import Any
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
+from survey.figures.words import short
 from survey.services.stages import test_stages
 from survey.services.studies import lookup
 from survey.simulator import REALISTIC, Crowd, Rates, SimulationError
@@ -83,9 +84,9 @@ class Command(HunchCommand):
             if value < 1:
                 raise HunchError(f"{name}: {value} is not 1 or more")
         if not 0 <= pace <= LONGEST_LOOK:
-            raise HunchError(f"--pace: {pace:g} is not between 0 and {LONGEST_LOOK} seconds")
+            raise HunchError(f"--pace: {short(pace)} is not between 0 and {LONGEST_LOOK} seconds")
         if not 0 <= return_chance <= 1:
-            raise HunchError(f"--return-chance: {return_chance:g} is not between 0 and 1")
+            raise HunchError(f"--return-chance: {short(return_chance)} is not between 0 and 1")
         study = lookup.find_study(slug)
         if test:
             study = test_stages.open_copy(study, via="simulate").study

@@ -11,6 +11,7 @@ from statistics import median
 from django.db.models import Count, Sum
 
 from survey.contracts import instruments
+from survey.figures.words import percent, short
 from survey.models import AttentionAnswer, FormAnswer, Response, Sitting, Study
 from survey.study_file import FLAGS, FlagName, FlagsConfig
 
@@ -136,17 +137,19 @@ def rules_in_words(study: Study) -> list[tuple[FlagName, str]]:
     if (speeder := rules.speeder) is not None:
         limits = []
         if speeder.seconds_per_item:
-            limits.append(f"less than {speeder.seconds_per_item:g} s")
+            limits.append(f"less than {short(speeder.seconds_per_item)} s")
         if speeder.words_per_second:
-            limits.append(f"more than {speeder.words_per_second:g} words read a second")
+            limits.append(f"more than {short(speeder.words_per_second)} words read a second")
         lines.append(("speeder", f"the median item took {' or '.join(limits)}"))
     if (same := rules.same_answers) is not None:
-        lines.append(("same_answers", f"one answer makes up {same.share:.0%} or more of {same.items} or more answers"))
+        lines.append(
+            ("same_answers", f"one answer makes up {percent(same.share, 0)} or more of {same.items} or more answers")
+        )
     if (attention := rules.attention) is not None:
         lines.append(("attention", f"{attention.failed} or more attention checks failed"))
     if (looked_up := rules.looked_up) is not None:
         values = ", ".join(looked_up.values)
         lines.append(("looked_up", f"answered {values} to {looked_up.field} of {looked_up.block}"))
     if (hidden := rules.hidden) is not None:
-        lines.append(("hidden", f"the page was hidden for {hidden.share:.0%} or more of the time on items"))
+        lines.append(("hidden", f"the page was hidden for {percent(hidden.share, 0)} or more of the time on items"))
     return lines

@@ -16,6 +16,7 @@ from django.db import models, transaction
 from survey.contracts import instruments
 from survey.contracts.instruments import ScoresAgain
 from survey.exceptions import StateRefused
+from survey.figures.words import significant
 from survey.models import Bank, Item, LanguageModel, ModelAnswer, Stage, Study
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
@@ -57,8 +58,8 @@ class ChangedVerdict:
         unreadable = f", {self.unreadable} unreadable" if self.unreadable else ""
         stays = f"; stays, since it is what {', '.join(self.studies)} rests on" if self.studies else ""
         return (
-            f"{self.model} {self.question_id}: {self.before:.3g} to {self.after:.3g} right{unreadable} "
-            f"(key {self.key!r}, reply {self.reply[:60]!r}){stays}"
+            f"{self.model} {self.question_id}: {significant(self.before)} to {significant(self.after)} right"
+            f"{unreadable} (key {self.key!r}, reply {self.reply[:60]!r}){stays}"
         )
 
 

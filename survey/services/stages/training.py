@@ -20,6 +20,7 @@ from predictors.errors import Stopped
 from predictors.evaluation.metrics import losses_of
 from predictors.hardness import PEOPLE
 from survey.contracts import instruments
+from survey.figures.words import short
 from survey.models import (
     Assignment,
     CandidateSet,
@@ -154,7 +155,7 @@ def nothing_to_learn(labels: np.ndarray) -> str:
         return ""
     if not len(labels):
         return "nothing to learn from: there are no answers"
-    return f"nothing to learn from: the label of all {len(labels)} answers is {classes[0]:g}"
+    return f"nothing to learn from: the label of all {len(labels)} answers is {short(classes[0])}"
 
 
 # Evaluating

@@ -19,7 +19,7 @@ from survey.contracts import instruments, panels
 from survey.contracts.budgets import BudgetPlanner, PoolOutlook
 from survey.contracts.panels import Panel
 from survey.exceptions import FileErrors, NotFound
-from survey.figures.words import money
+from survey.figures.words import money, significant
 from survey.models import CompletionCode, Question, Study
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.importing import find_bank
@@ -348,9 +348,9 @@ def _check_pool(index: int, test: TestFacts | None, config: StudyConfig) -> Iter
         yield CheckMessage(
             "problem",
             "candidates.size",
-            f"{pool.size:,}: stage {index} draws {test.from_top} items from the top {test.top_fraction:.3g} and "
-            f"{test.from_bottom} from the bottom {test.bottom_fraction:.3g}, which {test.candidates:,} candidates or "
-            "more have",
+            f"{pool.size:,}: stage {index} draws {test.from_top} items from the top {significant(test.top_fraction)} "
+            f"and {test.from_bottom} from the bottom {significant(test.bottom_fraction)}, which "
+            f"{test.candidates:,} candidates or more have",
         )
 
 

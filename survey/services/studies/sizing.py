@@ -11,6 +11,7 @@ import numpy as np
 
 from survey.contracts import instruments
 from survey.exceptions import PlanRefused
+from survey.figures.words import short
 from survey.models import Question, Stage, Study
 from survey.services.plans.planning import design_problems, try_stage
 from survey.study_file import StudyConfig
@@ -66,7 +67,7 @@ def _s(count: int) -> str:
 
 def _stage(config: StudyConfig, index: int) -> str:
     design = config.stages[index - 1].design
-    top = f", top {100 * design.top_fraction:g} %" if design.top_fraction is not None else ""
+    top = f", top {short(100 * design.top_fraction)} %" if design.top_fraction is not None else ""
     return f"stage {index} ({design.kind}{top})"
 
 

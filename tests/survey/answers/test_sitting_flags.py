@@ -149,8 +149,8 @@ def test_several_flags_come_in_one_order_and_the_rules_are_reported_in_words() -
     assert flags(stage) == [("speeder", "same_answers", "hidden")] * 4
     assert rules_in_words(stage.study) == [
         ("speeder", "the median item took less than 4 s or more than 12 words read a second"),
-        ("same_answers", "one answer makes up 90% or more of 2 or more answers"),
-        ("hidden", "the page was hidden for 50% or more of the time on items"),
+        ("same_answers", "one answer makes up 90 % or more of 2 or more answers"),
+        ("hidden", "the page was hidden for 50 % or more of the time on items"),
     ]
 
 

@@ -44,6 +44,8 @@ def texts(*views: TableView) -> list[list[str]]:
         (Figure(1234.5, unit="points"), 0, "1,234 points"),
         (Figure(-0.001, -2.5, 1.25, unit="percentage points"), None, "0.00 points [-2.50, 1.25]"),
         (Figure(low=-1.0, high=2.0, unit="nats"), None, "-1.00 to 2.00 nats"),
+        (Figure(-0.167, -0.589, 0.255, unit=words.DIFFERENCE), None, "-16.7 points [-58.9, 25.5]"),
+        (Figure(-0.0004, unit=words.DIFFERENCE), None, "0.0 points"),
         (Figure(-0.0004, unit="share"), None, "0.0 %"),
         (Figure(math.nan, math.nan, math.nan), None, "–"),
         (Figure(math.inf, unit="share"), None, "∞ %"),
@@ -134,8 +136,8 @@ def test_a_file_names_the_parts_of_a_figure_as_its_column_says() -> None:
 def test_without_views_people_see_all_of_it_in_rounded_numbers() -> None:
     assert texts() == [
         ["reader", "stage", "answers so far", "gap [95 % interval]", "p", "why"],
-        ["model", "1", "1,200", "+12.3 % [+5.0, +19.6]", "< 0.001", ""],
-        ["model", "2", "40", "0.0 %", "0.500", ""],
+        ["model", "1", "1,200", "+12.3 % [+5.0, +19.6]", "< 0.001", "–"],
+        ["model", "2", "40", "0.0 %", "0.500", "–"],
         ["judge", "1", "7", "–", "–", "too few people"],
     ]
 
@@ -221,3 +223,19 @@ def test_a_terminal_shows_titles_notes_and_aligned_columns() -> None:
         "\nBy reader",
         "reader  answers so far\n------  --------------\n model              40",
     ]
+
+
+def test_nothing_has_one_sign_and_zero_none() -> None:
+    columns = (
+        Column("text", "text", "What."),
+        Column("number", "number", "How many.", digits=3),
+        Column("share", "share", "Which part."),
+        Column("tells", "number", "As many digits as tell."),
+        Column("points", "number", "A difference.", style="points"),
+        FigureColumn("figure", "number", "A figure."),
+    )
+    nothing = [["", None, math.nan, None, math.nan, Figure()], ["a", -0.0001, -0.0, -0.0, -0.0, Figure(-0.0)]]
+    (sheet,) = rendering.sheets_of(Table("t", "T", columns, nothing))
+    assert sheet.texts() == [["–"] * 6, ["a", "0.000", "0.0 %", "0", "0.0 points", "0.00"]]
+    assert "-0" not in "".join(rendering.markdown(Table("t", "T", columns, nothing)).split())
+    assert words.short(-0.0) == words.significant(-0.0) == "0"

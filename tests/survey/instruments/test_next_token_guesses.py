@@ -171,7 +171,7 @@ def test_a_file_is_analysed_and_written(tmp_path: Path) -> None:
     file = written(tmp_path / "own.csv", [*rows, ("p", "a", 9, "", "\n", 0)])
     out = io.StringIO()
     call_command("next_token", guesses=file, out=tmp_path / "out", stdout=out, stderr=io.StringIO())
-    assert "12 guesses by 2 people in 2 passages, 58.3 %" in out.getvalue()
+    assert "People guess 58.3 % [1.8, 99.1] of the tokens right." in out.getvalue()
     figures = json.loads((tmp_path / "out" / "next_token.json").read_text(encoding="utf-8"))
     assert (figures["guesses"], figures["right"], figures["given"]) == (12, 7, 1)
     assert figures["share"]["value"] == round(7 / 12, 6)

@@ -66,7 +66,7 @@ def test_it_is_the_closed_form_on_the_answers_that_count_with_their_weights(stud
 
 def test_lines_files_and_figure_show_it_and_nobody_in_it(study: Study, tmp_path: Path) -> None:
     findings = reports.make(study, "people", {"resamples": ["20"]})
-    said = "\n".join([*findings.lines, *findings.notes])
+    said = "\n".join([findings.headline, *findings.lines, *findings.notes])
     assert "of the variance of single answers lies between people" in said
     assert "pairs cannot be separated from the rest" in said
     written = {path.name: path.read_text() for path in reports.write(study, "people", findings, tmp_path)}

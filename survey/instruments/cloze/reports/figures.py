@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -312,6 +312,7 @@ def report_result(
         tables.append(_model_words(table, models))
     return ReportResult(
         title=title,
+        headline=_headline(figures),
         lines=[*lines, *_lines(figures)],
         tables=tables,
         pictures=list(_pictures(table, figures)),
@@ -320,10 +321,19 @@ def report_result(
     )
 
 
+def _headline(figures: ClozeFigures) -> str:
+    """What people's surprisal is, and which model's goes with it most closely."""
+    said = [f"People's mean surprisal is {replace(figures.mean, unit='nats')}."] if figures.mean.is_defined else []
+    known = [model for model in figures.models if model.pnc.is_defined]
+    if known:
+        best = max(known, key=lambda model: model.pnc.number)
+        highest = f", the highest of {len(known)} models" if len(known) > 1 else ""
+        said.append(f"The PNC of {best.name} is {best.pnc.in_words(3)}{highest}.")
+    return " ".join(said)
+
+
 def _lines(figures: ClozeFigures) -> list[str]:
     lines = []
-    if figures.mean.is_defined:
-        lines.append(f"mean human surprisal (95 % interval): {figures.mean} nats")
     if figures.reliability is not None:
         lines.append(
             f"reliability of people's surprisal: {Figure(figures.reliability).in_words(3)}; no model's PNC is expected "

@@ -72,12 +72,12 @@ class NextTokenBudget(BudgetPlanner[NextTokenBudgetConfig, GuessPlan]):
     columns = (
         Column("policy", "text", "How runs are drawn from stage 2 on."),
         BudgetColumn("share", "share", "Guesses that are right, on average.", heading="right"),
-        BudgetColumn("width", "number", "Width of its 95 % interval.", style="percent", width_of="share"),
+        BudgetColumn("width", "number", "Width of its 95 % interval.", style="points", width_of="share"),
         BudgetColumn(
             "width_difference",
             "number",
             "Width of the interval of people less a model.",
-            style="percent",
+            style="points",
             width_of="difference",
         ),
         BudgetColumn(
@@ -85,7 +85,7 @@ class NextTokenBudget(BudgetPlanner[NextTokenBudgetConfig, GuessPlan]):
             "number",
             "Width of the interval of the most frequent guess; needs 5 people per run.",
             heading="of the most frequent",
-            style="percent",
+            style="points",
             width_of="together",
         ),
         STUDIES,
@@ -93,7 +93,7 @@ class NextTokenBudget(BudgetPlanner[NextTokenBudgetConfig, GuessPlan]):
             "detectable",
             "number",
             "Smallest difference of people and a model found with 80 % power.",
-            style="percent",
+            style="points",
             detectable_of="difference",
         ),
     )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from survey.contracts.reports import Picture, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, PointChart, ScatterPoint
-from survey.figures.words import integer, number, percent
+from survey.figures.words import DIFFERENCE, integer, number, percent
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis.guesses import GuessTable
 
@@ -75,8 +76,7 @@ def report_result(
     together = analysis.ensemble(table)
     listed = analysis.by_person(table)
     said = [
-        f"{integer(own.n)} guesses by {integer(len(table.people))} people in {integer(len(table.passages))} passages, "
-        f"{_figure(own.figure).in_words(unit='share')} right"
+        f"{integer(own.n)} guesses by {integer(len(table.people))} people in {integer(len(table.passages))} passages"
     ]
     if table.given:
         said.append(f"{integer(table.given)} tokens that nobody can type were shown and not asked for")
@@ -138,7 +138,20 @@ def report_result(
         **({"bits_a_character": bits} if bits else {}),
     }
     tables = [first, by_part, by_person, *([crowd] if crowd.rows else [])]
-    return ReportResult(title, said, tables, pictures, notes=more, data=data)
+    return ReportResult(title, said, tables, pictures, notes=more, data=data, headline=_headline(own, table))
+
+
+MAX_IN_HEADLINE = 3  # models
+
+
+def _headline(own: analysis.RightShare, table: GuessTable) -> str:
+    """How often people are right, and each of a few models at the same positions."""
+    if own.figure.value is None:
+        return ""
+    shares = [(model.name, analysis.mean(model.right, table)) for model in table.models[:MAX_IN_HEADLINE]]
+    models = [f"{name} {share.in_words(unit='share')}" for name, share in shares if share.is_defined]
+    beside = f"; at the same positions {', '.join(models)}" if models else ""
+    return f"People guess {own.figure.in_words(unit='share')} of the tokens right{beside}."
 
 
 def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:
@@ -191,7 +204,8 @@ def _figures(table: GuessTable) -> list[tuple[Any, ...]]:
     for model in table.models:
         n = int(np.isfinite(model.right).sum())
         difference = analysis.mean(table.right - model.right, table, scale="difference")
-        rows.append((f"{PEOPLE} less {model.name}", n, None, _figure(difference), None))
+        points_less = replace(_figure(difference), unit=DIFFERENCE)
+        rows.append((f"{PEOPLE} less {model.name}", n, None, points_less, None))
     return rows
 
 

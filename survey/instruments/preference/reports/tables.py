@@ -1,7 +1,8 @@
 """An analysis of judgements as tables, figures and one JSON object, for the command, the page, the API and files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 from bandit.estimate import Estimate
@@ -11,7 +12,7 @@ from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart, MatrixChart
 from survey.figures.figure import finite
-from survey.figures.words import integer, number, short
+from survey.figures.words import counted, integer, number, percent, short
 from survey.services.results.people_and_models.fragile_table import fragile_table
 
 from ..analysis.analysing import (
@@ -21,6 +22,7 @@ from ..analysis.analysing import (
     UNWEIGHTED,
     Analysis,
     FragileRanking,
+    WinShare,
 )
 from ..analysis.judgements import Judgements
 from ..analysis.judging import Assisted, ChanceBin, JudgeFigures
@@ -33,6 +35,7 @@ def _ends(of: str = "") -> dict[str, Column]:
 
 
 ENDS = _ends()
+MAX_IN_HEADLINE = 3  # models that are all compared with each other in the headline
 RANKING = (
     Column("by", "text", "Who judged: people, or the judge of that name."),
     Column("category", "text", "The prompts' category; empty: all of them."),
@@ -157,6 +160,7 @@ def report_result(
     data = as_json(analysis)
     return ReportResult(
         title=title,
+        headline=headline(analysis),
         lines=[*lines, *_lines(analysis)],
         tables=[table for table in _tables(analysis) if table.rows],
         pictures=list(_pictures(analysis)),
@@ -164,6 +168,29 @@ def report_result(
         notes=[*notes, *analysis.notes, *_notes(analysis)],
         data=data,
     )
+
+
+def headline(analysis: Analysis) -> str:
+    """Who is preferred to whom: each two of few models; of many, the first two of the ranking."""
+    order = range(len(analysis.models)) if analysis.ranking is None else analysis.ranking.order
+    pairs = list(combinations(order, 2)) if len(order) <= MAX_IN_HEADLINE else [(order[0], order[1])]
+    shares = {(win.model, win.other): win for win in analysis.wins}
+    said = [_preferred(analysis.models, shares, *pair) for pair in pairs]
+    return f"{'; '.join(said)}." if said else ""
+
+
+def _preferred(models: Sequence[str], shares: Mapping[tuple[int, int], WinShare], first: int, second: int) -> str:
+    win = shares.get((first, second))
+    if win is None or win.share.value is None:
+        return f"{models[first]} and {models[second]} were not compared"
+    if win.share.value < 0.5:
+        return _preferred(models, shares, second, first)
+    rounded = percent(win.share.value, 0)
+    interval = f" ({Figure(None, *win.share.interval, unit='share').in_words(0)})" if win.share.interval else ""
+    of = f"in {rounded} of {counted(win.n, 'comparison')}{interval}"
+    if rounded == percent(0.5, 0):
+        return f"{models[first]} and {models[second]} are preferred to each other equally often, {of}"
+    return f"{models[first]} is preferred to {models[second]} {of}"
 
 
 def as_json(analysis: Analysis) -> dict[str, Any]:

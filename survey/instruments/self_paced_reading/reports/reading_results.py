@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
 from survey.figures.figure import finite
-from survey.figures.words import NOTHING, integer, number
+from survey.figures.words import integer, number
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
 
@@ -72,7 +73,7 @@ def make(
     if models:
         tables += [_models_table(models), _slopes_table(models)]
     tables.append(_words_table(material))
-    more = [*lines, *_lines(material, time, right)]
+    more = [*lines, *_lines(material, right)]
     data = _data(material, models, time, right)
     files: list[ReportFile] = []
     said = list(notes)
@@ -94,6 +95,7 @@ def make(
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
     return ReportResult(
         title=title,
+        headline=f"On average people look at a word for {_ms(time)}." if time.is_defined else "",
         lines=more,
         tables=tables,
         pictures=list(_pictures(material, models)),
@@ -126,18 +128,17 @@ def _read_by_all(material: ReadingMaterial) -> np.ndarray:
     return np.all(known, axis=0) if known else np.zeros(len(material.words.word), dtype=bool)
 
 
-def _lines(material: ReadingMaterial, time: Figure, right: Figure) -> Iterator[str]:
+def _lines(material: ReadingMaterial, right: Figure) -> Iterator[str]:
     yield (
         f"{integer(len(material.kept))} of {integer(len(material.times))} times count; every rule of the table below "
         "can be changed"
     )
-    yield f"mean time per word (95 % interval): {_ms(time)}"
     if right.is_defined:
         yield f"questions answered right (95 % interval): {right.in_words(unit='share')}, by all people"
 
 
 def _ms(figure: Figure) -> str:
-    return f"{figure.in_words(1)} ms" if figure.is_defined else NOTHING
+    return replace(figure, unit="ms").in_words(1)
 
 
 def _cleaning_table(material: ReadingMaterial) -> Table:

@@ -276,12 +276,22 @@ def report_result(
     more += [figures.why_no_perplexity] if figures.why_no_perplexity else []
     return ReportResult(
         title=title,
+        headline=_headline(figures.people),
         lines=[*lines, *_lines(figures)],
         tables=tables,
         pictures=list(_pictures(figures)),
         notes=[*notes, TOO_LOW, ONE_DISTRIBUTION, *more],
         data={**figures.as_json(), **(data or {})},
     )
+
+
+def _headline(people: Loss) -> str:
+    """How much more or less than the generator people lose at a token."""
+    difference = Figure(people.difference, *people.within(), unit="nats")
+    if not difference.is_defined:
+        return ""
+    chance = "; the range holds 0, so that they may do as well as it" if difference.holds(0) else ""
+    return f"People's loss at a token, less that of the generator, is {difference.in_words(3)}{chance}."
 
 
 def _lines(figures: Figures) -> Iterator[str]:

@@ -8,6 +8,7 @@ from bandit import Estimate
 from survey.contracts.tables import ExtraFile
 from survey.figures import Column, Figure, FigureColumn, PartColumn, Table, TableView, plain_columns
 from survey.figures.tables import Columns
+from survey.figures.words import DIFFERENCE, is_share
 
 from . import sensitivity
 from .dropout import LeavingLine
@@ -197,6 +198,7 @@ NOISE = (
 ONE_STAGE = ", one stage"
 OTHERWISE = ("naive", SUCH_QUESTIONS, STAYED, POPULATION, BOUNDS, WITH_EXCLUDED, WORST_CASE)
 ASSISTED, ASSISTED_DIFFERENCE = "assisted", "assisted difference"
+WITHIN_PERSON = "change within person"
 DIFFERENCES = ("check", "difference", ASSISTED_DIFFERENCE, FROM_THE_REST, SAMPLED_MINUS_HOLDOUT)
 
 
@@ -225,7 +227,7 @@ def estimate_rows(report: StudyEstimates) -> Iterator[dict[str, Any]]:
             change.estimate,
             division="wave",
             label=change.label,
-            kind="change within person",
+            kind=WITHIN_PERSON,
             p=None if change.estimate is None else change.estimate.p_two_sided(),
             notes=notes,
         )
@@ -277,7 +279,7 @@ def _figure_rows(figure: StudyFigure, kind: str, division: str = "", label: str 
         row = _row(figure, other.estimate, kind=other.kind, notes=other.note, **part)
         if other.ends is not None:
             row["lowest"], row["highest"] = other.ends
-            row["value"] = Figure(None, *other.interval, unit=figure.unit, note=other.note)
+            row["value"] = Figure(None, *other.interval, unit=row["value"].unit, note=other.note)
         yield row
     for stage in figure.stages:
         row = _row(figure, stage.estimate, kind=f"{kind}{ONE_STAGE}", notes=stage.reason, **part)
@@ -303,14 +305,16 @@ def _row(
     **more: Any,
 ) -> dict[str, Any]:
     names = _names(figure.name, figure.title, division=division, label=label, kind=kind)
+    is_difference = kind.removesuffix(ONE_STAGE) in (*DIFFERENCES, WITHIN_PERSON)
+    unit = DIFFERENCE if is_difference and is_share(figure.unit) else figure.unit
     row = {**names, "unit": figure.unit, "notes": notes, **more}
     if estimate is None:
-        return {**row, "value": Figure(unit=figure.unit, withheld=notes or "")}
+        return {**row, "value": Figure(unit=unit, withheld=notes or "")}
     if kind in DIFFERENCES:
         row["p"] = estimate.p_two_sided()
     return {
         **row,
-        "value": replace(Figure.of(estimate, figure.unit), note=notes or ""),
+        "value": replace(Figure.of(estimate, unit), note=notes or ""),
         "method": estimate.method,
         "effective_sample_size": estimate.effective_sample_size,
         "weight_lowest": estimate.weight_range[0],
@@ -419,7 +423,7 @@ MARGINS = (
 
 def tables_of(report: StudyEstimates) -> list[Table]:
     """The tables of a study's estimates, for the command `estimate`, its page, the report and files."""
-    rows = [*estimate_rows(report)]
+    rows, noise = [*estimate_rows(report)], [*noise_rows(report.noise)]
     leaving = [] if report.leaving is None else [*sensitivity.dropout_sentences(report.leaving)]
     it = "" if report.leaving is None else f"After which answer they left (it: {report.leaving.outcome})"
     return [
@@ -444,8 +448,15 @@ def tables_of(report: StudyEstimates) -> list[Table]:
             "noise",
             "Noise of the answers",
             NOISE,
-            [*noise_rows(report.noise)],
+            noise,
             note=" ".join(sensitivity.auc_sentences(report.noise)),
+            # What a row's note says stands below the table.
+            views=[
+                TableView(
+                    ["kind", "name", "value", "highest", "n", "people"],
+                    rows=[place for place, row in enumerate(noise) if row[0] != "auc_limit" or row[2].is_defined],
+                )
+            ],
         ),
         Table("slots", "Slots by what became of them", SLOTS, [*slot_rows(report)], views=[*_slot_views(report)]),
         *_margins_table(report.weighting),
@@ -510,6 +521,7 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
         rows=places(*OTHERWISE),
         across="kind",
         cells="value",
+        headings={"naive": "plain"},
     )
     yield TableView(
         ["title", "value", "p", *counts], title="Checks: 0 but for chance", rows=places("check"), note=_verdicts(report)
@@ -548,11 +560,12 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
             rows=places(*OTHERWISE, division=name, every=False),
             across="kind",
             cells="value",
+            headings={"naive": "plain"},
         )
     yield TableView(
         {"label": "waves", "title": "", "value": "change", "respondents": "people in both"},
         title="From wave to wave: change within the people who answered in both",
-        rows=places("change within person", division="wave"),
+        rows=places(WITHIN_PERSON, division="wave"),
         note=" ".join(dict.fromkeys(f"{change.label}: {change.sentence}" for change in report.waves)),
     )
     yield TableView(

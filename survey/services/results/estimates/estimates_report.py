@@ -58,11 +58,13 @@ def report_result(report: StudyEstimates) -> ReportResult:
         f"Over {report.estimand}: what this study's respondents would answer on average.",
         f"{report.answers} answers of {report.respondents} respondents.",
     ]
-    lines += headlines.sentences(report)
+    headline, *others = [*headlines.sentences(report), ""]
+    lines += filter(None, others)
     if report.provisional:
         lines.append("Provisional: a stage that counts here is not frozen yet.")
     return ReportResult(
         title=f"All estimates: {report.title}",
+        headline=headline,
         lines=lines,
         tables=tables_of(report),
         pictures=[picture] if (picture := headlines.picture(report)) else [],

@@ -56,6 +56,7 @@ class AgreementReport(Report):
         table = _table(lines)
         return ReportResult(
             title=f"Agreement of people and models: {study.title}",
+            headline=_headline(lines),
             lines=in_words([expectations.event for expectations in reading.found]),
             tables=[table],
             pictures=[
@@ -70,6 +71,21 @@ class AgreementReport(Report):
             notes=[*reading.notes, *missing],
             data={"agreement": table.records()},
         )
+
+
+def _headline(lines: list[tuple[str, ReaderAgreement]]) -> str:
+    """Who agrees most closely with people on the first event of which that is known."""
+    known = [(event, line) for event, line in lines if line.correlation.is_defined]
+    if not known:
+        return ""
+    event = known[0][0]
+    several = [line for of, line in known if of == event]
+    best = max(several, key=lambda line: line.correlation.number)
+    closest = f", the closest of {len(several)}" if len(several) > 1 else ""
+    ceiling = f"; {best.ceiling} is the most to be expected" if best.ceiling.is_defined else ""
+    return (
+        f"Of the event “{event}”, the agreement of {best.reader} with people is {best.correlation}{closest}{ceiling}."
+    )
 
 
 def _table(lines: list[tuple[str, ReaderAgreement]]) -> Table:

@@ -38,7 +38,7 @@ COLUMNS = (
     Column("infinite", "share", "How often what happened had been given chance 0.", heading="chance 0"),
     figure_column("chance", "share", "The mean chance."),
     figure_column("happened", "share", "How often the event happened."),
-    figure_column("bias", "number", "The mean chance less how often the event happened.", style="percent"),
+    figure_column("bias", "number", "The mean chance less how often the event happened.", style="points"),
     Column("why", "text", "Why figures are missing; empty if none is."),
     Column("who", "text", "Who gave the chances, and about whom.", in_file=False),
 )
@@ -88,6 +88,14 @@ class ChancesReport(Report):
         table, reliability = _table(by_event), _reliability(by_event)
         return ReportResult(
             title=f"Calibration of people and models: {study.title}",
+            headline=next(
+                (
+                    f"Of the event “{event}”, {_name(line)}: {line.bits} bits an answer; tossing a coin costs 1."
+                    for event, line in lines
+                    if line.bits.is_defined
+                ),
+                "",
+            ),
             lines=[
                 *in_words([calibration.event for calibration in reading.found]),
                 f"Chances are kept from {short(floor)} to {short(1 - floor)}.",

@@ -6,8 +6,9 @@ from typing import Any
 
 from survey.contracts.expectations import Expectations
 from survey.contracts.reports import Argument, Picture, Report, ReportArguments, ReportResult
-from survey.figures import Column, FigureColumn, Table, TableView
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
+from survey.figures.words import points
 from survey.models import Study
 
 from .common import ARGUMENTS, asked_of, figure_column, in_words
@@ -27,12 +28,12 @@ COLUMNS = (
     Column("items", "number", "Items.", whole=True),
     Column("people_mean", "share", "The mean of people’s answers, by the design.", heading="people", digits=0),
     Column("reader_mean", "share", "The mean of the reader’s numbers.", heading="reader", digits=0),
-    figure_column("gap", "number", "The first less the second.", style="percent"),
+    figure_column("gap", "number", "The first less the second.", style="points"),
     figure_column(
         "typical_gap",
         "number",
         "Root of the mean squared gap over all items, people’s noise taken off.",
-        style="percent",
+        style="points",
     ),
     Column("why", "text", "Why figures are missing; empty if none is."),
 )
@@ -44,13 +45,13 @@ ITEMS = (
     Column("answers", "number", "People’s answers.", whole=True),
     Column("people_mean", "share", "Their mean.", heading="people", digits=0),
     Column("reader_number", "share", "The reader’s number.", heading="reader", digits=0),
-    Column("gap", "number", "The first less the second, as measured.", style="percent", digits=0, signed=True),
+    Column("gap", "number", "The first less the second, as measured.", style="points", digits=0, signed=True),
     FigureColumn(
         "shrunk",
         "number",
         "The gap with people’s mean drawn towards what is expected of it; empty if unknown.",
         heading="drawn in",
-        style="percent",
+        style="points",
         digits=0,
     ),
     Column("said", "text", "The commonest answers with their counts, where there are more than two.", written=True),
@@ -88,12 +89,25 @@ class GapsReport(Report):
         table = _table(parted)
         return ReportResult(
             title=f"Where people and models part: {study.title}",
+            headline=next(filter(None, (_headline(own.event.name, of) for own, of in parted)), ""),
             lines=in_words([expectations.event for expectations in reading.found]),
             tables=[table, _items_table(parted, most_shown)],
             pictures=_pictures(parted),
             notes=[*reading.notes, *missing],
             data={"gaps": table.records()},
         )
+
+
+def _headline(event: str, of: Gaps) -> str:
+    """The gap over all items in words; empty if it is not known."""
+    gap = next((part.gap for part in of.parts if not part.division), Figure())
+    if gap.value is None:
+        return ""
+    way = "more" if gap.value > 0 else "less"
+    size = f"{points(abs(gap.value))} {way} than" if points(gap.value) != points(0.0) else "just as much as"
+    interval = f" (gap {gap.times(100, 'points').in_words(1)})" if gap.interval else ""
+    chance = "; the interval holds 0, so that this may be chance" if gap.interval and gap.holds(0) else ""
+    return f"People expect the event “{event}” {size} {of.reader} does{interval}{chance}."
 
 
 Parted = Sequence[tuple[Expectations, Gaps]]

@@ -134,9 +134,11 @@ class People(Report):
             )
         except DesignError as exc:
             raise StateRefused(f"{study.slug}: the variance cannot be shared out: {exc}") from exc
+        headline, *lines = _lines(rows, components, levels)
         return ReportResult(
             title=f"People, pairs and questions: {study.title}",
-            lines=list(_lines(rows, components, levels)),
+            headline=headline,
+            lines=lines,
             tables=list(_tables(rows, components)),
             pictures=list(_pictures(rows, components)),
             notes=list(_notes(study, rows, components, levels)),

@@ -61,7 +61,7 @@ DEPLOYED = (
         "difference",
         "number",
         "The first less the second.",
-        style="percent",
+        style="points",
         prefix="",
         low="Lower end of its 95 % interval over pairs.",
     ),
@@ -132,7 +132,7 @@ class DominationReport(Report):
             line += f"; {len(turned)} of them are reversed under human deployment by some rule"
         return ReportResult(
             title=f"Models that are better everywhere: {study.title}",
-            lines=[f"{line}."],
+            headline=f"{line}.",
             tables=[pairs_table(pairs, holding, unreadable), deployed_table(gaps, holding)],
             notes=notes,
             data={

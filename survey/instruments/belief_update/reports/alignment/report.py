@@ -1,5 +1,6 @@
 """The report `alignment`: do language models perform as a study's people expect?"""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
@@ -13,7 +14,7 @@ from survey.services.results.reports import CONDITION
 
 from . import aligning
 from .beliefs import BeliefComparison
-from .scores import PAPER_ALPHAS
+from .scores import PAPER_ALPHAS, ModelScore
 from .tables import accuracy_picture, differences_table, scores_table
 
 MAX_SAMPLES = 100_000
@@ -143,6 +144,7 @@ class AlignmentReport(Report):
         averages = alignment.averages
         return ReportResult(
             title=f"Alignment of language models: {study.title}",
+            headline=_headline(alignment.scores),
             lines=[
                 f"Beliefs mix this study's averages ({number(averages.prior, 3)} before, "
                 f"{number(averages.posterior_correct, 3)} after a correct, "
@@ -162,6 +164,18 @@ class AlignmentReport(Report):
             notes=alignment.notes,
             data={**alignment.as_json(), "fragility": carried.records()},
         )
+
+
+def _headline(scores: Sequence[ModelScore]) -> str:
+    """Which model fits what people believe best, at the first weight of wrong answers."""
+    known = [score for score in scores if math.isfinite(score.accuracy[0])]
+    if not known:
+        return ""
+    best = max(known, key=lambda score: float(score.accuracy[0]))
+    accuracy = Figure.between(best.accuracy[0], best.accuracy_interval[0]).in_words(3)
+    fits = f"Of {len(known)} language models {best.name} fits" if len(known) > 1 else f"{best.name} fits"
+    most = " best" if len(known) > 1 else ""
+    return f"{fits} what people believe{most} with a weighted accuracy of {accuracy} at alpha {short(best.alphas[0])}."
 
 
 def _beliefs_table(comparison: BeliefComparison) -> Table:
