@@ -73,7 +73,7 @@ REPORTS = (
     ),
     ReportEntry(
         name="arms",
-        title="Alignment by arm",
+        title="Alignment by condition",
         summary="What a condition, such as an aid next to the target, changes in alignment and deployment.",
         path="survey.instruments.belief_update.reports.arms.report.ArmsReport",
     ),
