@@ -81,7 +81,9 @@ def test_what_is_broken_and_peoples_money_come_first() -> None:
             everything.pop(what, None)
     of_posting = said(study, debts=(Debt(7, 1, 250, "USD"),), postings=(at_panel(),))
     assert of_posting.words == "1 person is owed 2.50 USD: pay them on the posting's page."
-    assert said(study, pay=PayByHour("enough", is_too_low=False), postings=(at_panel(),)).words.endswith("you have enough.")
+    assert said(study, pay=PayByHour("enough", is_too_low=False), postings=(at_panel(),)).words.endswith(
+        "you have enough."
+    )
 
 
 def test_an_open_stage_is_closed_once_it_is_full_and_empty() -> None:
@@ -166,8 +168,8 @@ def at_work(*steps: StepFacts, training_left: float | None = None) -> dict[str, 
         (
             "open",
             {"live": 2, "booklets": 8, "free_booklets": 3},
-            "Stage 1 is open, 3 of 4 people are done and 2 people inside: it waits for 3 more people. Close it when you "
-            "have enough.",
+            "Stage 1 is open, 3 of 4 people are done and 2 people inside: it waits for 3 more people. Close it when "
+            "you have enough.",
             "",
         ),
         (
