@@ -15,8 +15,8 @@ INTRODUCTION = """# Our words
 <!-- Written by `python -m tests.renew glossary`: change survey/figures/glossary.py. -->
 
 The words that the pages, the documents and the code use. Each has one meaning; the last column has the word of the
-field. On pages a word with dots under it shows its meaning when you point at it, tap it, or press Enter on it. The heads
-of reports' tables do the same and say what stands in their column; the columns of files are in the
+field. On pages a word with dots under it shows its meaning when you point at it, tap it, or press Enter on it. The
+heads of reports' tables do the same and say what stands in their column; the columns of files are in the
 [codebook](codebook.md).
 """
 

@@ -190,13 +190,11 @@ class CollectionForm(forms.ModelForm):
         """There is none."""
 
 
-def may_collect(user: Any) -> bool:
-    """Asking may cost money: it needs a permission of the account, and a study to run that uses the bank."""
-    return bool(user.has_perm("survey.collect_answers")) and rights.studies_with(user, Right.RUN) != frozenset()
-
-
 def may_run(user: Any, collection: AnswerCollection) -> bool:
-    return may_collect(user) and rights.visible_banks(user, Right.RUN).filter(pk=collection.bank_id).exists()
+    return (
+        rights.may_collect_answers(user)
+        and rights.visible_banks(user, Right.RUN).filter(pk=collection.bank_id).exists()
+    )
 
 
 def stop(request: HttpRequest, collection: AnswerCollection) -> HttpResponse:
@@ -243,7 +241,7 @@ class AnswerCollectionAdmin(HunchAdmin):
     change_form_template = "admin/survey/collection/page.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return may_collect(request.user)
+        return rights.may_collect_answers(request.user)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

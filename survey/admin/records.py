@@ -25,10 +25,17 @@ from .filters import KnownValueFilter
 class WayFilter(admin.SimpleListFilter):
     """The ways are known: to ask the table for them would read all of it."""
 
-    title = parameter_name = "via"
+    title = "where it was done"
+    parameter_name = "via"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(way, way) for way in ("admin", "api", "web", "command", "worker")]
+        return [
+            ("admin", "on these pages"),
+            ("api", "over the API"),
+            ("web", "by people who take part"),
+            ("command", "by a command"),
+            ("worker", "by a worker"),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(via=self.value()) if self.value() else queryset

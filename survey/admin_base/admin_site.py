@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject, cached_property
 from django.utils.translation import gettext_lazy as _
 
-from survey.admin_base.navigation import GROUPS, DeskGroup, DeskTable
+from survey.admin_base.navigation import GROUPS, DeskGroup, DeskTable, list_title
 from survey.admin_base.page_loading import load_admin_pages
 from survey.admin_base.qr_codes import qr_code
 from survey.admin_base.read_only_admin import HELP_OF_TABLES, HelpPlace
@@ -280,7 +280,10 @@ class HunchAdminSite(AdminSite):
             **self.each_context(request),
             "title": "Advanced",
             "subtitle": None,
-            "app_list": self.get_app_list(request),
+            "app_list": [
+                {**app, "models": [{**line, "name": list_title(line["model"]._meta)} for line in app["models"]]}
+                for app in self.get_app_list(request)
+            ],
         }
         return TemplateResponse(request, "admin/survey/advanced.html", context)
 

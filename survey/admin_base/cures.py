@@ -105,7 +105,7 @@ def with_cures(text: str, user: Any, study: Study | None) -> SafeString:
 
 def _cure(match: re.Match[str], user: Any, study: Study | None) -> SafeString:
     command, words = match["command"], match["rest"].split()
-    if command == "collect_answers" and user.has_perm("survey.collect_answers"):
+    if command == "collect_answers" and rights.may_collect_answers(user):
         address = reverse("admin:survey_answercollection_add")
         return format_html('<a href="{}">Ask a language model</a>', address)
     page = next((PAGES[key] for word in words if (key := f"{command} {word}") in PAGES), PAGES.get(command))

@@ -1,9 +1,11 @@
-"""The entries of the admin's navigation next to the studies, and which tables stand under each. Imports nothing.
+"""The entries of the admin's navigation next to the studies, and which tables stand under each; what lists are called.
 
 A table is named by its model's label. All of them stand under "Advanced" too.
 """
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -72,3 +74,10 @@ GROUPS = (
         ),
     ),
 )
+LABELS = {table.model: table.label for group in GROUPS for table in group.tables}
+
+
+def list_title(options: Any) -> str:
+    """What the list of a model's rows is called, by the model's options: as in the navigation, else in the plural."""
+    plural = re.sub(r"^api\b", "API", re.sub(r"^ngram\b", "n-gram", str(options.verbose_name_plural)))
+    return LABELS.get(options.label_lower, plural[:1].upper() + plural[1:])

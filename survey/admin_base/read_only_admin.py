@@ -20,6 +20,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from survey.admin_base.navigation import list_title
 from survey.services.base import rights
 from survey.services.base.rights import Right
 
@@ -189,6 +190,9 @@ class HunchAdmin(ByRights, admin.ModelAdmin):
                     address = reverse(f"admin:{self._address_name(page)}", args=[row.pk, *parts])
                     links.setdefault(page.group, []).append((text, address))
         return links
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        return super().changelist_view(request, {"title": list_title(self.opts), **(extra_context or {})})
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         row = kwargs.get("obj")

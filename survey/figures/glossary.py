@@ -101,7 +101,7 @@ RESULTS = {
     "estimate": Word("The weighted mean, which holds for all candidates whatever the design was.", "weighted mean"),
     "interval": Word("Values that fit the answers: 95 of 100 such intervals hold the truth.", "confidence interval"),
     "SE": Word("Standard error: how far an estimate lies from the truth by chance, typically.", "standard error"),
-    "df": Word("Degrees of freedom of the interval: few mean that few people say something of the chance."),
+    "degrees of freedom": Word("Of an interval: few mean that few people say something of the chance.", "df"),
     "effective": Word("How many equally weighted answers would be as precise.", "effective sample size"),
     "such questions": Word(
         "The interval if the bank's questions are a random draw from questions like them.", "random items"

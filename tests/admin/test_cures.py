@@ -131,6 +131,9 @@ def test_who_may_ask_language_models_is_led_to_it(study: Study) -> None:
     user: Any = User.objects.create_superuser("super")
     assert 'href="/admin/survey/answercollection/add/"' in with_cures("`hunch collect_answers`", user, None)
     assert "<code>" in with_cures("`hunch collect_answers`", AnonymousUser(), None)
+    # The account's permission is not enough: it takes a study to run.
+    assert 'href="/admin' in with_cures("`hunch collect_answers`", member(study, "owner"), None)
+    assert 'href="/admin' not in with_cures("`hunch collect_answers`", member(study, "viewer"), None)
 
 
 def test_the_home_page_shows_an_alert_with_its_button(study: Study, client: Client) -> None:

@@ -53,7 +53,7 @@ def test_a_card_says_how_far_a_study_is_and_leads_to_the_next_step(as_superuser:
     ]  # fmt: skip
     page = as_superuser.get("/admin/").content.decode()
     assert "1 of 4 people done" in page and "Stages 2 to 3" in page and "0 of 8 people" not in page
-    assert "Stage 1 is open, 1 of 4 people are done." in page
+    assert "Stage 1 is open, 1 of 4 people are done" in page
     stage = cast.stage_of(study)
     lifecycle.pause_stage(stage)
     page = as_superuser.get("/admin/").content.decode()

@@ -168,8 +168,8 @@ def at_work(*steps: StepFacts, training_left: float | None = None) -> dict[str, 
         (
             "open",
             {"live": 2, "booklets": 8, "free_booklets": 3},
-            "Stage 1 is open, 3 of 4 people are done and 2 people inside: it waits for 3 more people. Close it when you "
-            "have enough.",
+            "Stage 1 is open, 3 of 4 people are done and 2 people inside: it waits for 3 more people. Close it when "
+            "you have enough.",
             "",
         ),
         (

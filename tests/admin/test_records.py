@@ -323,10 +323,10 @@ def test_every_kind_of_action_names_actions_that_are_recorded() -> None:
 
 
 def test_the_list_is_narrowed_to_a_way(as_superuser: Client) -> None:
-    record("one", "by the web", via="web")
-    record("two", "by a command")
+    record("one", "subject of the web", via="web")
+    record("two", "subject of a command")
     body = as_superuser.get("/admin/survey/auditentry/?via=web").content.decode()
-    assert "by the web" in body and "by a command" not in body
+    assert "subject of the web" in body and "subject of a command" not in body
 
 
 def test_edits_of_users_and_groups_are_in_the_audit_without_values(

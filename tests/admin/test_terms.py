@@ -88,8 +88,10 @@ def test_a_word_is_known_as_pages_write_it(written: str, name: str | None) -> No
 
 
 def test_a_word_is_a_button_that_opens_its_meaning_and_each_meaning_stands_once() -> None:
-    page = '{% load hunch_terms %}{% term "Counted" %}{% term "Counted" %}{% term word meaning %}{% term "Name" %}{% term_notes %}'
-    html = Template(page).render(RequestContext(HttpRequest(), {"word": "<b>", "meaning": "a & b"}))
+    words = '{% term "Counted" %}{% term "Counted" %}{% term word meaning %}{% term "Name" %}'
+    html = Template("{% load hunch_terms %}" + words + "{% term_notes %}").render(
+        RequestContext(HttpRequest(), {"word": "<b>", "meaning": "a & b"})
+    )
     assert html.count('popovertarget="term-1"') == 2 and html.count('<div popover id="term-1"') == 1
     assert 'popovertarget="term-2" title="a &amp; b">&lt;b&gt;</button>Name<div' in html
     assert "<strong>Counted</strong>: Answers that were complete in time" in html

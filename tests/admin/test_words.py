@@ -113,6 +113,10 @@ def test_no_page_speaks_the_program(said: dict[tuple[str, str], str]) -> None:
         for pattern in (TIME_WITHOUT_ZONE, OTHER_DATE)
         if pattern.search(text)
     ]
+    # A form asks in words, and a list is called what it holds.
+    wrong += [f"{address}: {text}" for (tag, text), address in said.items() if tag == "label" and "_" in text]
+    wrong += [f"{address}: {text}" for (tag, text), address in said.items() if tag == "h1" and " to view" in text]
+    wrong += [f"{address}: {text}" for (_tag, text), address in said.items() if "`hunch " in text]
     assert wrong == [], "\n".join(wrong)
 
 

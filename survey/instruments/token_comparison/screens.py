@@ -112,7 +112,6 @@ def revealed_screen(
         )
     else:
         words["reward"] = _("In the study this would give %(points)s points.") % {"points": grouped(points)}
-        words["total"] = _("This was practice, so it does not count.")
     return Screen(
         name=REVEALED,
         title=_("How the text goes on"),

@@ -148,6 +148,12 @@ def may_make_studies(user: Any) -> bool:
     return bool(user.is_active and user.has_perm("survey.add_study"))
 
 
+def may_collect_answers(user: Any) -> bool:
+    """Whether the user may ask language models. It may cost money: it needs a permission of the account, and a study to
+    run that uses the bank."""
+    return bool(user.has_perm("survey.collect_answers")) and studies_with(user, Right.RUN) != frozenset()
+
+
 def may_make_banks(user: Any) -> bool:
     """Whether the user may upload banks, which they then see and use in their studies."""
     return bool(user.is_active and user.has_perm("survey.add_bank"))

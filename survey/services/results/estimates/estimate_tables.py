@@ -69,9 +69,7 @@ ESTIMATES = (
         },
     ),
     Column("method", "text", "t (Student's) or wilson."),
-    PartColumn(
-        "value", "degrees_of_freedom", Column("degrees_of_freedom", "number", "Of Student's t.", heading="df", digits=1)
-    ),
+    PartColumn("value", "degrees_of_freedom", Column("degrees_of_freedom", "number", "Of Student's t.", digits=1)),
     PartColumn("value", "answers", Column("answers", "number", "How many answers it rests on.", whole=True)),
     PartColumn(
         "value", "people", Column("respondents", "number", "How many people gave them.", whole=True, heading="people")

@@ -112,7 +112,7 @@ class ArmsReport(Report):
         if study.is_blind:
             return f"{study.slug}: conditions are {HIDDEN}"
         if not study.config.conditions:
-            return f"{study.slug}: has no [[conditions]], so that there are no arms to compare"
+            return f"{study.slug}: has no [[conditions]], so that there is nothing to compare"
         if not models_of(study):
             return (
                 f"{study.slug}: no language model has answered questions of {study.bank}; "
@@ -148,7 +148,7 @@ class ArmsReport(Report):
         first = compared[0].found
         arms, differences = _arms_table(compared), _differences_table(compared)
         return ReportResult(
-            title=f"Alignment by arm: {study.title}",
+            title=f"Alignment by condition: {study.title}",
             lines=[
                 f"{_counts(first)}. Figures rest on the beliefs that people stated, and on what the model "
                 "really answered to the targets. Intervals are between people.",
@@ -259,7 +259,7 @@ def _arms_table(compared: Sequence[_Compared]) -> Table:
             rows.append([arm.llm, arm.found.factor, level, *cells])
     return Table(
         "arms",
-        "Figures by arm",
+        "Figures by condition",
         ARMS,
         rows,
         views=[
@@ -270,7 +270,7 @@ def _arms_table(compared: Sequence[_Compared]) -> Table:
                 cells="value",
                 title=f"{one.llm}: beliefs {of_belief}"
                 if of_belief
-                else f"{one.llm}: the same in all arms, up to chance",
+                else f"{one.llm}: the same under all conditions, up to chance",
             )
             for one in compared
             for when, of_belief in OF_BELIEF.items()
@@ -289,7 +289,7 @@ def _differences_table(compared: Sequence[_Compared]) -> Table:
     ]
     return Table(
         "arm_differences",
-        "Differences between arms",
+        "Differences between conditions",
         DIFFERENCES,
         rows,
         note="Each arm less the first one. Levels are drawn at random, so that a difference is an effect of the arm.",
@@ -326,7 +326,7 @@ def _picture(comparison: _Compared) -> Picture | None:
     ]
     if not any(figure.value is not None for row in rows for figure in row.figures):
         return None
-    title = f"Differences between arms: {comparison.llm}"
+    title = f"Differences between conditions: {comparison.llm}"
     return Picture.of(
         f"arm_differences_{_plain(comparison.llm)}",
         title,

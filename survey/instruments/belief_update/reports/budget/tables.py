@@ -141,7 +141,14 @@ FRONTIER = (
         style="number",
         digits=3,
     ),
-    Column("monte_carlo_error", "share", "The simulation's own standard error of that.", style="number", digits=4),
+    Column(
+        "monte_carlo_error",
+        "share",
+        "The simulation's own standard error of that.",
+        heading="Monte Carlo error",
+        style="number",
+        digits=4,
+    ),
     Column(
         "width_share",
         "share",
