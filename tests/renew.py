@@ -29,7 +29,7 @@ TESTS = {
     "codebook": ["tests/survey/results/test_exporting.py::test_the_codebook_in_the_docs_is_what_an_export_writes"],
     "sentences": ["tests/survey/instruments/test_sentences.py"],  # tests/sentences.txt
     "tables": ["tests/documents/test_tables.py"],  # docs/tables.md
-    "pictures": ["tests/documents/test_tutorial.py"],
+    "pictures": ["tests/documents/test_tutorial.py", "tests/browser/test_template_pictures.py"],
 }
 COMMANDS = {
     "notices": ["tools/third_party_notices.py"],

@@ -1,5 +1,6 @@
 """The pages that make a bank of a file: send it, look at how it is read, confirm."""
 
+from itertools import zip_longest
 from typing import Any
 
 from django import forms
@@ -163,7 +164,10 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
         read=_as_shown(proposal.table.reading),
         wrong=wrong,
         problems=shown(proposal.problems),
-        rows=[(line, [_cell(value) for value in values]) for line, values in proposal.table.rows[:ROWS_SHOWN]],
+        rows=[
+            (line, [(name, _cell(value)) for name, value in zip_longest(proposal.table.header, values, fillvalue="")])
+            for line, values in proposal.table.rows[:ROWS_SHOWN]
+        ],
     )
 
 

@@ -160,7 +160,11 @@ def test_from_an_empty_server_to_the_data_of_a_study_of_ones_own(newcomer: Resea
 def take_part(sitting: Sitting) -> None:
     step = current_step(sitting)
     while step.kind != "end":
-        answers = {"field_1": "Yes", "age": "30"} if step.kind == "form" else cast.answers_for(step, confidence="60")
+        answers = cast.answers_for(step, confidence="60")
+        if step.kind == "form":
+            answers = {"field_1": "Yes", "age": "30"}
+        if step.kind == "attention":
+            answers = {check.name: "1" for check in step.checks}
         step = advance(sitting=sitting, step=step.number, data=answers)
 
 
