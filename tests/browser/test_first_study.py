@@ -14,6 +14,7 @@ import pytest
 from survey.models import Job, Sitting, Stage, Study
 from survey.services.base import first_account
 from survey.services.base import jobs as asked_jobs
+from survey.services.sittings import debriefing
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from survey.services.stages import jobs
@@ -163,6 +164,8 @@ def take_part(sitting: Sitting) -> None:
         answers = cast.answers_for(step, confidence="60")
         if step.kind == "form":
             answers = {"field_1": "Yes", "age": "30"}
+        if step.kind == "debriefing":
+            answers = {debriefing.FIELD: debriefing.USE}
         if step.kind == "attention":
             answers = {check.name: "1" for check in step.checks}
         step = advance(sitting=sitting, step=step.number, data=answers)
@@ -253,6 +256,7 @@ def test_the_pages_of_the_way_are_for_everybody(newcomer: Researcher) -> None:
     newcomer.follow("New study with this bank")
     look_at(newcomer, "templates")
     newcomer.press("Begin with Belief update, adaptive")
+    page.locator("[data-look-frame]:not([hidden])").wait_for()
     look_at(newcomer, "builder")
     newcomer.press("Make the study")
     look_at(newcomer, "study that is not open")
