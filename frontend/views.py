@@ -612,12 +612,10 @@ def permission_denied(request: HttpRequest, exception: Exception | None = None) 
 
 
 def page_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return _error_page(
-        request,
-        status=404,
-        title=_("Page not found"),
-        message=_("There is nothing at this address. Please check the link you were given."),
-    )
+    message = _("There is nothing at this address. Please check the link you were given.")
+    if request.path_info.startswith("/admin/"):  # Whoever works here was given no link.
+        message = "There is nothing at this address, or you may not see it. The studies are at /admin/."
+    return _error_page(request, status=404, title=_("Page not found"), message=message)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

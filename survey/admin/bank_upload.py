@@ -71,7 +71,10 @@ class LookForm(forms.Form):
             del self.fields["encoding"], self.fields["delimiter"]
         else:
             del self.fields["sheet"]
-            self._choices("encoding", list(reader.ENCODINGS.items()))
+            used = table.reading.encoding
+            by_words = {words: name for name, words in reader.ENCODINGS.items() if name != used}
+            by_words[reader.ENCODINGS.get(used, used)] = used  # Of two byte orders with one name, the file's own.
+            self._choices("encoding", [(name, words) for words, name in by_words.items()])
             known = dict(reader.DELIMITERS)
             known.setdefault(table.reading.delimiter, table.reading.delimiter)
             self._choices("delimiter", list(known.items()))

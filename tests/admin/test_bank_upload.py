@@ -163,6 +163,13 @@ def test_another_encoding_can_be_chosen(client: Client) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"id,question\n1,\x01\x9d\xff\n", b"\xd0\xcf\x11\xe0"])
+def test_two_byte_orders_of_one_name_are_one_choice_and_the_files_own(client: Client) -> None:
+    page = client.get(send(client, "\ufeffid,source,question,answer\na,s,q,x\n".encode("utf-16-be")).url)
+    choices = page.context["form"].fields["encoding"].choices
+    assert len({words for _name, words in choices}) == len(choices)
+    assert page.context["form"]["encoding"].value() in dict(choices)
+
+
 def test_a_file_that_is_no_table_is_refused_with_a_message_and_not_kept(client: Client, content: bytes) -> None:
     page = send(client, content)
     assert page.status_code == 200 and b'class="error' in page.content
