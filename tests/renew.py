@@ -30,7 +30,11 @@ TESTS = {
     "codebook": ["tests/survey/results/test_exporting.py::test_the_codebook_in_the_docs_is_what_an_export_writes"],
     "sentences": ["tests/survey/instruments/test_sentences.py"],  # tests/sentences.txt
     "tables": ["tests/documents/test_tables.py"],  # docs/tables.md
-    "pictures": ["tests/documents/test_tutorial.py", "tests/documents/test_tutorial_by_clicks.py"],
+    "pictures": [
+        "tests/documents/test_tutorial.py",
+        "tests/documents/test_tutorial_by_clicks.py",
+        "tests/browser/test_template_pictures.py",
+    ],
     "reading": ["tests/documents/test_reading_reports.py"],  # docs/reading-reports.md
 }
 COMMANDS = {

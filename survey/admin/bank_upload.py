@@ -1,5 +1,6 @@
 """The pages that make a bank of a file: send it, look at how it is read, confirm."""
 
+from itertools import zip_longest
 from typing import Any
 
 from django import forms
@@ -70,7 +71,10 @@ class LookForm(forms.Form):
             del self.fields["encoding"], self.fields["delimiter"]
         else:
             del self.fields["sheet"]
-            self._choices("encoding", list(reader.ENCODINGS.items()))
+            used = table.reading.encoding
+            by_words = {words: name for name, words in reader.ENCODINGS.items() if name != used}
+            by_words[reader.ENCODINGS.get(used, used)] = used  # Of two byte orders with one name, the file's own.
+            self._choices("encoding", [(name, words) for words, name in by_words.items()])
             known = dict(reader.DELIMITERS)
             known.setdefault(table.reading.delimiter, table.reading.delimiter)
             self._choices("delimiter", list(known.items()))
@@ -163,7 +167,10 @@ def look_at_bank(request: HttpRequest, pk: int) -> HttpResponse:
         read=_as_shown(proposal.table.reading),
         wrong=wrong,
         problems=shown(proposal.problems),
-        rows=[(line, [_cell(value) for value in values]) for line, values in proposal.table.rows[:ROWS_SHOWN]],
+        rows=[
+            (line, [(name, _cell(value)) for name, value in zip_longest(proposal.table.header, values, fillvalue="")])
+            for line, values in proposal.table.rows[:ROWS_SHOWN]
+        ],
     )
 
 

@@ -136,13 +136,20 @@ def new_study(request: HttpRequest) -> HttpResponse:
     return _editor(request, form=form)
 
 
+def _templates(bank: str) -> list[tuple[str, list[file_texts.StartingFile]]]:
+    """The templates by groups; with a bank, those that ask of any bank."""
+    fitting = [one for one in file_texts.STARTING_FILES if not bank or one.asks_of_any_bank]
+    return [(group, [one for one in fitting if one.group == group]) for group in GROUPS]
+
+
 def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> HttpResponse:
+    bank = _bank(request)
     return admin_page(
         request,
         "study/new.html",
         title="New study",
-        templates=sorted(file_texts.STARTING_FILES, key=lambda one: GROUPS.index(one.group)),
-        bank=_bank(request),
+        templates=_templates(bank),
+        bank=bank,
         form=SendFileForm(),
         problems=problems or [],
         studies=rights.visible(request.user, Study.objects.order_by("slug")).only("pk", "slug", "title"),

@@ -163,7 +163,8 @@ class Costs:
         return self.rewards + self.fees
 
     def __str__(self) -> str:
+        paid = f"{number(self.rewards)} rewards + {number(self.fees)} fees = {number(self.total)} {self.currency}"
         return (
             f"{integer(self.people)} people begin, {number(self.complete, 0)} finish; {number(self.hours, 0)} hours; "
-            f"{number(self.rewards)} rewards + {number(self.fees)} fees = {number(self.total)} {self.currency}."
+            f"{paid if self.total else 'nobody is paid'}."
         )

@@ -18,6 +18,9 @@ from survey.contracts import instruments
 from survey.models import AuditEntry, Bank, Upload
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.base.rights import visible_banks
+from survey.services.studies import file_texts, fitting
+from survey.study_file import parse
+from tests import cast
 from tests.admin.conftest import client_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -73,7 +76,7 @@ def test_a_file_is_looked_at_first_and_stored_when_confirmed(client: Client, new
 def test_columns_with_other_names_are_chosen_by_hand(client: Client) -> None:
     url = send(client, "A,B\nWas?,1\nWie?,2\n").url
     page = client.get(url)
-    assert "no column is chosen for question" in page.content.decode() and b"Store the bank" not in page.content
+    assert "no column is chosen for answer" in page.content.decode() and b"Store the bank" not in page.content
     chosen = {"column_question": "A", "column_answer": "B", "numbered": "on", "task": "maths", "bank": "mine"}
     page = client.post(url, fields_of(page) | chosen | {"look": "1"})
     assert b"Store the bank" in page.content and not Bank.objects.exists()
@@ -82,6 +85,56 @@ def test_columns_with_other_names_are_chosen_by_hand(client: Client) -> None:
         ("q00001", "Was?", "maths"),
         ("q00002", "Wie?", "maths"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "numbered", "task"),
+    [
+        ("Nr.;Subject area;Prompt text;Gold", ["Nr.", "Subject area", "Prompt text", "Gold"], False, ""),
+        ("Item #;stem (text shown);CORRECT?;kat.", ["", "", "stem (text shown)", "CORRECT?"], True, "fragen"),
+        ("a;answer;c;d", ["", "", "c", "answer"], True, "fragen"),  # By far the longest texts.
+    ],
+)
+def test_odd_columns_are_proposed_and_ids_and_a_task_made(
+    client: Client, header: str, columns: list[str], numbered: bool, task: str
+) -> None:
+    row = (
+        "1;x;Which of these planets is the largest one?;y\n"
+        if "stem" not in header
+        else "1;Which is it, and why?;y;z\n"
+    )
+    page = client.get(send(client, f"{header}\n{row}").url)
+    form = page.context["form"]
+    chosen = [form[f"column_{name}"].value() or "" for name in ("id", "source", "question", "answer")]
+    assert (chosen, form["numbered"].value(), form["task"].value()) == (columns, numbered, task)
+    assert b"Store the bank" in page.content
+
+
+def test_two_columns_of_texts_as_long_are_not_guessed_between(client: Client) -> None:
+    page = client.get(send(client, "a;b;answer\nWhich one is it?;Which two are it?;x\n").url)
+    assert "no column is chosen for question" in page.content.decode()
+
+
+def test_a_template_is_fitted_to_a_small_bank(client: Client) -> None:
+    rows = "".join(f"Was ist Wort {number}?,x\n" for number in range(12))
+    url = send(client, f"question,answer\n{rows}", "zwoelf.csv").url
+    client.post(url, fields_of(client.get(url)) | {"store": "1"})
+    listed = client.get("/admin/survey/study/add/?bank=zwoelf").content.decode()
+    assert "Belief update, adaptive" in listed and "Which word comes next" not in listed
+    page = client.post("/admin/survey/study/add/", {"template": "belief", "bank": "zwoelf"}, follow=True)
+    config = parse(page.context["text"])
+    assert not page.context["sums"].has_problems and config.bank == "zwoelf"
+    assert config.sitting.items < 15
+    assert f"15 questions for each person became {config.sitting.items}" in page.content.decode()
+
+
+def test_a_bank_that_is_large_enough_changes_no_size_and_its_tasks_are_its_own() -> None:
+    cast.bank()
+    text = file_texts.starting_text("own-answers")
+    with_bank = file_texts.changed(text, {"bank": Bank.objects.get().name, "items": 2, "stages": "2"})
+    fitted, changes = fitting.fitted_to_bank(with_bank, reader=None)
+    assert changes == [] and "tasks" not in parse(fitted).questions.model_fields_set
+    assert parse(fitted).sitting.items == 2
 
 
 def test_what_was_not_shown_is_not_stored(client: Client) -> None:
@@ -110,6 +163,13 @@ def test_another_encoding_can_be_chosen(client: Client) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"id,question\n1,\x01\x9d\xff\n", b"\xd0\xcf\x11\xe0"])
+def test_two_byte_orders_of_one_name_are_one_choice_and_the_files_own(client: Client) -> None:
+    page = client.get(send(client, "\ufeffid,source,question,answer\na,s,q,x\n".encode("utf-16-be")).url)
+    choices = page.context["form"].fields["encoding"].choices
+    assert len({words for _name, words in choices}) == len(choices)
+    assert page.context["form"]["encoding"].value() in dict(choices)
+
+
 def test_a_file_that_is_no_table_is_refused_with_a_message_and_not_kept(client: Client, content: bytes) -> None:
     page = send(client, content)
     assert page.status_code == 200 and b'class="error' in page.content

@@ -150,6 +150,38 @@ def test_options_of_two_languages_need_as_many_lines() -> None:
     assert text == belief and "same number of lines" in refused[name]
 
 
+def test_options_may_wait_for_their_second_language_and_the_page_says_which_text_is_missing() -> None:
+    both, _refused = applied(DEMO, {"texts.languages": ["", "en", "de"]})
+    again, refused = applied(both, {})
+    assert again == both and not refused, "a page that comes back as it went changes nothing and refuses nothing"
+    form = BuilderForm(EditableFile(both))
+    form.show_errors({}, [("title", 'has no text in "de": write a table such as { en = "...", de = "..." }')])
+    assert next(field for field in form.fields() if field.name == "title").errors == ["There is no German text yet."]
+
+
+def test_a_table_of_another_kind_loses_the_keys_that_it_no_longer_has() -> None:
+    form = BuilderForm(EditableFile(DEMO))
+    form.act("add:blocks:form")
+    place = next(group.name for group in BuilderForm(form.file).whole.all_groups() if group.name.endswith(".fields.1"))
+    text, refused = applied(form.file.text, {f"{place}.kind": "number"})
+    assert not refused
+    (field,) = next(block for block in parse(text).blocks if block.kind == "form").fields
+    assert (field.kind, field.options) == ("number", [])
+    text, _refused = applied(DEMO, {"stages.2.design.kind": "uniform"})
+    assert parse(text).stages[1].design.epsilon is None and parse(text).stages[2].design.epsilon == 0.1
+
+
+def test_what_each_level_changes_has_a_fold_with_a_box_for_each_level() -> None:
+    form = BuilderForm(EditableFile(DEMO))
+    form.act("add:conditions")
+    groups = BuilderForm(form.file).whole.groups
+    (card,) = next(group for group in groups if group.name == "conditions").groups
+    assert {fold.place[-1] for fold in card.folds} >= {"texts", "options"}
+    texts = next(fold for fold in card.folds if fold.place[-1] == "texts")
+    assert [level.place[-1] for level in texts.open_groups] == ["one", "two"]
+    assert "instructions" in {field.place[-1] for field in texts.open_groups[0].open_fields}
+
+
 def test_what_is_added_is_accepted_by_the_checker() -> None:
     form = BuilderForm(EditableFile(DEMO))
     for order, words in [add for group in form.whole.all_groups() for add in group.adds]:

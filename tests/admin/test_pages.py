@@ -43,6 +43,7 @@ from survey.models import (
     Job,
     JobStep,
     LanguageModel,
+    Logo,
     ModelAnswer,
     NgramModel,
     PanelIdentity,
@@ -246,6 +247,7 @@ def take_back_and_amend(study: Study, respondent: Respondent, user: User | None 
 
 def one_row_of_everything(study: Study, superuser: User) -> None:
     ApiToken.issue(user=superuser, name="for tests")
+    Logo.objects.create(name="university", sha256="0" * 64, content=b"", width=1, height=1)
     take_part(study, 203)
     ask_a_language_model("one", study.bank)
     recruit_at_a_panel(stage_of(study), study.respondents.all()[0], "posted")

@@ -130,6 +130,7 @@ FILLED = {
     ("", "slug"): "cast",
     ("hooks/", "panel"): "prolific",
     ("tokens/", "sha256"): "f" * 64,
+    ("logo/", "name"): "university",
     ("admin/r/", "rest"): "1/1/",
     ("admin/r/", "content_type_id"): "1",
     ("admin/r/", "object_id"): "1",

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from difflib import unified_diff
 from functools import lru_cache
+from pathlib import PurePath
 from typing import Any
 
 from survey import study_file
+from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.figures.words import money
 from survey.models import Study
@@ -26,6 +28,7 @@ from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
 SEEDS_TRIED = 12
 
 
+ANY_BANK = "starter"  # Questions with answers, as people's own are.
 BY_TASK, BY_PEOPLE, PAPER = "By what people do", "By where people come from", "The paper"
 
 
@@ -40,6 +43,21 @@ class StartingFile:
     changes: Mapping[str, Any] = field(default_factory=dict)
     group: str = BY_TASK
     needs: str = ""
+
+    @property
+    def picture(self) -> str:
+        """The name of the picture of what people answer. Templates by panels ask what the first one asks; one whose
+        pages need something that Hunch does not bring looks like it."""
+        has_own = self.group == BY_TASK and not self.needs
+        return PurePath(self.file if has_own else STARTING_FILES[0].file).stem
+
+    @property
+    def asks_of_any_bank(self) -> bool:
+        """Whether questions of one's own fit: no instrument brings the bank for its texts alone."""
+        content = tomllib.loads((STUDIES_DIR / self.file).read_text(encoding="utf-8"))
+        kind = content.get("instrument", {}).get("kind", "")
+        demonstration = instruments.demonstration_with(content["bank"], instrument=kind)
+        return demonstration is None or demonstration.bank == ANY_BANK
 
     @property
     def size(self) -> str:

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,7 @@ def test_people_who_leave_are_paid_nothing_and_cost_half_the_time() -> None:
     assert (costs.people, costs.complete) == (222, 200) and costs.hours == pytest.approx((200 + 11) / 6)
     assert costs.total == pytest.approx(400 * 1.333)
     assert str(costs) == "222 people begin, 200 finish; 35 hours; 400.00 rewards + 133.20 fees = 533.20 USD."
+    assert str(replace(costs, rewards=0.0, fees=0.0)).endswith("; 35 hours; nobody is paid.")
 
 
 @pytest.mark.slow
