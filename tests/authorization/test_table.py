@@ -132,6 +132,8 @@ FILLED = {
     ("tokens/", "sha256"): "f" * 64,
     ("logo/", "name"): "university",
     ("admin/r/", "rest"): "1/1/",
+    ("docs/", "name"): "index",
+    ("docs/pictures/", "name"): "idea.svg",
     ("admin/r/", "content_type_id"): "1",
     ("admin/r/", "object_id"): "1",
     ("admin/survey/study/<int:pk>/stages/", "index"): "2",

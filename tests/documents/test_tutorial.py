@@ -135,7 +135,7 @@ def test_its_commands_run_in_their_order_in_a_folder_of_their_own(
             status = server.wait(timeout=60)
     assert status == 0 and len(children) >= 8
     assert eventually(lambda: not alive(children)), alive(children)
-    assert "TEST-" in took_part, "the reader came to the end"
+    assert "[Test]" in took_part and "That was all." in took_part, "the reader came to the end"
     assert "imported 12 questions" in said and "created study first" in said
     # Some of the simulated people leave, as real ones do.
     in_time = re.search(r"1\s+open\s+\d+\s+\d+\s+\d+\s+(\d+) of 30", said)

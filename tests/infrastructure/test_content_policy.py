@@ -1,4 +1,4 @@
-"""Admin and Swagger UI in a real browser under our content policy: it blocks nothing that they need."""
+"""Admin, Swagger UI and documents in a real browser under our content policy: it blocks nothing that they need."""
 
 from typing import Any
 
@@ -40,4 +40,16 @@ def test_a_researcher_logs_into_the_admin(page: Any, complaints: list[str], live
     page.wait_for_selector("#user-tools")
     page.click(".theme-toggle")
     assert page.evaluate("getComputedStyle(document.querySelector('#header')).backgroundColor") != "rgba(0, 0, 0, 0)"
+    assert complaints == []
+
+
+def test_the_documents_are_searched_and_read(page: Any, complaints: list[str], live_server: Any) -> None:
+    page.goto(f"{live_server.url}/docs/")
+    page.get_by_label("Search").fill("attention check")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="The study file: [[sitting.attention_checks]]").click()
+    page.wait_for_url("**/docs/study-file.html#sittingattention_checks")
+    assert page.locator('[id="sittingattention_checks"]').is_visible()
+    page.goto(f"{live_server.url}/docs/idea.html")
+    assert page.locator("main img").evaluate("image => image.complete && image.naturalWidth > 100")
     assert complaints == []
