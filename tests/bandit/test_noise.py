@@ -49,7 +49,7 @@ def test_a_round_without_variation_has_no_correlation():
     with pytest.raises(DesignError, match="equally long"):
         retest_correlation(first=[0], second=[1, 0], cluster=[1])
     with pytest.raises(DesignError, match="first: needs a flat array"):
-        retest_correlation(first=[math.nan], second=[1], cluster=[1])
+        retest_correlation(first=[0, math.nan], second=[1, 0], cluster=[1, 2])
 
 
 def best_auc(chance):

@@ -113,6 +113,9 @@ def test_a_number_in_two_stages_is_two_people():
     other = pooled_difference(stages=others, plan_weights=[1, 1])
     assert (same.value, same.standard_error) == pytest.approx((other.value, other.standard_error))
     assert same.n_clusters == other.n_clusters == 80
+    # Where the least error decides, the stages' degrees of freedom add up.
+    alone = [pooled_difference(stages=[stage], plan_weights=[1]).degrees_of_freedom for stage in stages]
+    assert same.degrees_of_freedom == pytest.approx(sum(alone)) and min(alone) > 1
 
 
 def test_answers_that_do_not_fit_are_refused():

@@ -4,7 +4,9 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from django.core.management import call_command
 
 from survey.contracts.reports import ReportArguments
 from survey.exceptions import HunchError, StateRefused
-from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.alignment import aligning, both_outcomes
 from survey.instruments.belief_update.reports.alignment.report import AlignmentReport
 from survey.models import Assignment, CandidateSet, LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
@@ -324,3 +326,19 @@ def test_a_flag_changes_no_figure_of_a_pool_that_was_planned_before_and_is_said(
     study.stages.filter(index=2).update(state="draft")
     with pytest.raises(StateRefused, match="questions were flagged since stage 2 was scored"):
         aligning.alignment_of(study, samples=100)
+
+
+def test_pairs_of_both_outcomes_are_drawn_by_the_seed_of_the_stage_that_was_scored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scored = SimpleNamespace(predictor_run=object(), stage=SimpleNamespace(seed=5, index=2))
+    one_outcome = SimpleNamespace(pairing=object(), real=None)
+    seeds: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(both_outcomes, "belief_update_of", lambda _study: one_outcome)
+    monkeypatch.setattr(both_outcomes, "scored_pool", lambda _study: scored)
+    monkeypatch.setattr(both_outcomes, "candidate_questions", lambda _pool: [1, 2, 3])
+    monkeypatch.setattr(both_outcomes, "generator", lambda *facts: seeds.append(facts))
+    monkeypatch.setattr(both_outcomes, "uniform_pool", mock.Mock(side_effect=LookupError))
+    with pytest.raises(LookupError):
+        both_outcomes.score_both_outcomes(Study(slug="s", seed=7), progress=lambda *_done: None)
+    assert seeds == [(5, "both outcomes")]

@@ -121,6 +121,12 @@ def test_wrong_values_are_refused_with_their_field(tmp_path: Path, name: str, ol
     assert said in caught.value.message
 
 
+def test_nobody_meets_a_passage_twice_however_many_runs_it_has(tmp_path: Path) -> None:
+    path = changed("next-token", tmp_path, ("passages = 80", "passages = 4"), ("runs = 2 ", "runs = 30 "))
+    with pytest.raises(FileErrors, match="items is 5 and the bank has 4 passages"):
+        budget_of(path, studies=2)
+
+
 def test_a_design_that_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
     path = changed("preference", tmp_path, ("prompts = 100", "prompts = 5"))
     with pytest.raises(FileErrors, match=r"policies\.by information"):

@@ -39,6 +39,7 @@ from survey.instruments.cloze.analysis.priority import drawn_at_least_once, gap,
 from survey.instruments.cloze.analysis.simulation import ClozePlan, ClozeWorld, study, truth
 from survey.instruments.cloze.chances import _same_for_ties
 from survey.instruments.cloze.reports import figures as cloze_figures
+from survey.instruments.cloze.reports import files
 
 TIMES = {
     "first_fixation": "RTfirstfix",
@@ -397,6 +398,13 @@ def made(folder: Path) -> dict[str, Any]:
     command("--norms", folder / "norms.csv", "--readings", folder / "readings.csv", "--out", folder / "out")
     figures: dict[str, Any] = json.loads((folder / "out" / "cloze.json").read_text())["m"]
     return figures
+
+
+@pytest.mark.parametrize(("k", "distinct"), [(0, 1), (3, 2), (12, 1)])
+def test_without_answers_all_that_is_known_is_whether_some_match_and_some_do_not(k: int, distinct: int) -> None:
+    reader: Any = SimpleNamespace(frequent=[], distinct_known=True)
+    assert files._NormReader._distinct(reader, SimpleNamespace(answers="", distinct=""), 12, k) == distinct
+    assert not reader.distinct_known
 
 
 def test_reading_times_without_frequencies_leave_the_other_figures(tmp_path: Path, capsys: Any) -> None:

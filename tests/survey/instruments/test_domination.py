@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from survey.contracts.reports import ReportArguments
 from survey.exceptions import StateRefused
-from survey.instruments.belief_update.reports.alignment import aligning
+from survey.instruments.belief_update.reports.alignment import aligning, domination_report
 from survey.instruments.belief_update.reports.alignment.deployment import ModelRows, Rule
 from survey.instruments.belief_update.reports.alignment.domination import (
     Domination,
@@ -17,6 +18,7 @@ from survey.instruments.belief_update.reports.alignment.domination import (
 from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.results import reports
+from survey.services.results.people_and_models.unreadable_replies import Unreadable
 from tests import cast
 from tests.survey.filled import run_study
 from tests.survey.instruments.test_aligning import ADAPTIVE
@@ -62,6 +64,28 @@ def test_a_model_that_is_better_everywhere_can_do_worse_where_people_deploy_it()
     assert gap.interval[0] < -0.5 < gap.interval[1] < 0
     (only_gap,) = deployment_gaps([rows], Rule("threshold", 0.3), "mixture", counts=counts)
     assert (only_gap.performance, only_gap.verdict) == ((1.0, 0.5), "kept")
+
+
+@pytest.mark.parametrize(("exceptions", "turned"), [("0", []), ("1", [["good", "poor"]])])
+def test_only_a_model_that_dominates_is_reversed(
+    exceptions: str, turned: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pair,) = dominations({"good": {1: 1, 2: 1, 3: 1, 4: 0}, "poor": {1: 1, 2: 0, 3: 0, 4: 1}})
+    known = np.ones(40, dtype=bool)
+    rows = (
+        ModelRows("good", np.full(40, 0.4), np.ones(40), known),
+        ModelRows("poor", np.tile([0.9, 0.1], 20), np.tile([1.0, 0.0], 20), known),
+    )
+    counts = resampled_pairs(40, samples=50, rng=np.random.default_rng(0))
+    gaps = deployment_gaps([rows], Rule("threshold", 0.5), "mixture", counts=counts)
+    monkeypatch.setattr(aligning, "dominations_of", lambda _study: [pair])
+    monkeypatch.setattr(aligning, "deployment_gaps_of", lambda *_study, **_options: (gaps, []))
+    monkeypatch.setattr(aligning, "unreadable_of", lambda *_study: dict.fromkeys(("good", "poor"), Unreadable(4, 0)))
+    monkeypatch.setattr(domination_report, "eligible_questions", lambda _study: [])
+    report = domination_report.DominationReport()
+    asked = {"exceptions": (exceptions,), "threshold": ("0.5",), "samples": ("100",), "condition": ()}
+    made = report.make(Study(slug="s"), ReportArguments(asked))
+    assert made.data["reversed"] == turned
 
 
 # Of a study

@@ -15,6 +15,7 @@ from django.core.management import call_command
 
 import bandit
 from survey.exceptions import FileErrors, HunchError
+from survey.instruments.next_token import practice
 from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis import priority
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses
@@ -346,3 +347,14 @@ def test_people_who_are_always_right_make_the_share_of_several_guesses_uncertain
         shares.append(figures.person)
     consistent, mixed = (share.standard_error or 0 for share in shares)
     assert consistent > 0.15 and mixed < 1e-6
+
+
+def test_practice_ends_with_the_page_that_shows_the_last_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(practice, "registered", lambda _source: None)
+    monkeypatch.setattr(practice, "screen_of", lambda _text, _pieces, made, **_how: [guess.right for guess in made])
+    screen = practice.NextTokenPractice("", reveal=True).screen
+    example, sitting = {"text": "The cat", "next": "·sat|·down"}, Any
+    guesses = [{"text": " sat"}, {"text": " up"}]
+    after = [screen(sitting=sitting, example=example, given=guesses[:count]) for count in range(3)]
+    assert after == [[], [True], [True, False]]
+    assert screen(sitting=sitting, example=example, given=[*guesses, {}]) is None

@@ -712,6 +712,9 @@ def test_judgements_that_one_has_are_imported_whole_or_not_at_all(study: Study, 
     path.write_text(head + "p0,raven,owl,j,,1.5,a\n")
     with pytest.raises(HunchError, match="j: a verdict differs"):
         import_judgements(path, study)
+    path.write_text(chances + "p0,raven,owl,k,a,,a,0.9\n")
+    with pytest.raises(HunchError, match="k: a verdict differs"):
+        import_judgements(path, study)
 
 
 @pytest.mark.any_database

@@ -397,6 +397,8 @@ def test_models_of_another_text_and_times_without_frequencies_are_refused(tmp_pa
         own_times.make(bare, other, TimeSettings())
     with pytest.raises(HunchError, match="--shortest"):
         own_times.make(times, other, TimeSettings(rules=CleaningRules(shortest=500, longest=400)))
+    with pytest.raises(HunchError, match="--shortest"):
+        TimeSettings(rules=CleaningRules(shortest=400, longest=400)).check()
 
 
 # By hand

@@ -121,6 +121,10 @@ def test_a_figure_that_is_not_known_stays_unknown(study: Study, monkeypatch: pyt
     assert math.isnan(retest.correlation) and math.isnan(retest.interval[0]) and retest.interval[1] == math.inf
 
 
+def test_who_comes_too_early_is_asked_back_in_half_a_minute() -> None:
+    assert stored_estimates._being_computed(Study(slug="s")).retry_after == 30
+
+
 @pytest.mark.thorough
 def test_many_answers_are_left_to_a_worker(study: Study, by_workers: None, computed: list[str]) -> None:
     with pytest.raises(BeingComputed) as refused:
