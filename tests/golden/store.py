@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import math
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,8 +59,14 @@ def reports_about_models(beliefs: Study, people: Study) -> dict[str, bytes]:
     return {name: as_bytes(report.as_json()) for name, report in reports.items()}
 
 
+# A list or an object that holds no other, over several lines.
+RECORD = re.compile(r"[\[{]\n[^\[\]{}]*\n *[\]}]")
+
+
 def as_bytes(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    """JSON with a line for each record, so that a difference is a few lines long."""
+    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
+    return (RECORD.sub(lambda match: re.sub(r"\n *", " ", match[0]), text) + "\n").encode()
 
 
 def write_database() -> None:
