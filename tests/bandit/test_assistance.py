@@ -5,6 +5,7 @@ import pytest
 
 from bandit import DesignError, assist, hajek, stratified_mean
 from bandit.assistance import CAUTION
+from tests.bandit.estimate_laws import assistance
 
 
 def stage(seed=3, people=12, each=8, strata=2, predictors=1):
@@ -266,3 +267,15 @@ def test_bad_predictions_cost_next_to_nothing_and_true_ones_help():
     for own in errors.values():
         assert abs(np.mean(own)) < 4 * np.std(own) / 150**0.5
     assert np.var(errors["true"]) == pytest.approx(np.mean(squares["true"]), rel=0.4)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("in_points", [False, True])
+def test_no_design_needs_more_people_for_bad_predictions(in_points):
+    """200 stages of 40 people, with wide limits; `benchmarks/sampling_laws.py` has 500 of more cells."""
+    names = ("the true chances", "noise from 0 to 1", "three of noise", "missing for a third")
+    laws = assistance(people=40, studies=200, seed=2, names=names, in_points=in_points)
+    for (_design, name), (price, law) in laws.items():
+        assert price.by_standard_error < (-0.02 if name == "the true chances" else 0.02)
+        assert price.by_error < 0.02 + 3 * price.uncertain
+        assert abs(law.bias) < 4 * law.error and 0.9 <= law.cover <= 0.99

@@ -47,6 +47,10 @@ def test_an_export_has_the_figures_that_the_command_writes(study: Study, tmp_pat
         assert rows_of(tmp_path / "export" / name) == rows_of(tmp_path / "estimate" / name), name
     kinds = {row["kind"] for row in rows_of(tmp_path / "export/estimates.csv")}
     assert {"combined", "combined, one stage", "naive", "such questions", "at any time"} <= kinds
+    assisted = [row for row in rows_of(tmp_path / "export/estimates.csv") if row["kind"] == "assisted, one stage"]
+    assert {row["stage"] for row in assisted} == {"1", "2"}
+    assert all(bool(row["coefficient"]) != row["notes"].startswith("not assisted: ") for row in assisted)
+    assert "With the help of predictions" in out.getvalue() and "Stage 2: same_task, trained on" in out.getvalue()
     meaning = next(
         plain_column.description
         for plain_column in plain_columns(estimate_tables.ESTIMATES)
