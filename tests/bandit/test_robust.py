@@ -323,3 +323,52 @@ def test_it_loses_at_most_two_in_a_hundred_answers_to_uniform_in_any_world(name)
     assert np.quantile(every, 0.05) > -0.05
     if name in ("rare changes", "reversed"):
         assert every.mean() > 0.15
+
+
+def one_study(chance_of, predicted, seed):
+    """A scouting stage and three robust ones of 20 people with 12 items, who differ: does the interval of all hold the
+    share over all items?"""
+    rng = RNG(seed)
+    truth = rng.random(3000)
+    score, chance = np.clip(predicted(truth, rng), 0, 1), chance_of(truth)
+    person_of = np.repeat(np.arange(20), 12)
+    values, probabilities, scores, estimates, weights = [], [], [], [], []
+    for stage in range(4):
+        design = bandit.Uniform()
+        if stage:
+            of_stage = np.repeat(np.arange(stage), 240)
+            design = Robust().learn(
+                Evidence.of(
+                    values={"changed": np.concatenate(values)},
+                    scores=np.concatenate(scores),
+                    chance=np.concatenate(probabilities),
+                    stage=of_stage,
+                    cluster=np.tile(person_of, stage) + 20 * of_stage,
+                ),
+                score,
+            )
+        drawn = draw(design=design, n=240, scores=score, n_candidates=3000, rng=rng)
+        at = chance[drawn.selected]
+        odds = at / (1 - at) * np.exp(rng.normal(0, 0.5, 20))[person_of]
+        values.append((rng.random(240) < odds / (1 + odds)).astype(float))
+        probabilities.append(drawn.inclusion_probability)
+        scores.append(score[drawn.selected])
+        estimates.append(bandit.hajek(values=values[-1], probability=probabilities[-1], cluster=person_of, share=True))
+        weights.append(bandit.kish_size(probabilities[-1], people=20))
+    low, high = bandit.combine_stages(estimates=estimates, plan_weights=weights).estimate.interval
+    nodes, shares = np.polynomial.hermite_e.hermegauss(20)
+    odds = chance / (1 - chance)
+    over_people = sum(
+        s * odds * np.exp(0.5 * z) / (1 + odds * np.exp(0.5 * z)) for z, s in zip(nodes, shares, strict=True)
+    )
+    return low <= float(over_people.mean()) / shares.sum() <= high
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["rare changes", "unequal variance", "useless", "reversed"])
+def test_intervals_hold_the_truth_after_robust_stages(name):
+    chance_of, predicted = WORLDS[name]
+    held = np.mean(
+        [one_study(lambda truth: np.clip(chance_of(truth), 0.01, 0.99), predicted, seed) for seed in range(400)]
+    )
+    assert 0.92 < held < 0.985, held

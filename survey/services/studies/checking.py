@@ -236,7 +236,7 @@ def _check_file(
 
 def _check_scouting(text: str) -> Iterator[CheckMessage]:
     """A first stage whose design has no earlier answers to learn from is stored as a uniform one."""
-    stages = tomllib.loads(text).get("stages")
+    stages: Any = tomllib.loads(text).get("stages")
     place = study_file.scouts_of(stages)
     if place is not None:
         yield CheckMessage(

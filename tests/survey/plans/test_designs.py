@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandit import DesignError
 from survey.exceptions import PlanRefused
 from survey.instruments.belief_update.models import Belief, Pair
 from survey.models import Bank, CandidateSet, PredictorRun, Slot, Stage, Study
@@ -16,6 +17,7 @@ from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results.export import files as export_files
 from survey.services.results.methods import methods_section
+from survey.services.results.policies import comparing
 from survey.services.stages import jobs, lifecycle, verifying
 from survey.services.stages.verifying import verify_stage
 from tests import cast
@@ -299,6 +301,13 @@ def test_a_robust_stage_asks_more_where_earlier_answers_lay_far_from_their_predi
     assert path in rows
     (tmp_path / "stages.csv").write_text(rows.replace(path, '""path"": 0.05'), encoding="utf-8")
     assert any("inclusion_probability is" in fault for fault in verify_study.verify(tmp_path).faults)
+    # Other policies are compared with the chances that it was planned by, and other stages have not learnt them.
+    pool = files.load_array(CandidateSet.objects.get(stage=stage).file_sha256)["score"].astype(float)
+    again = comparing._chances(stage, comparing.design_of(stage), len(pool), pool, None)
+    # To a grain: there, equal scores share what their chances differ by.
+    assert max(np.abs(again - slot.inclusion_probability).min() for slot in slots) < 1e-11
+    with pytest.raises(DesignError, match="robust learns from earlier answers when it plans a stage"):
+        comparing._chances(cast.stage_of(study), comparing.design_of(stage), len(pool), pool, None)
     words = [line for line in methods_section.paragraphs(methods_section.methods_of(study))[0] if "stage 2" in line]
     assert f"chances {learned['path']:g} of the way from uniform to the best" in words[0]
     assert "for changed and mean change" in words[0]

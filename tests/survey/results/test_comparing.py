@@ -152,7 +152,7 @@ def test_nothing_frozen_and_unknown_names_are_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("greedy", "'greedy' is not one of uniform, epsilon_greedy, proportional, softmax, uncertainty"),
+        ("greedy", "'greedy' is not one of uniform, epsilon_greedy, proportional, robust, softmax, uncertainty"),
         ("test_set", "'test_set' is not one of"),
         ("softmax:epsilon=0.1", r"'epsilon=0.1' is not NAME=VALUE with one of softmax's parameters \(temperature"),
         (
