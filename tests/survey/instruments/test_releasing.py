@@ -67,7 +67,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_it_writes_training_answers_majorities_and_counts(tmp_path: Path) -> None:
     stage = frozen_test_stage(ties="left_out")
     printed = released(stage.study, tmp_path)
-    assert printed.splitlines()[0] == "12 training rows, 4 test rows"
+    assert printed.splitlines()[1] == "12 training rows, 4 test rows"
     assert {path.name for path in tmp_path.iterdir()} == {
         *("train.csv", "test.csv", "README.md", "counts.csv", "release.json", "report.md")
     }
