@@ -33,7 +33,11 @@ class Cure:
 
     text: str
     address: Callable[[Study, Sequence[str]], str]
-    right: Right = Right.SEE
+    right: Right | Callable[[Study], Right] = Right.SEE
+
+    def may_be_used(self, user: Any, study: Study) -> bool:
+        right = self.right if isinstance(self.right, Right) else self.right(study)
+        return rights.may(user, right, study.pk)
 
 
 def _page(name: str, place: str = "") -> Callable[[Study, Sequence[str]], str]:
@@ -56,6 +60,10 @@ def _action(name: str) -> Callable[[Study, Sequence[str]], str]:
     return address
 
 
+def _right_to_change(study: Study) -> Right:
+    return Right.EDIT if study.locked_at is None else Right.AMEND
+
+
 def _job(study: Study, words: Sequence[str]) -> str:
     return reverse("admin:survey_job_ask", args=[study.pk, words[1]])
 
@@ -70,7 +78,7 @@ def _retry(study: Study, words: Sequence[str]) -> str:
 # By the command, or by the command with an option.
 PAGES: Mapping[str, Cure] = {
     "jobs ask": Cure("Ask for it", _job, Right.RUN),
-    "amend_study": Cure("Amend the study file", _page("amend"), Right.EDIT),
+    "amend_study": Cure("Amend the study file", _page("amend"), _right_to_change),
     "archive_study": Cure("Bring it back", _page("change"), Right.EDIT),
     "close_stage": Cure("Close", _action("close"), Right.RUN),
     "estimate": Cure("Estimates", _page("estimates")),
@@ -112,7 +120,7 @@ def _cure(match: re.Match[str], user: Any, study: Study | None) -> SafeString:
     if page is None or any(word in ONLY_IN_A_SHELL for word in words):
         return _for_the_server(match[0].strip("`"), command)
     about = _study_of(words, user, study)
-    if about is None or not rights.may(user, page.right, about.pk):
+    if about is None or not page.may_be_used(user, about):
         return format_html("{} (ask an owner of the study)", page.text)
     return format_html('<a href="{}">{}</a>', page.address(about, words), page.text)
 

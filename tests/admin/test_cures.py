@@ -113,6 +113,15 @@ def test_nothing_of_a_message_is_taken_for_html(study: Study) -> None:
     assert "<script>" not in html and "<img" not in html and "&amp;" in html
 
 
+def test_a_locked_file_is_amended_by_who_may_amend_alone(study: Study) -> None:
+    owner, editor = member(study, "owner"), member(study, "editor")
+    editor.user_permissions.remove(Permission.objects.get(codename="amend_study"))
+    message = "Change the file: `hunch amend_study FILE`."
+    assert "/amend/" in with_cures(message, editor, study)
+    study.locked_at = study.created_at
+    assert "/amend/" not in with_cures(message, editor, study) and "/amend/" in with_cures(message, owner, study)
+
+
 def test_every_page_that_stands_for_a_command_is_there(study: Study) -> None:
     owner = member(study, "owner")
     for command in PAGES:

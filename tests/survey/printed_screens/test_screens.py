@@ -178,7 +178,7 @@ def test_the_track_is_on_the_pages_of_items(written: Written) -> None:
 
 def test_the_index_names_the_file_the_date_and_every_page(written: Written) -> None:
     index = (written / "index.html").read_text()
-    assert written.source_sha256 in index and re.search(r"Made \d{4}-\d\d-\d\d \d\d:\d\d UTC", index)
+    assert written.source_sha256 in index and re.search(r"Made \d{1,2} \w+ \d{4}, \d\d:\d\d UTC", index)
     links = set(re.findall(r'href="((?:en|de)/[^"]+)"', index))
     assert links == {f"{file.parent.name}/{file.name}" for file in written.folder.glob("*/*.html")}
     assert "(tone: warm)" in index
