@@ -14,12 +14,12 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import override
 
 from survey.exceptions import HunchError
-from survey.models import Study
+from survey.models import Logo, Study
 from survey.services.base.writing import replace_file
 
 from .walking import PrintedScreen, Walk
 
-STYLE = "hunch.css"
+STYLE, LOGO = "hunch.css", "logo.png"
 BROWSERS = (
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     *("chromium-headless-shell", "chrome-headless-shell"),
@@ -42,6 +42,7 @@ CHANGES: Changes = (
     *WITHOUT_SCRIPT,
     (re.compile(r'<link rel="icon"[^>]*>'), ""),
     (re.compile(r'<link rel="stylesheet"[^>]*>'), f'<link rel="stylesheet" href="../{STYLE}">'),
+    (re.compile(r' src="[^"]*/logo/[^"]*"'), f' src="../{LOGO}"'),
     (re.compile(r'<input type="hidden"[^>]*>'), ""),
     (re.compile(r' (?:form)?action="[^"]*"'), ""),
     (re.compile(r' data-beacon="[^"]*"'), ""),
@@ -80,6 +81,8 @@ def write_screens(study: Study, walks: Sequence[Walk], folder: Path, *, now: dat
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(style, folder / STYLE)
+        for logo in Logo.objects.filter(name=study.config.texts.logo):
+            (folder / LOGO).write_bytes(bytes(logo.content))
         for walk in walks:
             own = folder / walk.language
             if own.exists():

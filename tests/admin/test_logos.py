@@ -108,3 +108,11 @@ def test_the_command_stores_it_too(tmp_path: Any, capsys: Any) -> None:
     (tmp_path / "x.bin").write_bytes(png())
     call_command("store_logo", str(tmp_path / "x.bin"), "university")
     assert "Stored the logo university, 3 by 2 pixels." in capsys.readouterr().out
+
+
+def test_printed_screens_bring_the_logo_along(tmp_path: Any) -> None:
+    logos.store(png(), name="university")
+    cast.study(texts={"institution": "University of Somewhere", "logo": "university"}, stages=[{"sittings": 2}])
+    call_command("screens", "cast", out=tmp_path)
+    assert (tmp_path / "logo.png").read_bytes() == png()
+    assert '<img src="../logo.png" alt="University of Somewhere"' in next((tmp_path / "en").glob("001-*")).read_text()

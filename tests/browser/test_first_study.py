@@ -4,7 +4,6 @@ of their own, and to its results, its data and their package. The study's file i
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -194,7 +193,7 @@ def to_its_results(one: Researcher, study: Study) -> None:
     asked_jobs.run(job.pk)
     page.reload()
     with page.expect_download() as download:
-        one.click(page.get_by_role("button", name=re.compile("zip")).first, leads_on=False)
+        one.click(page.locator(".hunch-files a", has_text=".zip").first, leads_on=False)
     with zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes())) as archive:
         described = next(name for name in archive.namelist() if name.endswith("dataset_description.json"))
         assert json.loads(archive.read(described))["name"]
