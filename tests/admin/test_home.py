@@ -82,6 +82,8 @@ def test_the_navigation_has_the_groups_and_marks_where_one_is(as_superuser: Clie
             assert f'href="{address}"' in page.content.decode() and as_superuser.get(address).status_code == 200
     questions = as_superuser.get("/admin/survey/question/").content.decode()
     assert re.search(r'<a href="/admin/desk/banks/" aria-current="page">', questions)
+    study = as_superuser.get(f"/admin/survey/study/{cast.small_study().pk}/change/").content.decode()
+    assert re.search(r'<a href="/admin/" aria-current="page">', study)
     assert 'href="/admin/survey/slot/"' in as_superuser.get("/admin/advanced/").content.decode()
 
 

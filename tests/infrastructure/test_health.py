@@ -5,8 +5,10 @@ import sqlite3
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+import redis
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.db import connection
@@ -80,3 +82,9 @@ def test_a_heartbeat_from_the_future_is_as_old_as_one_from_the_past(tmp_path: Pa
 @pytest.mark.parametrize(("cores", "left"), [({0, 1}, {1}), ({3}, {3}), ({2, 5, 7}, {5, 7})])
 def test_training_leaves_one_core_to_the_pages(cores: set[int], left: set[int]) -> None:
     assert background.cores_in_background(cores) == left
+
+
+@pytest.mark.parametrize("trouble", [redis.ConnectionError, redis.AuthenticationError, OSError])
+def test_a_broker_that_refuses_does_not_answer(trouble: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis.Redis, "from_url", mock.Mock(side_effect=trouble))
+    assert health.broker_answers() is False

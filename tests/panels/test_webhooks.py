@@ -9,7 +9,9 @@ import time
 from contextlib import nullcontext
 from datetime import timedelta
 from io import StringIO
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
@@ -536,3 +538,17 @@ def test_a_person_takes_part_on_its_page_and_comes_back_with_a_code(fake: FakePr
         assert "AWAITING REVIEW" in browser.get(f"/submissions/complete?cc={code}").text
         assert "RETURNED" in browser.get("/leave").text
         assert "No place is free" in browser.get("/take/unheard-of").text
+
+
+def test_a_submission_of_a_part_is_read_for_the_posting_it_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    submission = SimpleNamespace(posting="part", parent="whole")
+    client: Any = SimpleNamespace(
+        event_subject=lambda _type: EventSubject.SUBMISSION, submission={"SUB1": submission}.__getitem__
+    )
+    event: Any = SimpleNamespace(body_encrypted=b"", panel="p", event_type="t")
+    stored = mock.Mock()
+    monkeypatch.setattr(webhooks, "unseal", lambda _text: SimpleNamespace(submission="SUB1"))
+    monkeypatch.setattr(webhooks, "_posting", lambda _panel, key: "our posting" if key == "whole" else None)
+    monkeypatch.setattr(webhooks, "store", stored)
+    assert webhooks._read_what_it_is_about(event, client) == WebhookEvent.State.DONE
+    assert stored.call_args.args == ("our posting", [submission])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from django.core.management import call_command
+from django.core.management import call_command, load_command_class
 
 import bandit
 from bandit import student_t_quantile
@@ -486,3 +486,10 @@ def test_a_row_a_word_has_its_place_in_the_passage_and_the_passages_place_in_the
     assert ReadingEstimates().outcomes([answer])["right"].tolist() == [0]
     del assignments[1]
     assert [row[-2] for row in word_rows(answer)] == [None, None]
+
+
+def test_what_the_command_leaves_out_is_what_a_study_leaves_out() -> None:
+    parser = load_command_class("survey.instruments.self_paced_reading", "reading").create_parser("", "reading")
+    asked, rules = parser.parse_args([]), CleaningRules()
+    assert (asked.shortest, asked.longest) == (rules.shortest, rules.longest) == (100, 3000)
+    assert (asked.least_right, asked.previous) == (rules.least_right, TimeSettings().previous) == (0.8, 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.core.management import call_command
+from django.core.management import call_command, load_command_class
 from django.core.management.base import SystemCheckError
 from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
@@ -339,3 +339,9 @@ def test_nothing_uses_or_changes_a_database_of_another_version(migration: str, m
 def test_a_package_may_leave_out_what_it_has_squashed() -> None:
     MigrationRecorder(connection).record_applied("axes", "0002_squashed_away")
     assert "no study" in refused("study_status", "cast")[0]
+
+
+def test_several_policies_are_asked_for_at_once() -> None:
+    parser = load_command_class("survey", "compare_policies").create_parser("", "compare_policies")
+    asked = parser.parse_args(["slug", "--epsilon", ".1", ".2", "--top-fraction", ".3", ".4"])
+    assert (asked.epsilon, asked.top_fraction) == ([0.1, 0.2], [0.3, 0.4])

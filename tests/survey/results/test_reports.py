@@ -37,7 +37,7 @@ from survey.figures import Column, LinkedCell, Table, TableView
 from survey.instruments.belief_update.instrument import BeliefUpdate
 from survey.models import ApiToken, AuditEntry, Question, Study
 from survey.services.base import auditing
-from survey.services.results import reports
+from survey.services.results import png, reports
 from survey.services.results.export import codebook, files
 from tests import cast
 
@@ -776,3 +776,11 @@ def test_the_page_on_reports_names_those_that_there_are() -> None:
     document = (Path(settings.BASE_DIR) / "docs" / "reports.md").read_text(encoding="utf-8")
     there_are = {report.entry.name for report in reports.CORE} | {report.name for report in BeliefUpdate().reports()}
     assert set(re.findall(r"(?m)^\| `([a-z_]+)` \| (?:every|belief|studies|the same)", document)) == there_are
+
+
+def test_a_picture_that_cannot_be_png_says_how_to_get_it(tmp_path: Path) -> None:
+    def draw(_svg: str) -> bytes:
+        raise ValueError("no such font")
+
+    with pytest.raises(HunchError, match="no such font; leave --png out"):
+        png._write(draw, lambda path: path.write_text("<svg/>", encoding="utf-8") and None, tmp_path / "a.png")

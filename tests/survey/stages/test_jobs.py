@@ -346,6 +346,15 @@ def test_a_changed_byte_in_a_predictor_fails_the_scoring_in_words(settings: Any)
     assert step.state == "failed" and f"{sha256} has changed: restore it" in step.error
 
 
+@pytest.mark.parametrize(("tries_left", "permanent", "fails"), [(1, False, False), (0, False, True), (1, True, True)])
+def test_a_server_that_did_not_answer_is_asked_again_while_tries_are_left(
+    tries_left: int, permanent: bool, fails: bool
+) -> None:
+    held = mock.Mock(step=mock.Mock(tries_left=tries_left))
+    jobs._end_with(held, EndpointError("busy", permanent=permanent))
+    assert (held.fail.called, held.give_back.called) == (fails, not fails)
+
+
 def test_a_database_that_did_not_answer_costs_a_try_and_not_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     def locked(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("database is locked")

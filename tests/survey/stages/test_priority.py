@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -197,6 +198,21 @@ def test_a_training_under_way_holds_up_even_what_needs_no_predictor() -> None:
         JobStep.objects.filter(pk=training.pk).update(state=state, lease_until=lease)
         kinds = {step.kind for step in lifecycle.next_steps(cast.stage_of(study))}
         assert kinds & {"score", "plan"} == following, state
+
+
+def test_what_a_priority_scores_depends_on_the_answers_of_every_stage_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.small_study(stages=[{"sittings": 4}, {"sittings": 4}, {"sittings": 4}])
+    for stage in study.stages.all():
+        Stage.objects.filter(pk=stage.pk).update(snapshot_sha256=str(stage.index) * 64)
+    priority = SimpleNamespace(facts=lambda: "facts")
+    monkeypatch.setattr(instruments, "of_study", lambda _study: SimpleNamespace(priority=priority))
+    monkeypatch.setattr(lifecycle, "question_set_digest", lambda _study: "questions")
+    design = SimpleNamespace(kind="epsilon_greedy")
+    steps = mock.Mock(**{"queue.return_value.state": JobStep.State.QUEUED})
+    following: Any = SimpleNamespace(config=SimpleNamespace(design=design), seed=3)
+    lifecycle._queue_plan(cast.stage_of(study, 2), following, None, steps)
+    ((kind, inputs),) = [call.args for call in steps.queue.call_args_list]
+    assert kind == "score" and inputs[0] == ["facts", "1" * 64, "2" * 64]
 
 
 def test_a_priority_reads_the_answers_that_the_predictor_learnt_from(monkeypatch: pytest.MonkeyPatch) -> None:

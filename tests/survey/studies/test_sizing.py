@@ -3,6 +3,7 @@
 import pytest
 
 from survey.exceptions import FileErrors
+from survey.services.studies import sizing
 from survey.services.studies.checking import check_study
 from survey.services.studies.creating import create_study
 from tests import cast
@@ -59,3 +60,10 @@ def test_a_wrong_key_does_not_hide_that_the_bank_is_missing_or_the_slug_taken() 
     assert any(line.startswith("panel.rewrd: unknown key") for line in lines)
     assert any(line.startswith("slug: a study called 'taken' exists already") for line in lines)
     assert any(line.startswith("bank: there is no bank 'lost'") for line in lines)
+
+
+def test_what_always_fits_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = cast.small_study()
+    monkeypatch.setattr(sizing, "_fits", lambda *_study, **_sizes: True)
+    monkeypatch.setattr(sizing, "_without_repeats", lambda *_study: 0)
+    assert sizing.limits_of(study, [*study.bank.questions.all()], 1) == ""
