@@ -186,7 +186,7 @@ def weighted_figure(
     own_groups = np.concatenate([side.groups for side in known])
     unexplained = bandit.unexplained(
         np.concatenate([side.deviations for side in known]),
-        own_groups.T,
+        [*own_groups.T],
         np.concatenate([side.part.answer_weights * weight for side, weight in zip(known, weights, strict=True)]),
     )
     pieces = np.split(unexplained, np.cumsum([len(side.deviations) for side in known])[:-1])
