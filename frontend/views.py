@@ -577,6 +577,7 @@ def tokens(request: HttpRequest, sha256: str) -> HttpResponse:
     return response
 
 
+@require_safe
 def logo(request: HttpRequest, name: str) -> HttpResponse:
     """An institution's logo. Under one name it is always the same picture, so that a browser asks for it once."""
     stored = Logo.objects.filter(name=name).first()

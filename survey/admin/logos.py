@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -57,6 +58,9 @@ class LogoAdmin(ReadOnlyAdmin):
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return rights.may_make_studies(request.user)
+
+    def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if rights.may_make_studies(user) else rows.none()
 
     @admin.display(description="logo")
     def picture(self, logo: Logo) -> SafeString:

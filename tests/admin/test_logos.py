@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from survey.exceptions import FileErrors
 from survey.models import AuditEntry, Logo
+from survey.services.base.groups import ensure_researchers_group
 from survey.services.studies import creating, logos
 from survey.services.studies.logos import LogoRefused, picture_of
 from tests import cast
@@ -80,6 +81,12 @@ def test_it_is_sent_in_the_browser_under_a_name(admin_client: Client, client: Cl
     assert shown.content == png() and shown.headers["Content-Type"] == "image/png"
     assert shown.headers["X-Content-Type-Options"] == "nosniff" and "immutable" in shown.headers["Cache-Control"]
     assert client.get(reverse("logo", args=["another"])).status_code == 404
+
+
+def test_researchers_see_each_others_logos(researcher: Any, as_researcher: Client) -> None:
+    logos.store(png(), name="university")
+    researcher.groups.add(ensure_researchers_group())
+    assert 'src="/logo/university.png"' in as_researcher.get("/admin/survey/logo/").content.decode()
 
 
 def test_a_study_file_names_a_logo_that_is_there_and_its_institution(client: Client) -> None:
