@@ -63,7 +63,7 @@ GREEDY = bandit.EpsilonGreedy(epsilon=0.1, top_fraction=0.1)
 HELD_OUT = 9  # respondents of each stage of the frontier whose items are a uniform holdout
 EPSILONS = (0.1, 0.2, 0.3)
 TRADE_OFFS = (0.1, 0.15, 0.2, 0.3, 0.4)
-FINDS = (0.5, 0.7, 0.8, 0.9, 0.95)
+FINDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 FRONTIER: dict[str, bandit.Design] = {
     **{f"epsilon {epsilon}": bandit.EpsilonGreedy(epsilon=epsilon, top_fraction=0.1) for epsilon in EPSILONS},
     **{f"trade_off {share}": bandit.Proportional(trade_off=share) for share in TRADE_OFFS},
