@@ -223,12 +223,10 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
 
 @pytest.mark.thorough
 def test_r_agrees_with_a_study_of_18480_answers(r: None, tmp_path: Path) -> None:
-    bank = cast.small_bank(400, name="large")
     study = run_study(
-        on=bank,
+        on=cast.small_bank(400, name="large"),
         sitting={"items": 15},
-        stages=[{"sittings": 308}, *[{"sittings": 308, "design": GREEDY}] * 3],
-        predictor={"name": "same_task"},
+        stages=[{"sittings": 308}] * 4,
         candidates={"size": 12000},
         **NO_ROLES,
     )
