@@ -54,13 +54,14 @@ def send_logo(request: HttpRequest) -> HttpResponse:
 class LogoAdmin(ReadOnlyAdmin):
     pages = (AdminPage("add", "add/", send_logo),)
     list_display = ("name", "picture", "width", "height", "created_by", "created_at")
+    list_select_related = ("created_by",)
     exclude = ("content",)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return rights.may_make_studies(request.user)
 
     def visible_to(self, user: Any, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows if rights.may_make_studies(user) else rows.none()
+        return rows.defer("content") if rights.may_make_studies(user) else rows.none()
 
     @admin.display(description="logo")
     def picture(self, logo: Logo) -> SafeString:

@@ -289,6 +289,7 @@ def many_rows_of_everything(study: Study, user: User) -> None:
         task = Task.objects.create(bank=bank, name="task")
         question = Question.objects.create(bank=bank, task=task, position=0, external_id="q", text="?", answer="!")
         owner = User.objects.create(username=f"user-{number}")
+        Logo.objects.create(name=f"logo-{number}", sha256="0", content=b"", width=1, height=1, created_by=owner)
         twin = Study.objects.get(pk=study.pk)
         twin.pk, twin.slug, twin.bank, twin.created_by = None, f"twin-{number}", bank, owner
         twin.save()
@@ -391,7 +392,7 @@ def test_what_was_collected_cannot_be_added_changed_or_deleted_by_a_superuser(
             continue
         assert not page.has_change_permission(request), model
         assert not page.has_delete_permission(request), model
-        assert page.has_add_permission(request) == (model in (ApiToken, EntryLink, Bank, Study)), model
+        assert page.has_add_permission(request) == (model in (ApiToken, EntryLink, Bank, Logo, Study)), model
         row = model._default_manager.first()
         if row is None or model is Study:
             continue

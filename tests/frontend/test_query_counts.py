@@ -67,6 +67,7 @@ def test_every_page_takes_as_many_statements_as_are_committed(query_counts: Quer
     client.get("/s/cast/")  # Once, so that this process keeps the study's file.
     count("GET root", partial(client.get, "/"))
     count("GET tokens, unknown", partial(client.get, "/tokens/unknown"))
+    count("GET logo, unknown", partial(client.get, "/logo/unknown.png"))
     count("GET welcome, newcomer", partial(Client().get, "/s/cast/"))
     count("GET consent", partial(client.get, "/s/cast/consent"))
     count("POST consent, no", partial(client.post, "/s/cast/consent", {"consent": "no"}))
