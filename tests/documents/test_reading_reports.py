@@ -17,7 +17,7 @@ from survey.contracts import instruments
 from survey.contracts.reports import ReportEntry, ReportResult
 from survey.figures import rendering
 from survey.services.results import reports
-from tests.golden import store
+from tests.golden.test_golden import golden, loaded
 from tests.survey.results import test_every_report as every
 
 from .blocks import DOCS
@@ -27,6 +27,7 @@ BEGINS = "<!-- From here on this page is made of the reports: python -m tests.re
 MOST_ROWS, MOST_COLUMNS, MOST_LINES = 4, 5, 3
 ENTRIES = [(case.values[0], case.values[1]) for case in every.every_report()]
 pytestmark = pytest.mark.any_database
+__all__ = ["golden", "loaded"]
 
 
 def study_kind(instrument: str, entry: ReportEntry) -> str:
@@ -93,14 +94,11 @@ def test_each_report_has_a_section_with_what_it_shows_and_how_to_read_it() -> No
 @pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.django_db
-def test_each_example_is_what_the_report_says(settings: Any, request: pytest.FixtureRequest) -> None:
+def test_each_example_is_what_the_report_says(golden: None, request: pytest.FixtureRequest) -> None:
     made: list[str] = []
     for kind, entry in ENTRIES:
         with transaction.atomic():
-            make_study = every.OTHER_STUDIES.get(entry.name) or every.STUDIES[kind]
-            study = make_study()
-            if make_study is every.golden_beliefs:
-                settings.HUNCH_IDENTITY_KEY = store.IDENTITY_KEY
+            study = every.study_for(kind, entry)
             report = entry.load()
             known = {part.name for part in report.arguments}
             few = {name: texts for name, texts in every.FEW.items() if name in known}

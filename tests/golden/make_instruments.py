@@ -90,7 +90,9 @@ def answers(step: Step, person: Any, sitting: Sitting, number: int) -> dict[str,
 
 
 def play(study: Study, number: int, *, leave_after: int = 10_000) -> Sitting:
-    sitting = begin_sitting(study=study, ids=PanelIds("generic", f"{study.slug}-{number}"))
+    # Nobody waits here: times of reading by real people would be marked, since the server's clock tells others.
+    simulated = study.instrument == "self_paced_reading"
+    sitting = begin_sitting(study=study, ids=PanelIds("generic", f"{study.slug}-{number}"), simulated=simulated)
     person = cast.simulated_person(sitting)
     for count in range(leave_after):
         if (step := current_step(sitting)).kind == "end":

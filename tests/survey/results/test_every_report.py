@@ -137,7 +137,10 @@ def test_a_report_with_other_arguments_says_what_it_said(
 
 
 # Where the last choices do not go together.
-TOGETHER = {"arms": {"by": ["framing"], "condition": ["mode=keep"]}}
+TOGETHER = {
+    "arms": {"by": ["framing"], "condition": ["mode=keep"]},
+    "people": {"figure": ["prior"], "condition": ["mode=keep"]},
+}
 
 
 def other_arguments(study: Study, entry: ReportEntry, report: Report) -> dict[str, list[str]]:
@@ -145,7 +148,7 @@ def other_arguments(study: Study, entry: ReportEntry, report: Report) -> dict[st
     asked = {name: texts for name, texts in FEW.items() if name in {argument.name for argument in report.arguments}}
     for argument in report.arguments:
         if choices := reports.choices_of(study, entry, argument):
-            asked[argument.name] = choices[-1:]
+            asked[argument.name] = [*choices][-1:]
     return {**asked, **TOGETHER.get(entry.name, {})}
 
 
