@@ -34,7 +34,6 @@ from tests.survey import filled
 from tests.survey.answers import test_majorities
 from tests.survey.filled import NO_ROLES, run_study
 from tests.survey.results import test_dropout, test_people_groups
-from tests.survey.results.test_every_report import OTHER_STUDIES, STUDIES
 from tests.survey.sittings import test_waves
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
@@ -149,8 +148,6 @@ KINDS: Mapping[str, Callable[[], Study]] = {
     "several": several_answers,
     "groups": test_people_groups.asked_study,
     "majorities": majorities,
-    **{name: study for name, study in STUDIES.items() if name != "belief_update"},
-    **OTHER_STUDIES,
 }
 
 
@@ -190,7 +187,9 @@ def test_every_export_with_answers_brings_the_programs_and_what_they_read(tmp_pa
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("slug", ["answers", "beliefs", "real"])
+@pytest.mark.parametrize(
+    "slug", ["answers", "beliefs", "real", "steps", "words", "guesses", "replies", "pace", "chances"]
+)
 def test_r_agrees_with_the_golden_studies(golden: None, r: None, slug: str, tmp_path: Path) -> None:
     study = study_of(slug)
     agrees(study, tmp_path / "divided", *divided_by(study))
@@ -207,7 +206,9 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
     study = KINDS[kind]()
     options = divided_by(study)
     if kind == "groups":
-        options += ["--by=use", "--by=age"]
+        population = tmp_path / "population.toml"
+        population.write_text('[[margins]]\nby = ["use"]\nshares = { never = 0.2, weekly = 0.2, daily = 0.6 }\n')
+        options += ["--by=use", "--by=age", f"--weighting={population}"]
     said = agrees(study, tmp_path, *options)
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         kinds = {row["kind"] for row in csv.DictReader(file)}
@@ -215,7 +216,7 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
         "conditions": {"sampled - holdout", "difference"},
         "waves": {"change within person"},
         "left": {"weighted for leaving", "worst case"},
-        "groups": {"difference to the rest"},
+        "groups": {"difference to the rest", "weighted to the population"},
         "majorities": {"majority"},
     }
     assert expected.get(kind, {"combined"}) <= kinds, said

@@ -80,12 +80,13 @@ figure_of <- function(row) {
 }
 
 differences <- c("check", "difference", "difference to the rest", "sampled - holdout", "change within person")
-heads <- c(differences, "combined", "assisted", "first items", "at any time", "majority", "withheld")
-left <- c(assisted = "predictions are in no file", withheld = "groups of too few people have no figures",
-          majority = "there is no majorities.csv here", `weighted for leaving` = "conditions are hidden")
-left <- left[c(TRUE, TRUE, is.null(majorities), all(is.na(answers$staying)))]
-agree <- total <- 0
-by_both <- left_out <- c()
+assisted <- c("assisted", "assisted difference")
+heads <- c(differences, assisted, "combined", "first items", "at any time", "majority", "withheld")
+left <- c(setNames(rep("predictions are in no file", 2), assisted), `weighted for leaving` = "conditions are hidden",
+          withheld = "groups of too few people have no figures", majority = "there is no majorities.csv here",
+          `weighted to the population` = "what people said in forms is not in design.csv")
+left <- left[c(TRUE, TRUE, all(is.na(answers$staying)), TRUE, is.null(majorities), TRUE)]
+agree <- total <- 0; by_both <- left_out <- c()
 for (rows in split(stated, cumsum(stated$kind %in% heads))) {
   if (rows$kind[1] %in% names(left)) rows$kind <- rows$kind[1]
   f <- if (!rows$kind[1] %in% c(names(left), "majority")) figure_of(rows[1, ])
