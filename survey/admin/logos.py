@@ -52,6 +52,7 @@ def send_logo(request: HttpRequest) -> HttpResponse:
 
 @admin.register(Logo)
 class LogoAdmin(ReadOnlyAdmin):
+    help = "study-file.md#texts"
     pages = (AdminPage("add", "add/", send_logo),)
     list_display = ("name", "picture", "width", "height", "created_by", "created_at")
     list_select_related = ("created_by",)

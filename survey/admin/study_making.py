@@ -1,9 +1,8 @@
-"""The pages that make a study: from a template, a file, a form or another study. All of them lead to the text of a
-study file, and only that text becomes a study.
+"""The pages that make a study: from a template, a file or another study. All of them lead to the text of a study file,
+and only that text becomes a study.
 """
 
 import tomllib
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -15,86 +14,17 @@ from django.utils.module_loading import import_string
 
 from survey import study_file
 from survey.admin_base.read_only_admin import admin_page
-from survey.contracts import instruments, panels
+from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError
 from survey.input_tables import decoding
 from survey.models import Study
 from survey.services.base import auditing, rights
-from survey.services.studies import checking, creating, file_texts, fitting
+from survey.services.studies import creating, file_texts, fitting
 
 from . import builder
 from .study_file import NEW, TextForm, checked_by, may_change, may_read_file, readable_study
 
 GROUPS = (file_texts.BY_TASK, file_texts.BY_PEOPLE, file_texts.PAPER)
-
-
-class PartsForm(forms.Form):
-    """What most people change of a study file. `file_texts` reads it from the text and writes it back."""
-
-    slug = forms.CharField(max_length=80, help_text="In the study's address: small letters, digits and hyphens.")
-    title = forms.CharField(max_length=200)
-    bank = forms.CharField(max_length=100, help_text="NAME for its newest version, NAME@VERSION for another one.")
-    welcome = forms.CharField(
-        required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 3}), label="Words on the first page"
-    )
-    contact = forms.CharField(
-        required=False, max_length=300, help_text='Whom people can write to. It stands after "Questions or problems?".'
-    )
-    minutes = forms.IntegerField(required=False, min_value=1, max_value=600, label="Minutes that a sitting takes")
-    items = forms.IntegerField(required=False, min_value=1, max_value=200, label="Items of a sitting")
-    stages = forms.CharField(
-        max_length=300, label="Sittings of each stage", help_text="A number for each stage: 20, 60, 60."
-    )
-    pilot = forms.IntegerField(
-        required=False, min_value=1, max_value=100_000, label="Sittings of a pilot", help_text="Empty: no pilot."
-    )
-    panel_kind = forms.ChoiceField(required=False, label="Where people come from")
-    currency = forms.ChoiceField(required=False, choices=[("", "–"), ("USD", "USD"), ("GBP", "GBP")])
-    reward = forms.IntegerField(
-        required=False, min_value=1, max_value=100_000, help_text="In cents or pence for a whole sitting: 250 is 2.50."
-    )
-    places = forms.IntegerField(required=False, min_value=1, max_value=100_000, label="Places of a posting")
-    spending_cap = forms.IntegerField(
-        required=False, min_value=0, max_value=100_000_000, help_text="In cents or pence: more is never spent."
-    )
-    completion_url = forms.CharField(
-        required=False,
-        max_length=500,
-        label="Address at the panel",
-        help_text="Where people go at the end, with {code}.",
-    )
-    retention_until = forms.DateField(
-        required=False,
-        label="Personal data is kept until",
-        help_text="YEAR-MONTH-DAY. No stage opens without it.",
-        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-        input_formats=["%Y-%m-%d"],
-    )
-    conditions = forms.CharField(
-        required=False,
-        max_length=4000,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="One factor on a line: framing: plain, warm. What a level changes stands in the file.",
-    )
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        field: Any = self.fields["panel_kind"]
-        field.choices = [("", "–"), *((name, name) for name in sorted(panels.names()))]
-
-    def clean_stages(self) -> str:
-        try:
-            file_texts.sizes_of(self.cleaned_data["stages"])
-        except ValueError as exc:
-            raise forms.ValidationError("Write a number for each stage, such as 20, 60, 60.") from exc
-        return str(self.cleaned_data["stages"])
-
-    def clean_conditions(self) -> str:
-        try:
-            file_texts.factors_of(self.cleaned_data["conditions"])
-        except ValueError as exc:
-            raise forms.ValidationError(str(exc)) from exc
-        return str(self.cleaned_data["conditions"])
 
 
 class SendFileForm(forms.Form):
@@ -125,8 +55,6 @@ def new_study(request: HttpRequest) -> HttpResponse:
     text = form.cleaned_data["text"]
     if "built" in posted or "builder" in posted:
         return _builder(request, text)
-    if "parts" in posted or "apply" in posted:
-        return _parts(request, text)
     if "create" in posted:
         try:
             made = creating.create_study(text=text, source_name=NEW, by=request.user, via="admin", reader=request.user)
@@ -210,43 +138,6 @@ def _editor(request: HttpRequest, *, text: str = "", form: TextForm | None = Non
         check=checked_by(request.user, edited) if edited else None,
         button="Make the study",
     )
-
-
-def _parts(request: HttpRequest, text: str) -> HttpResponse:
-    """The form of the text, and back to the text."""
-    try:
-        initial = file_texts.values_of(text)
-    except file_texts.NotWritable as exc:
-        messages.error(request, exc.message)
-        return _editor(request, form=TextForm(request.POST))
-    form = PartsForm(request.POST if "apply" in request.POST else None, initial=initial)
-    if form.is_valid():
-        try:
-            made = file_texts.soundly_changed(text, form.cleaned_data, reader=request.user)
-        except file_texts.NotWritable as exc:
-            form.add_error(None, exc.message)
-        except file_texts.ValuesRefused as exc:
-            _add_problems(form, exc.problems)
-        else:
-            _say_where_checks_are(request, text, made)
-            return _editor(request, text=made)
-    banks = rights.visible_banks(request.user).order_by("name", "-version")
-    return admin_page(request, "study/parts.html", title="New study", form=form, text=text, banks=banks)
-
-
-def _add_problems(form: PartsForm, problems: Sequence[checking.CheckMessage]) -> None:
-    """Each at the field that it is about."""
-    fields = {".".join(place): name for name, place in file_texts.PLACES.items()}
-    for problem in problems:
-        name = fields.get(problem.field) or ("stages" if problem.field.startswith("stages") else None)
-        form.add_error(name, problem.message if name else f"{problem.field}: {problem.message}")
-
-
-def _say_where_checks_are(request: HttpRequest, before: str, after: str) -> None:
-    places = file_texts.places_of_checks(after)
-    if places != file_texts.places_of_checks(before):
-        listed = ", ".join(map(str, places))
-        messages.info(request, f"A sitting has fewer items now: its attention checks come after items {listed}.")
 
 
 def check_text(request: HttpRequest) -> HttpResponse:

@@ -131,7 +131,7 @@ def test_a_template_is_fitted_to_a_small_bank(client: Client) -> None:
 def test_a_bank_that_is_large_enough_changes_no_size_and_its_tasks_are_its_own() -> None:
     cast.bank()
     text = file_texts.starting_text("own-answers")
-    with_bank = file_texts.changed(text, {"bank": Bank.objects.get().name, "items": 2, "stages": "2"})
+    with_bank = file_texts.changed(text, {"bank": Bank.objects.get().name, "sitting.items": 2, "stages.0.sittings": 2})
     fitted, changes = fitting.fitted_to_bank(with_bank, reader=None)
     assert changes == [] and "tasks" not in parse(fitted).questions.model_fields_set
     assert parse(fitted).sitting.items == 2
@@ -162,7 +162,6 @@ def test_another_encoding_can_be_chosen(client: Client) -> None:
     assert "the file has other columns" in page.content.decode()
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"id,question\n1,\x01\x9d\xff\n", b"\xd0\xcf\x11\xe0"])
 def test_two_byte_orders_of_one_name_are_one_choice_and_the_files_own(client: Client) -> None:
     page = client.get(send(client, "\ufeffid,source,question,answer\na,s,q,x\n".encode("utf-16-be")).url)
     choices = page.context["form"].fields["encoding"].choices
@@ -170,6 +169,7 @@ def test_two_byte_orders_of_one_name_are_one_choice_and_the_files_own(client: Cl
     assert page.context["form"]["encoding"].value() in dict(choices)
 
 
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 broken", b"id,question\n1,\x01\x9d\xff\n", b"\xd0\xcf\x11\xe0"])
 def test_a_file_that_is_no_table_is_refused_with_a_message_and_not_kept(client: Client, content: bytes) -> None:
     page = send(client, content)
     assert page.status_code == 200 and b'class="error' in page.content

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import html
 import re
+import tomllib
 from typing import Any
 
 import pytest
@@ -66,21 +67,6 @@ def test_a_newcomer_makes_a_study_from_a_template_without_a_shell(client: Client
     ]
 
 
-def test_the_main_parts_are_changed_in_a_form_that_writes_the_text(client: Client) -> None:
-    text = text_of(client.post(ADD, {"template": "belief"}))
-    form = client.post(ADD, {"text": text, "parts": "1"})
-    values = {field.html_name: field.value() for field in form.context["form"]}
-    assert values["stages"] == "32, 32, 32" and "starter@1" in words(form)
-    sent = {name: value for name, value in values.items() if value is not None}
-    wrong = client.post(ADD, {**sent, "text": text, "apply": "1", "stages": "many", "conditions": "one"})
-    assert "Write a number for each stage" in words(wrong) and "two levels or more" in words(wrong)
-    chosen = {"slug": "mine", "stages": "20, 40", "retention_until": "2040-01-31", "items": "10"}
-    changed = text_of(client.post(ADD, {**sent, **chosen, "text": text, "apply": "1"}))
-    assert 'slug = "mine"' in changed and "retention_until = 2040-01-31" in changed and "# The demo" in changed
-    client.post(ADD, {"text": changed, "create": "1"})
-    assert [stage.sittings for stage in Study.objects.get().config.stages] == [20, 40]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "places"), [(15, 6, [2, 4]), (15, 1, [1, 1]), (15, 10, [5, 10]), (15, 30, [5, 10])]
 )
@@ -90,23 +76,9 @@ def test_attention_checks_move_with_the_items(old: int, new: int, places: list[i
         for name, place in (("early", 5), ("late", 10))
     ]
     text = cast.study_text(sitting={"items": old, "attention_checks": checks})
-    changed = file_texts.changed(text, {"items": new})
-    assert file_texts.places_of_checks(changed) == places
+    changed = tomllib.loads(file_texts.changed(text, {"sitting.items": new}))
+    assert [check["after_item"] for check in changed["sitting"]["attention_checks"]] == places
     assert file_texts.changed(text, {"title": "Another"}).count("after_item = 10") == 1
-
-
-def test_the_form_makes_no_file_that_the_checker_refuses(client: Client) -> None:
-    text = text_of(client.post(ADD, {"template": "belief"}))
-    form = client.post(ADD, {"text": text, "parts": "1"})
-    sent = {field.html_name: field.value() for field in form.context["form"] if field.value() is not None}
-    page = client.post(ADD, {**sent, "text": text, "apply": "1", "items": "6"})
-    assert "its attention checks come after items" in words(page) and "No problem was found" in words(page)
-    assert max(file_texts.places_of_checks(text_of(page))) <= 6
-    # More items than the bank has questions: said at their field, and no text is made.
-    page = client.post(ADD, {**sent, "text": text, "apply": "1", "items": "200"})
-    assert page.context["form"].errors and "Write it into the text" in words(page)
-    page = client.post(ADD, {**sent, "text": text, "apply": "1", "welcome": "Answer {itmes} questions."})
-    assert "there is no {itmes}; there are {items}" in words(page) and "welcome" in page.context["form"].errors
 
 
 def test_a_file_is_sent_and_its_problems_stand_at_their_lines(client: Client) -> None:
@@ -315,7 +287,7 @@ def test_every_template_leads_to_an_open_stage_by_pages_alone(newcomer: Any) -> 
     for starting_file in file_texts.STARTING_FILES:
         page = client.post(ADD, {"template": starting_file.name})
         text = text_of(page)
-        bank = str(file_texts.values_of(text)["bank"])
+        bank = tomllib.loads(text)["bank"]
         if not Bank.objects.filter(name=bank).exists():
             assert f"there is no bank &#x27;{bank}&#x27;" in words(page), starting_file.name
             upload_bank(client, bank)

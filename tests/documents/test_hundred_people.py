@@ -22,6 +22,7 @@ from survey.services.sittings.entry import arrive, begin
 from survey.services.stages import jobs
 from survey.services.studies import file_texts
 from survey.storage.paths import STUDIES_DIR
+from survey.study_file.editing import EditableFile
 from tests import cast
 from tests.panels.conftest import fake as fake
 from tests.panels.conftest import signing_key as signing_key
@@ -60,7 +61,15 @@ def the_file(fake: FakeProlific) -> str:
     panel, of_example = said.pop("panel"), tomllib.loads(text)["panel"]
     said |= {key: panel.pop(key) for key in ("currency", "reward", "spending_cap")}
     assert panel.items() <= of_example.items() and "places" not in of_example
-    text = file_texts.changed(text, {**said, "pilot": pilot["sittings"], "stages": str(main["sittings"])})
+    places = {"currency": "panel", "reward": "panel", "spending_cap": "panel"}
+    file = EditableFile(
+        file_texts.changed(text, {f"{places[key]}.{key}" if key in places else key: said[key] for key in said})
+    )
+    for index in reversed(range(1, len(file.data["stages"]))):
+        file.remove(("stages", index))
+    file.set(("stages", 0, "sittings"), main["sittings"])
+    file.insert(("stages", 0), {"sittings": pilot["sittings"], "pilot": True})
+    text = file.text
     text = re.sub(r"(?ms)^\[\[sitting\.attention_checks\]\]\n.*?(?=^\[)", "", text)
     text = re.sub(r'(?s)name = "bert"\n.*?learning_rate = [^\n]*\n', 'name = "same_task"\n', text)
     return re.sub(r"(?m)^completion_url = .*$", f'completion_url = "{fake.url}/submissions/complete?cc={{code}}"', text)

@@ -1,13 +1,12 @@
-"""Study files as texts: the ones that come with Hunch, a copy of another study's, and changes by a form. The file stays
-the truth: a form reads values from the text and writes them back, and everything else in it stays, comments too.
+"""Study files as texts: the ones that come with Hunch, and a copy of another study's. What is changed in a text leaves
+all else in it as it stands, comments too.
 """
 
 import re
 import secrets
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from difflib import unified_diff
 from functools import lru_cache
 from pathlib import PurePath
@@ -20,9 +19,8 @@ from survey.figures.words import money
 from survey.models import Study
 from survey.storage.paths import STUDIES_DIR
 from survey.study_file import SEED_LIMIT
+from survey.study_file.editing import EditableFile
 
-from . import checking
-from .checking import CheckMessage
 from .creating import TAKE_ANOTHER_SEED, checked_study, read_study_file
 
 SEEDS_TRIED = 12
@@ -34,7 +32,9 @@ BY_TASK, BY_PEOPLE, PAPER = "By what people do", "By where people come from", "T
 
 @dataclass(frozen=True)
 class StartingFile:
-    """A study file to begin with. `needs`: what must be there before it can run; empty where Hunch brings all of it."""
+    """A study file to begin with. `needs`: what must be there before it can run; empty where Hunch brings all of it.
+    `changes`: values by their places, as `changed` takes them. `pilot`: people of a pilot before its stages. `people`:
+    those of its first stage, which is then its only one."""
 
     name: str
     title: str
@@ -43,6 +43,8 @@ class StartingFile:
     changes: Mapping[str, Any] = field(default_factory=dict)
     group: str = BY_TASK
     needs: str = ""
+    pilot: int = 0
+    people: int = 0
 
     @property
     def picture(self) -> str:
@@ -62,13 +64,13 @@ class StartingFile:
     @property
     def size(self) -> str:
         """How long a person takes, how many people there are, and what they are paid in all."""
-        return _size_of(self.file, str(self.changes.get("stages", "")))
+        return _size_of(self.file, self.people)
 
 
 @lru_cache
-def _size_of(file: str, stages: str) -> str:
+def _size_of(file: str, one_stage: int) -> str:
     content = tomllib.loads((STUDIES_DIR / file).read_text(encoding="utf-8"))
-    sizes = sizes_of(stages) if stages else [stage["sittings"] for stage in content["stages"]]
+    sizes = [one_stage] if one_stage else [stage["sittings"] for stage in content["stages"]]
     panel, people = content.get("panel", {}), sum(sizes)
     paid = f", {money(people * panel['reward'], panel.get('currency', 'USD'))} for them" if "reward" in panel else ""
     rounds = "1 stage" if len(sizes) == 1 else f"{len(sizes)} stages"
@@ -87,15 +89,17 @@ STARTING_FILES = (
         "With a pilot first",
         "The same, with ten people before it who try the minutes and the instructions. Their answers count in nothing.",
         "demo.toml",
-        {"slug": "with-a-pilot", "pilot": 10},
+        {"slug": "with-a-pilot"},
+        pilot=10,
     ),
     StartingFile(
         "lab",
         "In a laboratory or a class",
         "One stage; each person comes in by a link of their own, which is used up. No panel is needed.",
         "demo.toml",
-        {"slug": "in-a-lab", "panel_kind": "links", "stages": "30"},
+        {"slug": "in-a-lab", "panel.kind": "links"},
         group=BY_PEOPLE,
+        people=30,
     ),
     StartingFile(
         "answer-modes",
@@ -230,8 +234,15 @@ def starting_text(name: str) -> str:
             f"{', '.join(starting_file.name for starting_file in STARTING_FILES)}"
         )
     text = read_study_file(STUDIES_DIR / template.file)
-    slug = template.changes.get("slug") or values_of(text)["slug"]
-    return changed(text, {**template.changes, "slug": free_slug(slug), "seed": new_seed()})
+    file = EditableFile(text)
+    if template.people:
+        for index in reversed(range(1, len(file.data["stages"]))):
+            file.remove(("stages", index))
+        file.set(("stages", 0, "sittings"), template.people)
+    if template.pilot:
+        file.insert(("stages", 0), {"sittings": template.pilot, "pilot": True})
+    slug = template.changes.get("slug") or file.data["slug"]
+    return changed(file.text, {**template.changes, "slug": free_slug(slug), "seed": new_seed()})
 
 
 def with_fitting_seed(text: str, *, reader: Any = None) -> str:
@@ -276,312 +287,42 @@ def diff_lines(old: str, new: str, *, context: int = 3) -> list[tuple[str, str]]
     return [(line[:1], line if line[:1] == "@" else line[1:]) for line in list(lines)[2:]]
 
 
-# What a form shows of a file
-
-
-# Keys of one value: where each stands in the file.
-PLACES: Mapping[str, tuple[str, ...]] = {
-    "slug": ("slug",),
-    "title": ("title",),
-    "bank": ("bank",),
-    "seed": ("seed",),
-    "welcome": ("texts", "welcome"),
-    "contact": ("texts", "contact"),
-    "minutes": ("texts", "minutes"),
-    "items": ("sitting", "items"),
-    "panel_kind": ("panel", "kind"),
-    "currency": ("panel", "currency"),
-    "reward": ("panel", "reward"),
-    "places": ("panel", "places"),
-    "spending_cap": ("panel", "spending_cap"),
-    "completion_url": ("panel", "completion_url"),
-    "retention_until": ("data", "retention_until"),
-}
-
-
-class NotWritable(HunchError):
-    """The file's text cannot be changed by a form; by hand it can."""
-
-    code = "not_writable"
-    status = 422
-
-
-def values_of(text: str) -> dict[str, Any]:
-    """What a form shows of a study file, by the names of `PLACES`, and `stages`, `pilot` and `conditions`. A text in
-    several languages is shown in its first one.
-
-    Raises:
-        NotWritable: the text is no TOML.
-    """
-    try:
-        file = tomllib.loads(text)
-    except (ValueError, RecursionError) as exc:
-        raise NotWritable("The form needs a file that can be read: correct its text first.") from exc
-    values: dict[str, Any] = {}
-    for name, place in PLACES.items():
-        value: Any = file
-        for key in place:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        values[name] = next(iter(value.values()), None) if isinstance(value, Mapping) else value
-    stages = _tables(file.get("stages"))
-    values["stages"] = ", ".join(str(stage.get("sittings", "")) for stage in stages if not stage.get("pilot"))
-    values["pilot"] = next((stage.get("sittings") for stage in stages if stage.get("pilot")), None)
-    values["conditions"] = "\n".join(
-        f"{table.get('factor')}: {', '.join(map(str, table.get('levels') or []))}"
-        for table in _tables(file.get("conditions"))
-    )
-    return values
-
-
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [table for table in value if isinstance(table, Mapping)] if isinstance(value, list) else []
-
-
-def changed(text: str, values: Mapping[str, Any]) -> str:
-    """The text with these values; those that it has already are not touched. None or empty: the key is removed.
-
-    Raises:
-        NotWritable: the text is no TOML, or has a part that is written in a way that no form can change.
-    """
-    before = values_of(text)
-    wanted = {name: value for name, value in values.items() if _plain(value) != _plain(before.get(name))}
-    if not wanted:
-        return text
-    parts = _parts(text)
-    try:
-        for name, value in wanted.items():
-            if name in PLACES:
-                _set(parts, PLACES[name], value)
-        if "items" in wanted:
-            _move_checks(parts, before["items"] or DEFAULT_ITEMS, wanted["items"] or DEFAULT_ITEMS)
-        if "stages" in wanted or "pilot" in wanted:
-            _set_stages(parts, wanted.get("stages", before["stages"]), wanted.get("pilot", before["pilot"]))
-        if "conditions" in wanted:
-            _set_conditions(parts, factors_of(wanted["conditions"]))
-        made = "".join(part.text for part in parts)
-        after = values_of(made)
-        is_written = all(_same(name, after[name], value) for name, value in wanted.items())
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, NotWritable) as exc:
-        raise NotWritable("The file is written in a way that the form cannot change: change its text instead.") from exc
-    if not is_written:
-        raise NotWritable("The file is written in a way that the form cannot change: change its text instead.")
-    return made
-
-
-class ValuesRefused(HunchError):
-    """What a form would make of a file that the checker refuses. `problems`: what it did not say before."""
-
-    code = "values_refused"
-    status = 422
-
-    def __init__(self, problems: Sequence[CheckMessage]) -> None:
-        super().__init__("\n".join(f"{problem.field}: {problem.message}" for problem in problems))
-        self.problems = problems
-
-
-def soundly_changed(text: str, values: Mapping[str, Any], *, reader: Any) -> str:
-    """As `changed`, with another seed where the file's own no longer fills the booklets.
-
-    Raises:
-        NotWritable: as `changed`.
-        ValuesRefused: the checker finds a problem in the new text that it did not find in the old one.
-    """
-    made = with_fitting_seed(changed(text, values), reader=reader)
-    after = _problems(made, reader)
-    before = {(problem.field, problem.message) for problem in (_problems(text, reader) if after else ())}
-    if new := [problem for problem in after if (problem.field, problem.message) not in before]:
-        raise ValuesRefused(new)
-    return made
-
-
-def _problems(text: str, reader: Any) -> list[CheckMessage]:
-    findings = checking.check_study(text=text, source_name="", reader=reader).findings
-    return [finding for finding in findings if finding.level == "problem"]
-
-
-def _same(name: str, value: Any, wanted: Any) -> bool:
-    if name == "stages":
-        return sizes_of(value) == sizes_of(wanted)
-    if name == "conditions":
-        return factors_of(value) == factors_of(wanted)
-    return _plain(value) == _plain(wanted)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, date):
-        return value.isoformat()
-    return "" if value is None else str(value).strip().replace("\r\n", "\n")
-
-
-@dataclass(eq=False)  # Two tables may have the same text.
-class _Part:
-    """A table of the file with its lines and the comments above the next one, so that the rest is left as it stands."""
-
-    names: tuple[Any, ...]
-    is_entry: bool
-    text: str
-
-
-def _parts(text: str) -> list[_Part]:
-    """The text cut before each table; the first part has the keys above all tables."""
-    lines = text.splitlines(keepends=True)
-    starts = study_file.tables_in(text)
-    cuts = [0, *(line - 1 for line, _names, _entry in starts), len(lines)]
-    heads: list[tuple[tuple[Any, ...], bool]] = [((), False), *((names, entry) for _line, names, entry in starts)]
-    return [
-        _Part(names, entry, "".join(lines[start:end]))
-        for (names, entry), start, end in zip(heads, cuts, cuts[1:], strict=False)
-    ]
-
-
-def _edited(part: _Part, key: str, value: Any) -> None:
-    """Set one key of a part; None or empty: remove it. Comments stay."""
-    import tomlkit  # Only who writes files needs it.
-
-    document = tomlkit.parse(part.text)
-    table: Any = document
-    for name in part.names:
-        table = table[name]
-        table = table[0] if isinstance(table, list) else table
-    if value in (None, ""):
-        if key in table:
-            del table[key]
-    elif isinstance(table.get(key), Mapping):  # A text in several languages: the first one is shown.
-        table[key][next(iter(table[key]))] = value
-    elif key in table or not part.names:
-        table[key] = value
-    else:  # Behind the head of the table: its end may hold the comments of the next one.
-        head, _line, rest = part.text.partition("\n")
-        part.text = f"{head}\n{tomlkit.dumps({key: value})}{rest}"
-        return
-    part.text = document.as_string()
-
-
-def _set(parts: list[_Part], place: Sequence[str], value: Any) -> None:
-    names = tuple(place[:-1])
-    part = next((part for part in parts if part.names == names and not part.is_entry), None)
-    if part is None:
-        if value in (None, ""):
-            return
-        part = _Part(names, False, f"\n[{'.'.join(names)}]\n")
-        parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
-        parts.append(part)
-    _edited(part, place[-1], value)
-
+# Changing a text
 
 DEFAULT_ITEMS: int = study_file.SittingConfig().items
 CHECKS = ("sitting", "attention_checks")
 
 
-def places_of_checks(text: str) -> list[int]:
-    """After which items the attention checks come. Empty where the text is none that can be read."""
+class NotWritable(HunchError):
+    """The file's text cannot be changed here; by hand it can."""
+
+    code = "not_writable"
+    status = 422
+
+
+def changed(text: str, values: Mapping[str, Any]) -> str:
+    """The text with these values, each by its place as messages name it ("sitting.items", "stages.0.sittings"); entries
+    of lists count from 0, and None removes the key. Fewer items move the attention checks that no longer fit.
+
+    Raises:
+        NotWritable: the text is no TOML, or has a part that is written in a way that cannot be changed.
+    """
     try:
-        checks = tomllib.loads(text)["sitting"]["attention_checks"]
-        return [int(check["after_item"]) for check in checks]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return []
+        file = EditableFile(text)
+        items_before = file.value(("sitting", "items")) or DEFAULT_ITEMS
+        for place, value in values.items():
+            file.set(tuple(int(name) if name.isdecimal() else name for name in place.split(".")), value)
+        if "sitting.items" in values:
+            _move_checks(file, items_before)
+    except (ValueError, TypeError, KeyError, RecursionError) as exc:
+        raise NotWritable("The file is written in a way that cannot be changed here: change its text instead.") from exc
+    return file.text
 
 
-def _move_checks(parts: Sequence[_Part], items_before: int, items: int) -> None:
-    """Attention checks that no longer fit come at the same share of the way, all of them."""
-    checks = [part for part in parts if part.names == CHECKS and part.is_entry]
-    places = [tomllib.loads(part.text)["sitting"]["attention_checks"][0]["after_item"] for part in checks]
+def _move_checks(file: EditableFile, items_before: int) -> None:
+    """Where one comes after the last item, all of them come at the same share of the way as before."""
+    items = file.value(("sitting", "items")) or DEFAULT_ITEMS
+    places = [check["after_item"] for check in file.value(CHECKS) or ()]
     if max(places, default=0) > items:
-        for part, place in zip(checks, places, strict=True):
-            _edited(part, "after_item", min(items, max(1, round(place * items / items_before))))
-
-
-def _groups(parts: Sequence[_Part], name: str) -> list[list[_Part]]:
-    """The entries of a list of tables, each with the tables inside it."""
-    groups: list[list[_Part]] = []
-    for part in parts:
-        if part.names == (name,) and part.is_entry:
-            groups.append([part])
-        elif groups and len(part.names) > 1 and part.names[0] == name:
-            groups[-1].append(part)
-    return groups
-
-
-def _remove(parts: list[_Part], group: Sequence[_Part]) -> None:
-    for part in group:
-        parts.remove(part)
-
-
-def sizes_of(stages: str) -> list[int]:
-    """The numbers of "20, 60, 60".
-
-    Raises:
-        ValueError: one is no number, or there is none.
-    """
-    sizes = [int(part) for part in re.split(r"[,;\s]+", stages.strip()) if part]
-    if not sizes or min(sizes) < 1:
-        raise ValueError("write a number for each stage, such as 20, 60, 60")
-    return sizes
-
-
-def _set_stages(parts: list[_Part], stages: str, pilot: int | None) -> None:
-    """The sittings of each stage, in order. A further stage is like the last one; one too many goes from the end."""
-    sizes, groups = sizes_of(stages), _groups(parts, "stages")
-    is_pilot = [_entry(group[0], "stages").get("pilot", False) for group in groups]
-    main = [group for group, piloted in zip(groups, is_pilot, strict=True) if not piloted]
-    pilots = [group for group, piloted in zip(groups, is_pilot, strict=True) if piloted]
-    for group, size in zip(main, sizes, strict=False):
-        if _entry(group[0], "stages")["sittings"] != size:
-            _edited(group[0], "sittings", size)
-    for group in [*main[len(sizes) :], *(() if pilot else pilots)]:
-        _remove(parts, group)
-    last = main[min(len(main), len(sizes)) - 1]
-    if len(sizes) > len(main) and "train" in _entry(last[0], "stages"):
-        _edited(last[0], "train", None)  # The last stage need not train; one before another must.
-    for size in sizes[len(main) :]:
-        if not last[-1].text.endswith("\n\n"):
-            last[-1].text = last[-1].text.rstrip("\n") + "\n\n"
-        more = [_Part(part.names, part.is_entry, part.text) for part in last]
-        _edited(more[0], "sittings", size)
-        place = parts.index(last[-1]) + 1
-        parts[place:place] = more
-        last = more
-    if pilot and pilots:
-        _edited(pilots[0][0], "sittings", pilot)
-    elif pilot:
-        text = f"[[stages]]\nsittings = {int(pilot)}\npilot = true\n\n"
-        parts.insert(parts.index(main[0][0]), _Part(("stages",), True, text))
-
-
-def _entry(part: _Part, name: str) -> Mapping[str, Any]:
-    entry: Mapping[str, Any] = tomllib.loads(part.text)[name][0]
-    return entry
-
-
-def factors_of(lines: str) -> dict[str, list[str]]:
-    """Factors with their levels, one on each line: `framing: plain, warm`.
-
-    Raises:
-        ValueError: a line has another form, or names a factor twice.
-    """
-    factors: dict[str, list[str]] = {}
-    for line in filter(None, map(str.strip, lines.splitlines())):
-        factor, colon, levels = line.partition(":")
-        named = [level.strip() for level in levels.split(",") if level.strip()]
-        if not colon or len(named) < 2:
-            raise ValueError(f"{line[:60]!r}: write a factor and two levels or more, such as framing: plain, warm")
-        if factor.strip() in factors:
-            raise ValueError(f"{factor.strip()!r} is named twice")
-        factors[factor.strip()] = named
-    return factors
-
-
-def _set_conditions(parts: list[_Part], factors: Mapping[str, Sequence[str]]) -> None:
-    import tomlkit
-
-    groups = {_entry(group[0], "conditions")["factor"]: group for group in _groups(parts, "conditions")}
-    for name, group in groups.items():
-        if name not in factors:
-            _remove(parts, group)
-        elif _entry(group[0], "conditions")["levels"] != list(factors[name]):
-            _edited(group[0], "levels", list(factors[name]))
-    for name, levels in factors.items():
-        if name not in groups:
-            parts[-1].text = parts[-1].text.rstrip("\n") + "\n"
-            text = f"\n[[conditions]]\n{tomlkit.dumps({'factor': name, 'levels': list(levels)})}"
-            parts.append(_Part(("conditions",), True, text))
+        for index, place in enumerate(places):
+            file.set((*CHECKS, index, "after_item"), min(items, max(1, round(place * items / items_before))))

@@ -70,10 +70,10 @@ def _sizes(config: StudyConfig) -> Iterator[tuple[int, float | None, bool, float
 
 
 def _with_sizes(text: str, config: StudyConfig, items: int, top: float | None, is_uniform: bool, people: float) -> str:
-    sizes = [stage.sittings if people == 1 else max(2, round(stage.sittings * people)) for stage in config.stages]
-    mains = [size for size, stage in zip(sizes, config.stages, strict=True) if not stage.pilot]
-    file = EditableFile(changed(text, {"items": items, "stages": ", ".join(map(str, mains))}))
+    file = EditableFile(changed(text, {"sitting.items": items}))
     for index, stage in enumerate(config.stages):
+        if people < 1 and not stage.pilot:
+            file.set(("stages", index, "sittings"), max(2, round(stage.sittings * people)))
         if is_uniform and stage.design.kind != "uniform":
             file.remove(("stages", index, "design"))
         elif top is not None and stage.design.top_fraction is not None and stage.design.top_fraction < top:

@@ -14,7 +14,6 @@ from survey.services.studies.creating import create_study
 from survey.study_file import parse
 from tests import cast
 
-SHIPPED = sorted(path for path in Path(settings.BASE_DIR, "studies").rglob("*.toml") if "budget" not in path.name)
 TEXT = Path(settings.BASE_DIR, "studies", "demo.toml").read_text(encoding="utf-8")
 
 
@@ -23,68 +22,35 @@ def removed_and_added(old: str, new: str) -> tuple[list[str], list[str]]:
     return [line for mark, line in lines if mark == "-"], [line for mark, line in lines if mark == "+"]
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
-def test_a_form_that_changes_nothing_leaves_every_byte(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert file_texts.changed(text, file_texts.values_of(text)) == text
-
-
 def test_one_value_is_one_line_and_its_comment_stays() -> None:
-    new = file_texts.changed(TEXT, {"items": 20, "title": "Another"})
+    new = file_texts.changed(TEXT, {"sitting.items": 20, "title": "Another", "stages.1.sittings": 7})
     removed, added = removed_and_added(TEXT, new)
-    assert removed == ['title = "What do you expect of a language model?"', "items = 15"]
-    assert added == ['title = "Another"', "items = 20"]
+    assert removed == ['title = "What do you expect of a language model?"', "items = 15", "sittings = 32"]
+    assert added == ['title = "Another"', "items = 20", "sittings = 7"]
     assert "# short questions, so that the predictor trains quickly" in new
-
-
-def test_stages_grow_like_the_last_one_and_shrink_from_the_end() -> None:
-    more = parse(file_texts.changed(TEXT, {"stages": "10, 20, 30, 40, 50"}))
-    assert [stage.sittings for stage in more.stages] == [10, 20, 30, 40, 50]
-    assert [stage.design.kind for stage in more.stages] == ["uniform", *["epsilon_greedy"] * 4]
-    assert [stage.sittings for stage in parse(file_texts.changed(TEXT, {"stages": "7"})).stages] == [7]
-
-
-def test_a_pilot_comes_first_and_goes_again() -> None:
-    piloted = file_texts.changed(TEXT, {"pilot": 9})
-    config = parse(piloted)
-    assert (config.pilots, config.stages[0].sittings, len(config.stages)) == (1, 9, 4)
-    assert file_texts.values_of(piloted)["pilot"] == 9
-    assert parse(file_texts.changed(piloted, {"pilot": 12})).stages[0].sittings == 12
-    assert parse(file_texts.changed(piloted, {"pilot": None})).pilots == 0
+    assert [stage.sittings for stage in parse(new).stages] == [32, 7, 32]
 
 
 def test_tables_that_are_missing_are_made_and_values_that_are_emptied_go() -> None:
-    values = {"panel_kind": "prolific", "reward": 250, "retention_until": "2031-05-01", "contact": "a@example.org"}
-    text = file_texts.changed(TEXT, values)
+    text = file_texts.changed(TEXT, {"panel.kind": "prolific", "panel.reward": 250, "texts.contact": "a@example.org"})
     config = parse(text)
     assert (config.panel.kind, config.panel.reward, config.texts.contact) == ("prolific", 250, "a@example.org")
-    assert config.data.retention_until is not None and config.data.retention_until.isoformat() == "2031-05-01"
-    assert parse(file_texts.changed(text, {"reward": None})).panel.reward is None
-
-
-def test_conditions_are_added_changed_and_removed() -> None:
-    text = file_texts.changed(TEXT, {"conditions": "framing: plain, warm\nlength: short, long, longer"})
-    assert [(condition.factor, condition.levels) for condition in parse(text).conditions] == [
-        ("framing", ["plain", "warm"]),
-        ("length", ["short", "long", "longer"]),
-    ]
-    fewer = file_texts.changed(text, {"conditions": "length: short, long"})
-    assert [(condition.factor, condition.levels) for condition in parse(fewer).conditions] == [
-        ("length", ["short", "long"])
-    ]
-    assert parse(file_texts.changed(fewer, {"conditions": ""})).conditions == []
-
-
-def test_a_text_in_two_languages_is_changed_in_the_first() -> None:
-    path = Path(settings.BASE_DIR, "studies", "example-belief.toml")
-    config = parse(file_texts.changed(path.read_text(encoding="utf-8"), {"title": "New words"}))
-    assert config.title == "New words" and config.in_language("de").title == "Was erwarten Sie von Sprachmodellen?"
+    assert parse(file_texts.changed(text, {"panel.reward": None})).panel.reward is None
 
 
 def test_a_broken_text_is_left_to_its_writer() -> None:
     for broken in ("slug = ", "stages = 5\nslug = 'a'\n"):
         with pytest.raises(file_texts.NotWritable):
-            file_texts.changed(broken, {"stages": "5", "slug": "b"})
+            file_texts.changed(broken, {"stages.0.sittings": 5, "slug": "b"})
+
+
+@pytest.mark.django_db
+def test_templates_of_a_lab_and_with_a_pilot_have_their_stages() -> None:
+    lab, pilot = (parse(file_texts.starting_text(name)) for name in ("lab", "pilot"))
+    assert [stage.sittings for stage in lab.stages] == [30] and lab.panel.kind == "links"
+    assert [(stage.sittings, stage.pilot) for stage in pilot.stages] == [(10, True), *[(32, False)] * 3]
+    size = next(template.size for template in file_texts.STARTING_FILES if template.name == "lab")
+    assert "30 people in 1 stage" in size
 
 
 @pytest.mark.slow
@@ -153,23 +119,3 @@ def test_a_study_is_archived_once_unless_a_stage_runs(state: str) -> None:
     assert bring_back(study).archived_at is None and bring_back(study).archived_at is None
     said = AuditEntry.objects.filter(action__in=("archive_study", "bring_back_study")).order_by("pk")
     assert [entry.action for entry in said] == ["archive_study", "bring_back_study"]
-
-
-@pytest.mark.parametrize(
-    ("stages", "sizes"),
-    [
-        ("20, 60, 60", [20, 60, 60]),
-        (" 1;2\n3 ", [1, 2, 3]),
-        ("", None),
-        ("0", None),
-        ("5, 0", None),
-        ("-1", None),
-        ("a", None),
-    ],
-)
-def test_stages_are_numbers_from_1(stages: str, sizes: list[int] | None) -> None:
-    if sizes is None:
-        with pytest.raises(ValueError, match=r"write a number|invalid literal"):
-            file_texts.sizes_of(stages)
-    else:
-        assert file_texts.sizes_of(stages) == sizes
