@@ -468,7 +468,7 @@ def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for
 
 def test_the_first_page_and_the_studys_page_show_what_is_wrong(study: Study, as_researcher: Client) -> None:
     pages = ("/admin/", address(Study, "change", study.pk))
-    assert "Nobody has looked after the site yet" in as_researcher.get("/admin/").content.decode()
+    assert "Nothing watches the site yet" in as_researcher.get("/admin/").content.decode()
     raise_an_alert(study, "posting 7")
     for page in pages:
         assert "posting 7" in as_researcher.get(page).content.decode()
@@ -476,7 +476,7 @@ def test_the_first_page_and_the_studys_page_show_what_is_wrong(study: Study, as_
     WatchRecord.objects.create(looked_at=timezone.now())
     for page in pages:
         body = as_researcher.get(page).content.decode()
-        assert "posting 7" not in body and "looked after the site" not in body
+        assert "posting 7" not in body and "watches the site" not in body
 
 
 def test_a_page_of_no_row_can_ask_for_no_right() -> None:

@@ -353,7 +353,7 @@ def test_edits_of_users_and_groups_are_in_the_audit_without_values(
 
 def test_whoever_may_be_edited_by_djangos_forms_is_audited(superuser: User) -> None:
     """Other lists are for looking only, or write their own entries."""
-    own = {"question", "apitoken", "entrylink", "answercollection", "bank", "study"}
+    own = {"question", "apitoken", "entrylink", "answercollection", "bank", "study", "logo"}
     request = RequestFactory().get("/")
     request.user = superuser
     for model, pages in site._registry.items():

@@ -23,13 +23,14 @@ from tests.survey.sittings import test_waves
 pytestmark = [pytest.mark.django_db, pytest.mark.query_counts("api"), pytest.mark.slow]
 # However many answers a list has. An answer and the step after it are one request. Codes are checked against reasons.
 # Of answers the first chunk needs the weights, which are over all stages. A move locks, records and counts again.
-# These two reports read the answers themselves.
+# These two reports read the answers themselves. The list of reports names the figures that exist.
 MOST = {
     "GET": 11,
     "POST": 8,
     "POST report-files": 25,
     "POST stage-action": 12,
     "POST wave-invite": 12,
+    "GET reports": 16,
     "GET answers": 15,
     "GET answers-csv": 14,
     "GET report: arms": 28,

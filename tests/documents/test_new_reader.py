@@ -20,7 +20,7 @@ def test_the_sheet_is_a_study_file_with_the_tables_that_the_whole_page_has() -> 
     config = parsing.parse(text)
     assert config.slug == "sheet" and [stage.pilot for stage in config.stages] == [True, False, False]
     headings = re.findall(r"(?m)^## `\[+(\w+)\]+`", (DOCS / "study-file.md").read_text(encoding="utf-8"))
-    rare = {"questions", "estimates", "waves", "quotas", "models"}
+    rare = {"questions", "estimates", "waves", "quotas", "weighting", "models"}
     assert {name for name in headings if f"[{name}]" not in text} == rare
 
 

@@ -254,7 +254,10 @@ def test_an_unknown_address_gets_a_page(client: Client, path: str) -> None:
 def test_a_researchers_wrong_address_speaks_of_no_link_that_they_were_given(admin_client: Client) -> None:
     page = admin_client.get("/admin/survey/study/999999/members/")
     assert page.status_code == 404
-    assert "The studies are at /admin/" in page.content.decode() and "were given" not in page.content.decode()
+    assert (
+        "There is nothing at this address, or it belongs to a study" in page.content.decode()
+        and "were given" not in page.content.decode()
+    )
 
 
 def test_a_form_without_its_token_gets_a_page_that_says_what_to_do(settings: object) -> None:

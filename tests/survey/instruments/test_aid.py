@@ -158,7 +158,7 @@ def test_embeddings_decide_where_the_study_says_so_and_are_asked_for_first() -> 
     answered(bank)
     options = {**AID["options"], "aid_similarity": "embeddings"}
     file = {"instrument": {**AID, "options": options}, "conditions": [ARMS], "stages": [{"sittings": 4}]}
-    with pytest.raises(FileErrors, match=r"40 questions have no stored embedding .* hunch embed_questions small@1"):
+    with pytest.raises(FileErrors, match=r"40 questions have no stored embedding .* `hunch embed_questions small@1`"):
         cast.small_study(on=bank, **file)
     questions = [*bank.questions.order_by("position")]
     angles = np.linspace(0, 1.5, len(questions))  # The nearest ones are the neighbours.

@@ -308,7 +308,8 @@ def test_a_robust_stage_asks_more_where_earlier_answers_lay_far_from_their_predi
     assert max(np.abs(again - slot.inclusion_probability).min() for slot in slots) < 1e-11
     with pytest.raises(DesignError, match="robust learns from earlier answers when it plans a stage"):
         comparing._chances(cast.stage_of(study), comparing.design_of(stage), len(pool), pool, None)
-    words = [line for line in methods_section.paragraphs(methods_section.methods_of(study))[0] if "stage 2" in line]
+    written = methods_section.paragraphs(methods_section.methods_of(study))["Design"]
+    words = [line for line in written if "tage 2" in line]
     assert f"chances {learned['path']:g} of the way from uniform to the best" in words[0]
     assert "for changed and mean change" in words[0]
 
@@ -328,7 +329,7 @@ def test_where_nothing_is_sure_to_save_a_robust_stage_is_uniform_and_says_why(
     assert set(stage.slots.values_list("inclusion_probability", flat=True)) == {12 / 400}
     assert reason in stage.manifest["learned"]["reason"]
     assert verifying.verify_stage(stage).differences == []
-    text = "".join(methods_section.paragraphs(methods_section.methods_of(study))[0])
+    text = "".join(methods_section.paragraphs(methods_section.methods_of(study))["Design"])
     assert "chances uniform; " in text and reason in text
 
 

@@ -416,8 +416,8 @@ def test_who_left_is_one_number_on_all_pages(client: Client) -> None:
     assert "7 arrived, 2 finished (1 of them with an answer that came too late), 2 left before their last item" in page
     text = client.get(f"/admin/survey/study/{study.pk}/estimates/").content.decode()
     assert "2 of 6 people left before their last item; 1 finished, with an answer that came too late." in text
-    assert "2 left before their last item; 1 left after their last item" in " ".join(
-        methods.paragraphs(methods.methods_of(study))[1]
+    assert "2 left before their last item, 1 left after their last item" in " ".join(
+        methods.paragraphs(methods.methods_of(study))["People"]
     )
 
 

@@ -368,7 +368,7 @@ def test_it_is_exported_shown_live_and_written_down() -> None:
     counts = attrgetter("cell", "places", "inside", "complete", "free", "found_full")
     lines = [counts(line) for line in quota_lines(study, [stage])]
     assert lines == [("often", 2, 0, 1, 1, 1), ("seldom", 2, 0, 0, 2, 0), ("", None, 0, 0, None, 1)]
-    text = " ".join(" ".join(part) for part in methods_section.paragraphs(methods_section.methods_of(study)))
+    text = " ".join(" ".join(part) for part in methods_section.paragraphs(methods_section.methods_of(study)).values())
     assert "A quota by use, answered before the items, limits each stage: often (2 people), seldom (2 people)." in text
     assert "1 person found their part full." in text
     assert "quotas" in LEFT_OUT, "a public package has none of it"
@@ -381,7 +381,7 @@ def test_shares_are_written_down_in_per_cent() -> None:
     ]
     study = cast.open_stage(**study_of({**OFTEN, "cells": cells})).study
     come(study, use="some").finish()
-    text = " ".join(" ".join(part) for part in methods_section.paragraphs(methods_section.methods_of(study)))
+    text = " ".join(" ".join(part) for part in methods_section.paragraphs(methods_section.methods_of(study)).values())
     assert "often (12.5 % of the sittings), seldom (50 % of the sittings)" in text
     assert "1 person agreed to take part" in text
 

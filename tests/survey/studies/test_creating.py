@@ -212,8 +212,9 @@ def test_it_refuses_a_slug_that_was_taken_since_it_looked(bank, monkeypatch: pyt
 
 
 def slug_was_free(checked):
-    def check(config, text, report, instead_of):
-        return checked(config, text, lambda place, message: place == ("slug",) or report(place, message), instead_of)
+    def check(config, text, report, instead_of, **more):
+        said = lambda place, message: place == ("slug",) or report(place, message)  # noqa: E731
+        return checked(config, text, said, instead_of, **more)
 
     return check
 

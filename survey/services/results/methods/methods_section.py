@@ -292,7 +292,7 @@ def _flow(stages: Sequence[Stage], estimates: StudyEstimates | None) -> Iterator
         yield "left_after_items", gone - left, "left after their last item"
     inside = sum(pk in with_items and state == Sitting.State.LIVE for pk, state, _at in rows)
     if inside:
-        yield "inside", inside, "are still inside"
+        yield "inside", inside, "still inside"
     yield "finished", states[Sitting.State.COMPLETE], "finished"
     if late := sum(len(of_stage.finished_late) for of_stage in leavers):
         yield "finished_late", late, "of these with an answer that came too late"
