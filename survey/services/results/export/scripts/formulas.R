@@ -147,6 +147,8 @@ estimate <- function(r, y, x, sides, P, share, stay = FALSE, under = NULL, singl
       own <- sapply(groups, function(g) clustered(e[r$who %in% g], r$who[r$who %in% g]))  # different people
       v[p] <- sum(own)
       f[p] <- min(f[p], satterthwaite(own, lengths(groups) - 1))
+      # Each side by n / (n - 1) of its own people, in the variance by item too.
+      for (g in groups) e[r$who %in% g] <- e[r$who %in% g] * sqrt(more_than_one(length(g)) / more_than_one(people))
     }
     if (several) {
       v[p] <- by_item(r[i, ], e[i], v[p], corrected = is.null(under) && !unequal[p])
