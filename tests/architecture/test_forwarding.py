@@ -20,7 +20,6 @@ CALLED_FROM_OUTSIDE = ("frontend/views.py", "survey/models/audit_triggers.py", "
 # Calls that leave out an argument of a name that they know, each with why: caller, callee, argument.
 LEFT_OUT = {
     ("sum_error", "money", "currency"): "people type the sum, with or without the currency",
-    ("_parts", "_editor", "text"): "the form has the text as it was sent",
     ("_combined", "combine", "share"): "stages are shares, their sum is not cut again",
     ("prepare", "cut_texts", "progress"): "says how many contexts are made, which take longer",
     ("work_out", "estimate", "rng"): "one person's loss needs no interval by resampling",
