@@ -13,11 +13,8 @@ from django.utils import timezone
 from survey.contracts import instruments
 from survey.models import Assignment, AuditEntry, Exclusion, Question, Sitting, Study
 from survey.services.results.export.answer_list import COUNTS, NOT, AnswerList, Selection
-from survey.services.results.export.answers_file import answer_rows
-from survey.services.results.export.columns import columns_of
 from tests import cast
 from tests.statements import counted
-from tests.survey.results.test_every_report import STUDIES
 
 from .conftest import PERSON, SUBMISSION, client_of, stage_of
 
@@ -153,25 +150,3 @@ def test_pages_lead_to_each_other(study: Study, as_superuser: Client, monkeypatc
 def test_what_an_instrument_shows_first_is_of_its_columns(name: str) -> None:
     export = instruments.kind(name)().export
     assert set(export.first_look) <= {column.name for column in export.columns}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", STUDIES)
-def test_the_answers_of_every_instrument_are_those_of_its_export(name: str) -> None:
-    study = STUDIES[name]()
-    client = client_of(User.objects.create_superuser("reader"))  # After the study, which may be put back whole.
-    columns = [column.name for column in columns_of(study)]
-    exported = [dict(zip(columns, row, strict=True)) for row in answer_rows(study)]
-    by_place = {(row["respondent"], row["position"]): row for row in exported if row["respondent"]}
-    export = instruments.of_study(study).export
-    rows = listed(study)
-    assert len(rows) == len(by_place) > 0
-    for row in rows:
-        own = by_place[row["respondent"], row["position"]]
-        assert {column: row[column] for column in export.first_look} == {
-            column: own[column] for column in export.first_look
-        }
-    assert any(row["question"] for row in rows)
-    client.get(address(study))
-    answer, statements = counted(lambda: client.get(address(study)))
-    assert answer.status_code == 200 and len(statements) <= 10

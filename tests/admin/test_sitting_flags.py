@@ -95,7 +95,7 @@ def test_the_study_page_counts_each_rule_and_says_what_follows(quick: Study, as_
     assert "the median item took less than 5 s" in page
     assert f"{LIST}?study=cast&amp;flag=speeder" in page
     section = page[page.index('id="flags"') :]
-    assert section.index("excluded (final when the stage is frozen)") < section.index("the page was hidden for 50%")
+    assert section.index("excluded (final when the stage is frozen)") < section.index("the page was hidden for 50 %")
     assert 'data-label="Sittings">1</td>' in section
 
 

@@ -101,7 +101,7 @@ def test_what_is_missing_is_said_event_by_event(study: Study) -> None:
     findings = reports.make(study, "calibration")
     assert any("no language model has answered questions" in note for note in findings.notes)
     assert {row["event"] for row in findings.tables[0].records()} == {"changed"}
-    with pytest.raises(StateRefused, match="import_answers and collect_answers"):
+    with pytest.raises(StateRefused, match="`hunch collect_answers` and `hunch import_answers` bring answers"):
         reports.make(study, "calibration", {"event": ["right"]})
 
 
