@@ -270,6 +270,11 @@ class Estimates(TypedDict):
         "interval by person, how many they are (people), and how many did not come back (not_back). Empty for "
         "a study of one wave.",
     ]
+    weighting: Annotated[
+        Mapping[str, Any] | None,
+        "How people are weighted to the population of [weighting]: its groups with people and shares, the design "
+        "effect, and the reason where they are not. Null without one. Each figure's own is in population.",
+    ]
     carry_over: Annotated[
         Mapping[str, Any] | None,
         "Whether answers depend on the items before them, figure by figure: the mean by the sampled slots of "
