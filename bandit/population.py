@@ -6,8 +6,7 @@ margin after the other until all hold (Deming and Stephan, Annals of Mathematica
 such weights is a calibrated estimator: to first order its error is that of what the margins do not explain (Deville
 and Särndal, JASA 87, 1992), so that `unexplained` gives the values that a variance is computed from.
 
-It makes people comparable on what the margins name and on nothing else: whoever answers out of interest is still
-interested.
+It makes people comparable on what the margins name and on nothing else: people who answer out of interest still do.
 """
 
 from collections.abc import Sequence

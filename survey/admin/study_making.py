@@ -66,8 +66,8 @@ def new_study(request: HttpRequest) -> HttpResponse:
 
 def _templates(bank: str) -> list[tuple[str, list[file_texts.StartingFile]]]:
     """The templates by groups; with a bank, those that ask of any bank."""
-    fitting = [one for one in file_texts.STARTING_FILES if not bank or one.asks_of_any_bank]
-    return [(group, [one for one in fitting if one.group == group]) for group in GROUPS]
+    usable = [template for template in file_texts.STARTING_FILES if not bank or template.asks_of_any_bank]
+    return [(group, [template for template in usable if template.group == group]) for group in GROUPS]
 
 
 def _beginnings(request: HttpRequest, *, problems: list[str] | None = None) -> HttpResponse:

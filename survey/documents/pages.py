@@ -251,5 +251,5 @@ def _address(link: str, name: str) -> str:
 def picture_address(source: str) -> str:
     """With the hash of its content, so that a browser may keep it."""
     file = Path(source).name
-    shown = picture(file)
-    return f"{reverse('document_picture', args=[file])}?v={quote(shown[2]) if shown else ''}"
+    stored_picture = picture(file)
+    return f"{reverse('document_picture', args=[file])}?v={quote(stored_picture[2]) if stored_picture else ''}"

@@ -38,10 +38,10 @@ def search_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def picture(request: HttpRequest, name: str) -> HttpResponse:
-    shown = pages.picture(name)
-    if shown is None:
+    stored_picture = pages.picture(name)
+    if stored_picture is None:
         raise Http404
-    content, content_type, digest = shown
+    content, content_type, digest = stored_picture
     response = HttpResponse(content, content_type=content_type)
     if request.GET.get("v") == digest:  # Only under the address that names this content.
         response.headers["Cache-Control"] = KEPT

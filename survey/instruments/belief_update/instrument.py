@@ -83,7 +83,7 @@ REPORTS = (
         title="Alignment by condition",
         summary="What a condition, such as an aid next to the target, changes in alignment and deployment.",
         opening="What each level of a condition does to how well beliefs fit the language models. Each row of "
-        "differences compares two levels: where its interval holds 0, they cannot be told apart.",
+        "differences compares two levels: where its interval holds 0, chance may make it.",
         path="survey.instruments.belief_update.reports.arms.report.ArmsReport",
     ),
     ReportEntry(

@@ -96,8 +96,8 @@ def test_the_published_table_gives_its_correlations(human_data: Path) -> None:
     models = read_models(human_data / "perplexity_pnc_dll_table2.csv", {"corpus": "trained_on"})
     assert len(models) == 32
     above = Threshold.read("pnc=0.4", [*models[0].measures])
-    found = {(row[1], row[0], row[2]): row for row in compare_models(models, above=above).tables[1].rows}
+    over_models = {(row[1], row[0], row[2]): row for row in compare_models(models, above=above).tables[1].rows}
     everything = [("perplexity", "pnc", "all", 0.222)]
     everything += [("pnc", f"dll_{time}", str(above), r) for time, r in (("ffd", 0.963), ("gd", 0.957), ("td", 0.949))]
     for x, y, among, expected in everything:
-        assert found[x, y, among][4].value == pytest.approx(expected, abs=5e-4)
+        assert over_models[x, y, among][4].value == pytest.approx(expected, abs=5e-4)

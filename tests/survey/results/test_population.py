@@ -42,9 +42,9 @@ def changed_by_person(study: Study) -> dict[int, tuple[float, int]]:
 
 def test_a_figure_is_the_weighted_mean_of_those_who_can_be_placed() -> None:
     study = asked_study()
-    found = study_estimates.estimate(study, weighting=weighting(USE))
+    estimates = study_estimates.estimate(study, weighting=weighting(USE))
     plain = study_estimates.estimate(study)
-    assert [figure.combined for figure in found.figures] == [figure.combined for figure in plain.figures]
+    assert [figure.combined for figure in estimates.figures] == [figure.combined for figure in plain.figures]
     assert all(figure.population is None for figure in plain.figures) and plain.weighting is None
     groups = {"never": (20, 0.2), "weekly": (14, 0.2), "daily": (9, 0.6)}
     above = below = 0.0
@@ -53,18 +53,18 @@ def test_a_figure_is_the_weighted_mean_of_those_who_can_be_placed() -> None:
             people, wanted = groups[said]
             above += wanted / people * share * answers
             below += wanted / people * answers
-    figure = found.figures[0]
+    figure = estimates.figures[0]
     assert figure.population is not None and figure.combined is not None
     assert figure.population.value == pytest.approx(above / below)
     assert figure.population.n_clusters == 43 and figure.combined.n_clusters == 48
-    assert found.weighting is not None
-    assert (found.weighting.people, found.weighting.unplaced, found.weighting.reason) == (43, 5, "")
-    assert [(group.group, group.people, group.in_population) for group in found.weighting.groups] == [
+    assert estimates.weighting is not None
+    assert (estimates.weighting.people, estimates.weighting.unplaced, estimates.weighting.reason) == (43, 5, "")
+    assert [(group.group, group.people, group.in_population) for group in estimates.weighting.groups] == [
         (name, *entry) for name, entry in groups.items()
     ]
-    assert [group.weighted for group in found.weighting.groups] == pytest.approx([0.2, 0.2, 0.6])
-    assert found.weighting.design_effect == pytest.approx(43 * (0.04 / 20 + 0.04 / 14 + 0.36 / 9))
-    row = next(row for row in estimate_rows(found) if row["kind"] == POPULATION)
+    assert [group.weighted for group in estimates.weighting.groups] == pytest.approx([0.2, 0.2, 0.6])
+    assert estimates.weighting.design_effect == pytest.approx(43 * (0.04 / 20 + 0.04 / 14 + 0.36 / 9))
+    row = next(row for row in estimate_rows(estimates) if row["kind"] == POPULATION)
     assert row["value"].value == figure.population.value
 
 
@@ -85,20 +85,20 @@ def test_margins_and_cells_are_raked_and_heavy_weights_are_cut() -> None:
 def test_margins_that_contradict_each_other_give_no_figures() -> None:
     """All who say daily are 50 or older: they cannot be 60 % of people of whom 20 % are that old."""
     old = {"by": ["age"], "shares": {"under 30": 0.5, "30 to 49": 0.3, "50 or more": 0.2}}
-    found = study_estimates.estimate(asked_study(), weighting=weighting(USE, old))
-    assert found.weighting is not None and "no weights give all margins their shares" in found.weighting.reason
-    assert all(figure.population is None for figure in found.figures)
+    estimates = study_estimates.estimate(asked_study(), weighting=weighting(USE, old))
+    assert estimates.weighting is not None and "no weights give all margins their shares" in estimates.weighting.reason
+    assert all(figure.population is None for figure in estimates.figures)
 
 
 def test_a_group_of_the_population_with_nobody_in_it_is_named_in_place_of_figures() -> None:
     cells = {"by": ["use", "age"], "shares": {"never | under 30": 0.6, "daily | under 30": 0.4}}
-    found = study_estimates.estimate(asked_study(), weighting=weighting(cells))
-    assert found.weighting is not None
-    assert found.weighting.notes == (
+    estimates = study_estimates.estimate(asked_study(), weighting=weighting(cells))
+    assert estimates.weighting is not None
+    assert estimates.weighting.notes == (
         "No figures are weighted to the population: nobody is in the group daily | under 30 of use and age, which is "
         "40.0 % of the population; put it together with another.",
     )
-    assert all(figure.population is None for figure in found.figures)
+    assert all(figure.population is None for figure in estimates.figures)
 
 
 def test_the_study_file_has_it_for_every_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -312,21 +312,10 @@ def _estimate(
     instrument = instruments.of_study(study)
     estimates = instruments.estimates_of(instrument)
     wanted = tuple(thresholds) or estimates.default_thresholds()
-    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
-    for stage in stages:
-        stage.study = study
-    rows = [read_stage(stage, instrument, levels) for stage in stages]
-    slots = [slot for of_stage in rows for slot in of_stage.slots]
-    of_all_waves = [
-        reading
-        for of_stage in rows
-        for role in ESTIMATED
-        if (reading := _read(of_stage, role, instrument, wanted, levels))
-    ]
-    # The same people answer in later waves: counted together, their answers would seem to be of twice as many people.
-    later = {stage.index for stage in stages if stage.wave > 1}
-    read = [of_all_wave for of_all_wave in of_all_waves if of_all_wave.part.stage not in later]
-    rows = [row for row in rows if row.stage.index not in later]
+    rows_of_all_waves, read, later = _read_stages(study, instrument, wanted, levels)
+    stages, of_all_waves = [of_stage.stage for of_stage in rows_of_all_waves], [*read, *later]
+    slots = [slot for of_stage in rows_of_all_waves for slot in of_stage.slots]
+    rows = [of_stage for of_stage in rows_of_all_waves if of_stage.stage.wave == 1]
     if not read:
         under = f" under {in_words(levels)}" if levels else ""
         raise StateRefused(f"{study.slug}: no answer{under} counts yet, so there is nothing to estimate")
@@ -389,6 +378,22 @@ def _weighted(figure: StudyFigure, read: Sequence[_Reading], index: int, people:
     return weighted_figure(figure, [reading.part for reading in read], measures, people)
 
 
+def _read_stages(
+    study: Study, instrument: Instrument, thresholds: Sequence[int], levels: Mapping[str, str]
+) -> tuple[list[StageRows], list[_Reading], list[_Reading]]:
+    """The rows of each stage that is no draft, and their parts: of the first wave, and of later ones. The same people
+    answer in those: counted together, their answers would seem to be of twice as many people."""
+    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
+    for stage in stages:
+        stage.study = study
+    rows = [read_stage(stage, instrument, levels) for stage in stages]
+    parts = [
+        (of_stage, _read(of_stage, role, instrument, thresholds, levels)) for of_stage in rows for role in ESTIMATED
+    ]
+    first = [part for of_stage, part in parts if part is not None and of_stage.stage.wave == 1]
+    return rows, first, [part for of_stage, part in parts if part is not None and of_stage.stage.wave > 1]
+
+
 @dataclass(frozen=True, eq=False)
 class ReadStudy:
     """What the figures of a study are computed from: the rows of each stage that is no draft, and its parts, those of
@@ -408,13 +413,7 @@ def read_study(
     levels."""
     instrument = instruments.of_study(study)
     wanted = tuple(thresholds) or instruments.estimates_of(instrument).default_thresholds()
-    stages = list(study.main_stages().exclude(state=Stage.State.DRAFT))
-    for stage in stages:
-        stage.study = study
-    rows = [read_stage(stage, instrument, levels) for stage in stages]
-    parts = [(of_stage, _read(of_stage, role, instrument, wanted, levels)) for of_stage in rows for role in ESTIMATED]
-    first = [part for of_stage, part in parts if part is not None and of_stage.stage.wave == 1]
-    later = [part for of_stage, part in parts if part is not None and of_stage.stage.wave > 1]
+    rows, first, later = _read_stages(study, instrument, wanted, levels)
     if first and first[0].estimands.measures and not study.is_blind:
         of_first = [of_stage for of_stage in rows if of_stage.stage.wave == 1]
         first, _leaving = _with_leaving(study, of_first, first, instrument, wanted, levels)

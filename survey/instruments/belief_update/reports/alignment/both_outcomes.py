@@ -69,11 +69,11 @@ def score_both_outcomes(
     rows = np.concatenate([right, wrong])
     scorer = RowScorer(run, folders_of(run), questions, instruments.of_study(stage.study))
 
-    def told(done: int, total: int, text: str) -> bool:
+    def report(done: int, total: int, text: str) -> bool:
         progress(done, total, text)
         return True
 
-    scored = with_column(rows, SCORE, scorer.of(rows, None, told))
+    scored = with_column(rows, SCORE, scorer.of(rows, None, report))
     sha256 = files.store_array(scored)
     with transaction.atomic():
         changed = CandidateSet.objects.filter(pk=stored.pk, predictor_run=run).update(both_outcomes_sha256=sha256)

@@ -84,20 +84,24 @@ def task_names(study: Study) -> list[str]:
     return list(Task.objects.filter(bank=study.bank_id).order_by("name").values_list("name", flat=True))
 
 
+ALPHA = Argument(
+    "alpha",
+    "alpha: how often a wrong deployment counts as a right one; 19 is a threshold of 95 %",
+    many=True,
+    label="Weights of wrong deployments",
+    example="19",
+)
+THRESHOLD = Argument(
+    "threshold", "a model is deployed above this belief", default="0.5", label="Threshold of beliefs (0 to 1)"
+)
+
+
 class AlignmentReport(Report):
     """Scores and differences of language models, how well beliefs are predicted, deployment, and failures."""
 
     arguments = (
-        Argument(
-            "alpha",
-            "alpha: how often a wrong deployment counts as a right one; 19 is a threshold of 95 %",
-            many=True,
-            label="Weights of wrong deployments",
-            example="19",
-        ),
-        Argument(
-            "threshold", "a model is deployed above this belief", default="0.5", label="Threshold of beliefs (0 to 1)"
-        ),
+        ALPHA,
+        THRESHOLD,
         Argument(
             "samples",
             "of the bootstrap, for the intervals: more take longer and are more exact",

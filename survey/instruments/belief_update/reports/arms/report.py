@@ -20,7 +20,7 @@ from survey.services.results.people_and_models.unreadable_replies import UNREADA
 from survey.services.results.reports import CONDITION
 
 from ..alignment.aligning import models_of, rules_of, unreadable_of
-from ..alignment.report import LARGEST_ALPHA, model_names
+from ..alignment.report import ALPHA, LARGEST_ALPHA, THRESHOLD, model_names
 from ..alignment.scores import PAPER_ALPHAS, threshold_of
 from ..rows import belief_rows, belief_update_of
 from .measures import ACCURACY, CORRECT, PERFORMANCE, ArmAnswers, ArmMeasure, as_measures, measures_of_arms
@@ -93,16 +93,8 @@ class ArmsReport(Report):
             without="the first",
             label="Compare the levels of",
         ),
-        Argument(
-            "alpha",
-            "alpha: how often a wrong deployment counts as a right one; 19 is a threshold of 95 %",
-            many=True,
-            label="Weights of wrong deployments",
-            example="19",
-        ),
-        Argument(
-            "threshold", "a model is deployed above this belief", default="0.5", label="Threshold of beliefs (0 to 1)"
-        ),
+        ALPHA,
+        THRESHOLD,
         Argument("llm", "only this language model", choices=model_names, label="Only the language model"),
         CONDITION,
     )
