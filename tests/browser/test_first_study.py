@@ -262,21 +262,26 @@ def test_the_pages_of_the_way_are_for_everybody(newcomer: Researcher) -> None:
     assert newcomer.visitor.problems == [], "\n".join(newcomer.visitor.problems)
 
 
-def look_at(one: Researcher, name: str) -> None:
+def look_at(researcher: Researcher, name: str) -> None:
+    researcher.page.set_viewport_size({"width": 320, "height": 700})
+    if researcher.page.evaluate(WIDER):
+        researcher.visitor.problems.append(f"{name} at 320 px: wider than the screen")
     # Without `preload`, for which axe writes styles into the page that its content policy refuses.
     for width, rules in RULES_AT.items():
-        one.page.set_viewport_size({"width": width, "height": 900})
+        researcher.page.set_viewport_size({"width": width, "height": 900})
         say = f"{name} at {width} px: "
-        if one.page.evaluate(WIDER):
-            one.visitor.problems.append(say + "wider than the screen")
-        one.visitor.problems += [say + problem for problem in one.page.evaluate(SIDEWAYS)]
-        use_axe(one.page)
-        one.visitor.problems += [say + problem for problem in one.page.evaluate(AXE, {**rules, "preload": False})]
-        one.page.evaluate(RESTYLE, "* { transition: none !important; }")
-        one.page.emulate_media(color_scheme="dark")
-        one.visitor.problems += [
-            f"{say}dark: {problem}" for problem in one.page.evaluate(AXE, {**COLOURS, "preload": False})
+        if researcher.page.evaluate(WIDER):
+            researcher.visitor.problems.append(say + "wider than the screen")
+        researcher.visitor.problems += [say + problem for problem in researcher.page.evaluate(SIDEWAYS)]
+        use_axe(researcher.page)
+        researcher.visitor.problems += [
+            say + problem for problem in researcher.page.evaluate(AXE, {**rules, "preload": False})
         ]
-        one.page.evaluate(RESTYLE, "")
-        one.page.emulate_media(color_scheme="light")
-    one.page.set_viewport_size({"width": 1280, "height": 900})
+        researcher.page.evaluate(RESTYLE, "* { transition: none !important; }")
+        researcher.page.emulate_media(color_scheme="dark")
+        researcher.visitor.problems += [
+            f"{say}dark: {problem}" for problem in researcher.page.evaluate(AXE, {**COLOURS, "preload": False})
+        ]
+        researcher.page.evaluate(RESTYLE, "")
+        researcher.page.emulate_media(color_scheme="light")
+    researcher.page.set_viewport_size({"width": 1280, "height": 900})
