@@ -395,7 +395,7 @@ def test_refusals_and_second_tries_never_put_more_in_flight(server, connect):
     server.answer = answer
     assert len(connect(concurrency=4, tries=50).map([ChatCall(**QUESTION)] * 60)) == 60
     assert len(server.seen) > 60
-    assert server.most_in_flight == 4
+    assert server.most_in_flight <= 4
 
 
 def test_a_proxy_of_the_environment_is_asked_instead_of_the_server(server, monkeypatch):
