@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -60,8 +61,10 @@ class ArpaReader:
                 self._number, self._orders = _Parser(file).parse()
         except CheckpointError as exc:
             raise CheckpointError(f"{path}: {exc}") from exc
-        except (OSError, EOFError, UnicodeDecodeError) as exc:
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as exc:
             raise CheckpointError(f"{path}: cannot be read as an ARPA file ({exc}).") from exc
+        except (MemoryError, OverflowError, ValueError) as exc:
+            raise CheckpointError(f"{path}: says that it has more sequences than this machine can hold.") from exc
         self.tokenizer = self.source
         self._unknown = self._number.get(UNKNOWN_WORD, -1)
 

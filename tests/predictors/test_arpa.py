@@ -98,6 +98,8 @@ def test_a_packed_file_is_read_and_another_file_is_another_source(tmp_path):
         ("\\data\\", "", "is it an ARPA file"),
         ("\\end\\\n", "", "ends after line 16"),
         ("ngram 2=3", "ngram 2=4", "line 17: is no log10 probability with 2 words"),
+        ("ngram 2=3", f"ngram 2={10**15}", "more sequences than this machine can hold"),
+        ("ngram 2=3", f"ngram 2={10**30}", "more sequences than this machine can hold"),
         ("ngram 2=3", "ngram 3=3", "line 3: 'ngram 3=3' does not say"),
         ("a b", "a c", "line 14: 'c' is not among the words of order 1"),
         ("-0.22184875", "much", "line 14: begins or ends with something that is no number"),
@@ -115,7 +117,10 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path, old, new, message):
 
 def test_a_file_that_is_missing_or_packed_badly_is_refused(tmp_path):
     (tmp_path / "bad.gz").write_bytes(b"\x1f\x8bnothing")
-    for name in ("none.arpa", "bad.gz"):
+    packed = bytearray(gzip.compress(BIGRAM.encode()))
+    packed[10:20] = b"\xff" * 10
+    (tmp_path / "changed.gz").write_bytes(packed)
+    for name in ("none.arpa", "bad.gz", "changed.gz"):
         with pytest.raises(CheckpointError, match="cannot be read as an ARPA file"):
             ArpaReader(tmp_path / name)
 
