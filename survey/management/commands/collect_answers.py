@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Sum
 
+from predictors.prompts import read_template
 from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
@@ -30,6 +31,9 @@ class Command(HunchCommand):
         parser.add_argument("--max-tokens", type=int, metavar="N", help="the most of a reply (5; without keys 512)")
         parser.add_argument("--replies", type=int, default=1, metavar="R", help="how often each question is asked (1)")
         parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the replies (0)")
+        parser.add_argument(
+            "--template", default="", metavar="FILE", help="a .toml file with the words of the question"
+        )
         add_asking_arguments(parser)
 
     def handle(
@@ -44,6 +48,7 @@ class Command(HunchCommand):
         max_tokens: int | None,
         replies: int,
         temperature: float,
+        template: str,
         price_in: Decimal | None,
         price_out: Decimal | None,
         cost_cap: Decimal | None,
@@ -58,6 +63,7 @@ class Command(HunchCommand):
             max_tokens=max_tokens,
             replies=replies,
             temperature=temperature,
+            template=read_template(template, "answer").text if template else "",
             concurrency=concurrency,
             price_in=price_in,
             price_out=price_out,
