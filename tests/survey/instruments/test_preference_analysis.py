@@ -29,6 +29,7 @@ from survey.instruments.preference.analysis.analysing import (
     analyse,
     win_shares,
 )
+from survey.instruments.preference.analysis.by_pair import by_pair
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import figure, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
@@ -1236,3 +1237,58 @@ def test_a_prior_takes_the_side_off_the_strengths() -> None:
     with_side, _spread = bradley_terry.posterior(judged_rows)
     without, _spread = bradley_terry.posterior(replace(judged_rows, first=np.zeros(12, dtype=int)))
     assert 0 <= with_side[0] < without[0] / 2
+
+
+# By pair of models, and ways of judging
+
+
+def test_position_bias_by_pair_does_not_depend_on_which_model_is_better_or_shown_first_more_often() -> None:
+    """The first model wins 9 of 10 either way round and is first in three of four: no bias. Where the first reply
+    always wins, the bias is whole."""
+    judged = study(models=2)
+    n = 40
+    first = np.where(np.arange(n) < 30, 1, -1)
+    outcome = np.where(np.arange(n) % 10 == 9, -1, 1)
+    base = judged.where(np.arange(n) % judged.n)
+    base = replace(
+        base, a=np.zeros(n, dtype=int), b=np.ones(n, dtype=int), person=np.arange(n), prompt=np.arange(n),
+        prompts=tuple(map(str, range(n))), outcome=outcome, value=outcome.astype(float), first=first,
+    )  # fmt: skip
+    (pair,) = by_pair(base)
+    assert pair.first.value == pytest.approx(0.5) and pair.rating.value == pytest.approx(0.8)
+    assert pair.n == pair.sides == n and pair.ties.value == 0
+    (turned,) = by_pair(replace(base, a=base.b, b=base.a, outcome=-outcome, value=-base.value, first=-first))
+    assert turned.first.value == pytest.approx(0.5) and turned.rating.value == pytest.approx(0.8)
+    (always,) = by_pair(replace(base, outcome=first))
+    assert always.first.value == pytest.approx(1.0)
+    (one_order,) = by_pair(replace(base, first=np.ones(n, dtype=int)))
+    assert one_order.first.value is None and one_order.sides == n
+    tied = np.where(np.arange(n) < 10, 0, outcome)
+    unread = np.where(np.arange(n) < 20, 2, tied)
+    assert by_pair(replace(base, outcome=tied))[0].ties.value == pytest.approx(0.25)
+    assert by_pair(replace(base, outcome=unread))[0].n == 20
+
+
+def test_two_ways_of_judging_are_compared_on_the_items_that_both_judged(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{k},A,B,x{k},{'ab'[k % 2]}" for k in range(40)]
+    right = [f"p{k},A,B,right,{'ab'[k % 2]}" for k in range(30)]
+    half = [f"p{k},A,B,half,{'ab'[k % 2] if k % 4 < 2 else 'ba'[k % 2]}" for k in range(10, 40)]
+    compared(tmp_path, rows, *right, *half)
+    with (tmp_path / "ways.csv").open(newline="") as file:
+        (way,) = csv.DictReader(file)
+    assert (way["judge"], way["other"], way["items"]) == ("half", "right", "20")
+    assert float(way["accuracy"]) == pytest.approx(-0.5) and float(way["same"]) == pytest.approx(0.5)
+    assert float(way["low"]) < -0.5 < float(way["high"]) < 0
+    assert (tmp_path / "pairs_rating.svg").exists() and not (tmp_path / "pairs_first.svg").exists()
+
+
+@pytest.mark.thorough
+def test_intervals_by_pair_cover() -> None:
+    """400 studies of two models with a side bias: how often the first reply is preferred, both orders alike."""
+    world = PreferenceWorld(theta=np.array([0.6, -0.6]), gamma=0.4, prompts=150)
+    truth = np.mean([1 / (1 + np.exp(-(0.4 + gap))) for gap in (1.2, -1.2)])
+    inside = 0
+    for seed in range(400):
+        (pair,) = by_pair(simulate(world, [StagePlan(Uniform(), 25, 6)], rng=np.random.default_rng([23, seed])))
+        inside += (pair.first.low or 0) <= truth <= (pair.first.high or 1)
+    assert 0.93 <= inside / 400 <= 0.98
