@@ -13,6 +13,8 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
 
 from predictors import prompts as prompts_of_judges
 from survey.contracts import instruments
@@ -278,6 +280,15 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(tmp_path: Path
     assert abs(sum(data["bradley_terry"]["people"].values())) < 1e-9
     assert data["judgements"] == sum(row["role"] == "sampled" and row["place"] != "" for row in rows)
     assert data["lengths"][0]["what"] == "prompts"
+    letters = {letter: place for place, letter in enumerate(" abcdefghijklmnopqrstuvwxyz")}
+    Tokenizer(BPE(vocab=letters, merges=[])).save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "r.json").write_text('{"results": {"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}}}')
+    beside = ("--harness", f"owl={tmp_path / 'r.json'}", "--tokenizer", str(tmp_path))
+    call_command("preferences", study.slug, *beside, "--out", str(tmp_path / "beside"))
+    more = json.loads((tmp_path / "beside" / "preferences.json").read_text())["data"]
+    assert more["harness"][0]["model"] == "owl" and more["bradley_terry"] == data["bradley_terry"]
+    assert more["lengths"][1]["what"] == data["lengths"][1]["what"]
+    assert more["lengths"][1]["longest"] > data["lengths"][1]["longest"], "letters, not words"
     with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
         reports.make(study, "preferences", {"question": ["nice"]})
 

@@ -16,6 +16,7 @@ from django.core.management import call_command
 import bandit
 from bandit import EpsilonGreedy, Uniform, assist, hajek
 from predictors.evaluation.agreement import alphas
+from survey.exceptions import HunchError
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, read_rows
 from survey.instruments.preference.analysis import bradley_terry, judging
@@ -43,6 +44,7 @@ from survey.instruments.preference.judgement_rows import ComparisonRow, VerdictR
 from survey.instruments.preference.labels import KNOWN
 from survey.instruments.preference.management.commands import preferences
 from survey.instruments.preference.models import ReplyJudgement
+from survey.instruments.preference.reports.harness import read_results
 from survey.instruments.preference.reports.reading_files import read_material
 from survey.instruments.preference.rows import judgements_of
 from survey.instruments.preference.screens import a_is_first
@@ -1292,3 +1294,79 @@ def test_intervals_by_pair_cover() -> None:
         (pair,) = by_pair(simulate(world, [StagePlan(Uniform(), 25, 6)], rng=np.random.default_rng([23, seed])))
         inside += (pair.first.low or 0) <= truth <= (pair.first.high or 1)
     assert 0.93 <= inside / 400 <= 0.98
+
+
+def harness_file(folder: Path, name: str, **tasks: dict[str, Any]) -> str:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"results": tasks, "config": {"model": "hf"}}))
+    return f"{name}={path}"
+
+
+def test_results_of_the_harness_stand_beside_with_their_intervals_and_ranks(tmp_path: Path, capsys: Any) -> None:
+    pairs = [("A", "B"), ("B", "C"), ("A", "C")]
+    rows = [f"p{k}{a}{b},{a},{b},x{k},{'a' if k % 4 else 'b'}" for k in range(12) for a, b in pairs]
+    (tmp_path / "c.csv").write_text("\n".join(["prompt,model_a,model_b,annotator,outcome", *rows]) + "\n")
+    files = [
+        harness_file(
+            tmp_path,
+            model,
+            arc={"alias": "arc", "acc,none": value, "acc_stderr,none": 0.01, "acc_norm,none": True},
+            gsm={"exact_match,strict": 0.5, "exact_match_stderr,strict": "N/A"},
+        )
+        for model, value in (("A", 0.3), ("B", 0.5), ("C", 0.7))
+    ]
+    options = [argument for file in files for argument in ("--harness", file)]
+    call_command("preferences", "--comparisons", str(tmp_path / "c.csv"), *options, "--out", str(tmp_path))
+    with (tmp_path / "harness.csv").open(newline="") as file:
+        rows_written = list(csv.DictReader(file))
+    first = rows_written[0]
+    assert [len(rows_written), first["model"], first["task"], first["metric"]] == [6, "A", "arc", "acc"]
+    assert [float(first[name]) for name in ("value", "low", "high")] == pytest.approx([0.3, 0.2804, 0.3196], abs=1e-4)
+    assert rows_written[1]["metric"] == "exact_match, strict" and rows_written[1]["low"] == ""
+    data = json.loads((tmp_path / "preferences.json").read_text())
+    assert data["harness_rank_correlations"] == [{"task": "arc", "metric": "acc", "models": 3, "value": -1.0}]
+    assert "arc acc −1" in capsys.readouterr().out.replace("-1", "−1")
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{", "is no results file"),
+        ("[]", "is no results file"),
+        ('{"results": {"arc": [1]}}', "is no results file"),
+        ('{"results": {"arc": {"acc,none": "high"}}}', "no metric with a number"),
+    ],
+)
+def test_a_file_that_is_none_of_the_harness_is_refused(written: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(written)
+    with pytest.raises(HunchError, match=message):
+        read_results(f"A={tmp_path / 'r.json'}")
+    with pytest.raises(HunchError, match="is not MODEL=FILE"):
+        read_results("r.json")
+
+
+def test_a_model_that_nobody_judged_is_refused_beside_the_others(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{k},A,B,x{k},a" for k in range(12)]
+    (tmp_path / "c.csv").write_text("\n".join(["prompt,model_a,model_b,annotator,outcome", *rows]) + "\n")
+    named = harness_file(tmp_path, "D", arc={"acc,none": 0.5})
+    with pytest.raises(SystemExit):
+        call_command("preferences", "--comparisons", str(tmp_path / "c.csv"), "--harness", named)
+    assert "--harness: D: the models are A, B" in capsys.readouterr().err
+
+
+def test_lengths_may_be_counted_in_the_tokens_of_a_model(tmp_path: Path, capsys: Any) -> None:
+    """A tokenizer of single letters: two words of three letters and a blank are seven tokens."""
+    from tokenizers import Tokenizer, models
+
+    letters = {letter: place for place, letter in enumerate("abc xyz")}
+    Tokenizer(models.BPE(vocab=letters, merges=[])).save(str(tmp_path / "tokenizer.json"))
+    rows = [f"q{k},A,B,x{k},a,abc xyz,ab" for k in range(12)]
+    header = "prompt,model_a,model_b,annotator,outcome,reply_a,reply_b"
+    (tmp_path / "c.csv").write_text("\n".join([header, *rows]) + "\n")
+    files = ("--comparisons", str(tmp_path / "c.csv"), "--out", str(tmp_path))
+    call_command("preferences", *files, "--tokenizer", str(tmp_path))
+    longs = {row["what"]: row for row in json.loads((tmp_path / "preferences.json").read_text())["lengths"]}
+    assert (longs["replies of A"]["longest"], longs["replies of B"]["shortest"]) == (7, 2)
+    with pytest.raises(SystemExit):
+        call_command("preferences", *files, "--tokenizer", str(tmp_path / "none"))
+    assert "has no tokenizer.json" in capsys.readouterr().err

@@ -26,7 +26,7 @@ from ..analysis.analysing import (
 )
 from ..analysis.judgements import Judgements
 from ..analysis.judging import Assisted, ChanceBin, JudgeFigures
-from ..analysis.style import STYLES
+from ..analysis.style import STYLES, Lengths
 
 
 def _ends(of: str = "") -> dict[str, Column]:
@@ -140,7 +140,7 @@ STYLE = (
 LENGTHS = (
     Column("texts", "text", "Which texts."),
     Column("count", "number", "How many."),
-    Column("mean", "number", "Mean of their tokens, words and marks."),
+    Column("mean", "number", "Mean of their tokens."),
     Column("deviation", "number", "Standard deviation."),
     Column("lower", "number", "Lower quartile."),
     Column("median", "number", "Median."),
@@ -511,8 +511,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     yield Table(
         "style", "Style", STYLE, styles, note="Strengths held equal: towards longer, marked up, listed replies."
     )
-    longs = [tuple(vars(length).values()) for length in analysis.material.lengths]
-    yield Table("lengths", "Lengths", LENGTHS, longs, note="In words and marks, the same count for every model.")
+    yield lengths_table(analysis.material.lengths)
     beside = [
         (row["model"], name, value)
         for row in analysis.beside
@@ -529,6 +528,12 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
         note="; ".join(f"rank correlation of {name}: {number(value)}" for name, value in analysis.beside_ranks.items())
         + (". The models are no sample of models, so that there is no interval." if analysis.beside_ranks else ""),
     )
+
+
+def lengths_table(
+    lengths: Sequence[Lengths], note: str = "In words and marks, the same count for every model."
+) -> Table:
+    return Table("lengths", "Lengths", LENGTHS, [tuple(vars(length).values()) for length in lengths], note=note)
 
 
 def _label(analysis: Analysis, counted: Judgements, by: str, place: int) -> str:
