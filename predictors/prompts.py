@@ -210,8 +210,8 @@ def parsed(text: str, *, name: str = "") -> Template:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         raise PredictorError(f"template: it is no TOML: {exc}.") from exc
-    use = table.get("use")
-    if use not in USES:
+    use: Any = table.get("use")
+    if not isinstance(use, str) or use not in USES:
         _refuse(text, "use", f"is {use!r}; give {_either(tuple(USES))}")
     _check_keys(text, table, USES[use])
     _check_places(text, table["prompt"], USES[use])

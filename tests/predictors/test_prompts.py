@@ -29,6 +29,7 @@ prompt = '''
         (JUDGE + '[[models]]\nmodel = "v*"\nformat = "USER:"\n', r"line 9: format must have the place \{prompt\}"),
         (JUDGE + '[[models]]\nname = "v*"\n', "line 8: name is no key"),
         (JUDGE + '[[models]]\nmodel="v"\nsystem="S"\nformat="{prompt}"\n', "system message would be lost"),
+        ("use = ['judge']\nprompt = 'x'\n", "line 1: use is"),
         ("use = judge\n", "no TOML.*line 1"),
     ],
 )

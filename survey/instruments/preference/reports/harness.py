@@ -74,18 +74,20 @@ def read_results(named: str) -> list[HarnessResult]:
 
 def _result(model: str, task: str, name: str, values: Mapping[str, Any]) -> HarnessResult | None:
     metric, _comma, filter_name = name.partition(",")
-    value = values[name]
-    if metric.endswith("_stderr") or not filter_name or not _is_number(value):
+    value = _number_in(values, name)
+    if metric.endswith("_stderr") or not filter_name or value is None:
         return None
-    error = values.get(f"{metric}_stderr,{filter_name}")
-    figure = Figure(float(value))
-    if _is_number(error) and error > 0:
-        figure = Figure(float(value), float(value - NORMAL * error), float(value + NORMAL * error), float(error))
+    error = _number_in(values, f"{metric}_stderr,{filter_name}")
+    figure = Figure(value)
+    if error is not None and error > 0:
+        figure = Figure(value, value - NORMAL * error, value + NORMAL * error, error)
     return HarnessResult(model, task, metric if filter_name == "none" else f"{metric}, {filter_name}", figure)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _number_in(values: Mapping[str, Any], name: str) -> float | None:
+    value = values.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if value is not None and is_number else None
 
 
 def with_harness(findings: ReportResult, results: Iterable[HarnessResult]) -> ReportResult:
