@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Sum
 
+from predictors.errors import PredictorError
 from predictors.prompts import read_template
 from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
@@ -63,7 +64,7 @@ class Command(HunchCommand):
             max_tokens=max_tokens,
             replies=replies,
             temperature=temperature,
-            template=read_template(template, "answer").text if template else "",
+            template=_words_of(template) if template else "",
             concurrency=concurrency,
             price_in=price_in,
             price_out=price_out,
@@ -108,3 +109,14 @@ class Command(HunchCommand):
             if ended.state != AnswerCollection.State.DONE:
                 raise HunchError(message)
             self.stderr.write(message)
+
+
+def _words_of(template: str) -> str:
+    """
+    Raises:
+        HunchError: the file cannot be read, or is no template for answers.
+    """
+    try:
+        return read_template(template, "answer").text
+    except PredictorError as exc:
+        raise HunchError(f"--template: {str(exc).removeprefix('template: ')}") from exc

@@ -529,3 +529,12 @@ def test_a_server_gets_the_templates_words_and_system_message(bank, monkeypatch)
         made = collecting.create_collection(bank=bank, model="m", template=OWN, limit=1)
         collecting.run_collection(made.pk)
         assert [message["role"] for message in fake.seen[0].body["messages"]] == ["system", "user"]
+
+
+def test_a_template_file_that_is_wrong_is_refused_by_its_line(bank, tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text('use = "answer"\nprompt = "{q}"\n')
+    with pytest.raises(SystemExit):
+        call_command("collect_answers", "m", "--bank", bank.name, "--template", str(path))
+    assert "--template: template, line 2: {q} is no place" in capsys.readouterr().err
+    assert not AnswerCollection.objects.exists()
