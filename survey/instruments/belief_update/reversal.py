@@ -63,8 +63,8 @@ def verdict(study: Study, null: bool) -> DemonstrationVerdict:
         )
     sentence = (
         f"{'PASSED' if passed else 'FAILED'}: one model is right on {percent(pair['better_correct'])} of the "
-        f"questions, wherever the other is, which is right on {percent(pair['worse_correct'])}; {in_use}. The report: `hunch "
-        f"report {study.slug} domination threshold={short(threshold)}`"
+        f"questions, wherever the other is, which is right on {percent(pair['worse_correct'])}; {in_use}. "
+        f"The report: `hunch report {study.slug} domination threshold={short(threshold)}`"
     )
     figures = {
         "threshold": threshold,

@@ -244,7 +244,7 @@ def test_the_demonstration_says_whether_the_better_model_is_worse_in_use(
     assert verdict.passed is passed and asked == [{"threshold": ["0.65"]}]
     assert ("one of them nowhere" in verdict.sentence) is (difference is None)
     if in_use == [0.7, 1.0]:
-        assert "on 70.0 % and the other on 100.0 %, a difference of -30.0 points [-40.0, -10.0]" in verdict.sentence
+        assert "on 70.0 % and the other on 100.0 %, a difference of -30.0 [-40.0, -10.0] points" in verdict.sentence
 
 
 def test_only_an_instrument_with_a_reversal_demonstrates_one() -> None:

@@ -208,8 +208,8 @@ def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]])
         )
     note = (
         "Human-deployed performance, and how often a model is right where it is deployed, on pairs whose questions "
-        "both have answered; in brackets 95 % intervals over pairs, for one pair of models at a time. reversed: the better "
-        "model has less of it, and the interval lies below 0."
+        "both have answered; in brackets 95 % intervals over pairs, for one pair of models at a time. reversed: the "
+        "better model has less of it, and the interval lies below 0."
     )
     undecided = {gap.undecided: None for gap in gaps if gap.undecided}
     if undecided:
