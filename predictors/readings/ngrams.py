@@ -47,7 +47,8 @@ UNITS = ("word", "character", "token")
 SMOOTHINGS = ("none", "kneser_ney")
 HIGHEST_ORDER = 5
 UNK, END, BEGIN = 0, 1, 2  # Numbers of units; those of the texts follow.
-_SPECIAL = ("<unk>", "END", "BEGIN")
+UNKNOWN = "<unk>"
+_SPECIAL = (UNKNOWN, "END", "BEGIN")
 _FALLBACK = (0.5, 1.0, 1.5)
 _WORD = re.compile(r"\S+")
 _CODE_POINTS = 0x110000 - 0x800  # Characters of Unicode, without the surrogates.
@@ -217,16 +218,75 @@ class NgramReader:
             total = np.where(context >= 0, table.total[context], 0.0)
             share = np.divide(counts, total, out=np.zeros(len(units)), where=total > 0)
             return self._paid(units, share)[scored]
+        *_lower, (share, _left) = self._smoothed(units, order)
+        return self._paid(units, share)[scored]
+
+    def _smoothed(self, units: Ints, order: int) -> Iterator[tuple[Floats, Floats]]:
+        """For each number of units up to `order`, at each place the smoothed share of its unit after those before it,
+        and the part of the lower order's share in it: what is left by the discounts there, 1 where nothing is known."""
         share = np.full(len(units), 1 / self.predicted_size)
         for k, (number, context) in enumerate(self._places(units, order), start=1):
             table = self._table(k, adjusted=k < order)
             total = np.where(context >= 0, table.total[context], 0.0)
             seen = total > 0
             discounted = np.where(number >= 0, table.discounted[number], 0.0)
-            left = np.where(context >= 0, table.left[context], 0.0)
             safe = np.where(seen, total, 1.0)
-            share = np.where(seen, discounted / safe + left / safe * share, share)
-        return self._paid(units, share)[scored]
+            left = np.where(seen, np.where(context >= 0, table.left[context], 0.0) / safe, 1.0)
+            share = np.where(seen, discounted / safe, 0.0) + left * share
+            yield share, left
+
+    def back_off(self) -> Iterator[Iterator[tuple[list[str], float, float]]]:
+        """For each order the sequences of a smoothed model of words, with log10 of the share of the last word after the
+        others and of the weight by which shares of the next lower order count after the sequence; as an ARPA file has
+        them. Interpolated shares are such a model: what is not listed has the lower order's share times what is left.
+
+        Raises:
+            PredictorError: "<s>" or "</s>" are words of its texts.
+        """
+        for word in ("<s>", "</s>"):
+            if self._number.get(word, 0) > BEGIN:
+                raise PredictorError(f"arpa: {word} is a word of the training texts, and in an ARPA file it is none.")
+        names = ["<unk>", "</s>", "<s>", *self.vocabulary[BEGIN + 1 :]]
+        for k in range(1, self.order + 1):
+            yield self._backed_off(self._sequences(k), names)
+
+    def _sequences(self, k: int) -> Ints:
+        """Sequences of k units (n, k). A text begins with one beginning and not with several. Of order 1 all units that
+        can come next and the beginning, each once by its name."""
+        if k == 1:
+            is_word = UNKNOWN in self._number and self._number[UNKNOWN] > BEGIN
+            return np.array([unit for unit in range(len(self.vocabulary)) if not (is_word and unit == UNK)])[:, None]
+        columns: list[Ints] = []
+        keys = self._levels[k - 1].keys
+        for level in range(k - 1, -1, -1):
+            columns.insert(0, keys % len(self.vocabulary))
+            keys = self._levels[level - 1].keys[keys // len(self.vocabulary)] if level else keys
+        sequences = np.stack(columns, axis=1)
+        return sequences[(sequences[:, 1:] != BEGIN).all(axis=1)]
+
+    def _backed_off(self, sequences: Ints, names: Sequence[str]) -> Iterator[tuple[list[str], float, float]]:
+        k = sequences.shape[1]
+        # Every row after as many beginnings as an order needs, and followed by END, where its weight as a context is.
+        begins = sequences[:, 0] == BEGIN
+        rows = np.full((len(sequences), 2 * self.order + 1), UNK, dtype=np.int64)
+        rows[:, self.order : self.order + k] = sequences
+        rows[:, self.order + k] = END
+        rows[begins, : self.order] = BEGIN
+        smoothed = [
+            (share.reshape(rows.shape), left.reshape(rows.shape))
+            for share, left in self._smoothed(rows.reshape(-1), self.order)
+        ]
+        # After a beginning the whole order is known; else the sequence alone.
+        last, after = self.order + k - 1, self.order + k
+        share = np.where(begins, smoothed[-1][0][:, last], smoothed[k - 1][0][:, last])
+        weight = np.ones(len(rows))
+        for order in range(2, self.order + 1):
+            # Beyond the sequence itself only beginnings stand before it.
+            weight *= np.where((order == k + 1) | (begins & (order > k)), smoothed[order - 1][1][:, after], 1.0)
+        with np.errstate(divide="ignore"):
+            columns = np.maximum(np.log10(share), -99.0).tolist(), np.maximum(np.log10(weight), -99.0).tolist()
+        for row, begin, value, left in zip(sequences.tolist(), begins.tolist(), *columns, strict=True):
+            yield [names[unit] for unit in row], -99.0 if begin and k == 1 else value, left
 
     def _paid(self, units: Ints, share: Floats) -> Floats:
         """The logarithms of the shares of units, that of <unk> divided by how many units it may stand for."""

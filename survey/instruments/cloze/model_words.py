@@ -11,20 +11,19 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, Detail, Source, Text
-from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.sources import ARPA, LOCAL, NGRAM
 from predictors.readings.words import LIKELIEST, VALUES, VERSION, word_values
 from predictors.word_forms import stripped
 from survey.exceptions import HunchError
-from survey.models import LanguageModel, NgramModel, Question, Study
-from survey.services.banks import ngrams
+from survey.models import LanguageModel, Question, Study
 from survey.services.banks.eligibility import eligible_questions
-from survey.services.banks.readings import open_reader, text_hash
+from survey.services.banks.readings import open_reader, reads_words, text_hash
 from survey.study_file.language_models import LanguageModelConfig
 
 from .labels import first_word
 from .models import AskedWord, SentenceReading, WrittenWord
 
-ON_THIS_MACHINE = (LOCAL, NGRAM)
+ON_THIS_MACHINE = (LOCAL, NGRAM, ARPA)
 HASHES_PER_QUERY = 500
 PART = 200
 MAX_EXPECTED = 500_000_000
@@ -162,11 +161,15 @@ def chances_of_written(model: LanguageModelConfig, texts: Mapping[tuple[int, str
 def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress | None) -> int:
     texts = [Text(sha256, text) for sha256, text in wanted]
     reader = open_reader(source, texts)
-    whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
+    whole = reads_words(source)
     detail = NO_DETAIL
     if source.scheme == LOCAL:
         detail = Detail(top=4 * LIKELIEST, boundary=True)
-    elif whole and sum(len(text.text.split()) for text in texts) * (reader.vocabulary_size or 0) <= MAX_EXPECTED:
+    elif (
+        whole
+        and source.scheme == NGRAM
+        and sum(len(text.text.split()) for text in texts) * (reader.vocabulary_size or 0) <= MAX_EXPECTED
+    ):
         detail = Detail(top=2 * LIKELIEST)
     language_model = LanguageModel.named(source.name)
     pending: list[SentenceReading] = []
@@ -280,8 +283,8 @@ def unknown_words(
     """At how many of these positions, words of sentences by their primary key, an n-gram model of words reads a word as
     one class of everything unknown; 0 for other models."""
     source = source_of(model)
-    if source.scheme != NGRAM or not NgramModel.objects.filter(name=source.target, unit="word").exists():
+    if source.scheme != NGRAM or not reads_words(source):  # A report does not go through a large ARPA file.
         return 0
     texts = [Text(str(key), question.plain) for key, question in questions.items()]
-    marks = dict(zip(questions, ngrams.load(source.target).unknown_tokens(texts), strict=True))
+    marks = dict(zip(questions, open_reader(source, texts).unknown_tokens(texts) or [], strict=True))
     return sum(bool(marks[key][place]) for key, place in zip(keys, places, strict=True) if place < len(marks[key]))

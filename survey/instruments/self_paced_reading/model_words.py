@@ -10,7 +10,7 @@ from predictors.readings import READING_VERSION, Source, Text, TextReading
 from predictors.readings.sources import NGRAM
 from predictors.readings.words import word_values
 from survey.exceptions import HunchError
-from survey.models import NgramModel, Question, Reading, Study
+from survey.models import Question, Reading, Study
 from survey.services.banks import readings
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.banks.readings import text_hash
@@ -87,7 +87,7 @@ def _of_model(model: LanguageModelConfig, questions: Sequence[Question]) -> dict
     source = source_of(model)
     hashes = {text_hash(question.plain) for question in questions}
     stored = {row.text_sha256: row for row in _newest_of(model).filter(text_sha256__in=hashes)}
-    whole = source.scheme == NGRAM and NgramModel.objects.filter(name=source.target, unit="word").exists()
+    whole = readings.reads_words(source)
     surprisals = {}
     for question in questions:
         row = stored.get(text_hash(question.plain))

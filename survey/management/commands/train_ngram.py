@@ -4,7 +4,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from predictors.errors import PredictorError
 from predictors.evaluation.scoring import in_words
+from predictors.readings.arpa import write_arpa
 from predictors.readings.ngrams import SMOOTHINGS, UNITS, OrderLine
 from predictors.readings.tokenizing import PairTokenizer
 from survey.console.command import HunchCommand
@@ -42,6 +44,7 @@ class Command(HunchCommand):
             action="store_true",
             help="FILE says how frequent words are (word and count, or word and log_frequency): a unigram of them",
         )
+        parser.add_argument("--arpa", type=Path, metavar="FILE", help="also write the model of words as an ARPA file")
         parser.add_argument("--lines", action="store_true", help="each line of a plain file is a text")
 
     def handle(
@@ -56,16 +59,21 @@ class Command(HunchCommand):
         test: str | None,
         lines: bool,
         counts: bool,
+        arpa: Path | None,
         **options: Any,
     ) -> None:
         if counts:
-            if test or lines or tokenizer or unit != "word":
+            if test or lines or tokenizer or arpa or unit != "word":
                 raise HunchError(
-                    "--counts: FILE is a table of words; leave out --test, --lines, --unit and --tokenizer"
+                    "--counts: FILE is a table of words; leave out --test, --lines, --unit, --tokenizer and --arpa"
                 )
             row = ngrams.from_counts(read_counts(Path(path)), name=name)
             self.stdout.write(f"stored ngram:{row.name}: how frequent {row.vocabulary_size - 2:,} words are")
             return
+        if arpa and (unit != "word" or smoothing != "kneser_ney"):
+            raise HunchError("--arpa: holds a model of words with --smoothing kneser_ney; leave out --arpa")
+        if arpa and not arpa.absolute().parent.is_dir():
+            raise HunchError(f"--arpa: there is no folder {arpa.absolute().parent} to write the file in")
         texts = text_files.read_texts([path], by_lines=lines)
         tests = text_files.read_texts([test], by_lines=lines) if test else []
         training = ngrams.train(
@@ -88,6 +96,19 @@ class Command(HunchCommand):
             f"stored ngram:{training.row.name}: order {order}, {unit}s, smoothing {smoothing}, "
             f"{training.row.vocabulary_size} units with <unk> and END, {training.row.states} states"
         )
+        if arpa:
+            _write_arpa(name, arpa)
+            self.stdout.write(f"wrote {arpa}")
+
+
+def _write_arpa(name: str, path: Path) -> None:
+    part = path.with_name(f"{path.name}.part")
+    try:
+        write_arpa(ngrams.load(name), part)
+        part.replace(path)
+    except (PredictorError, OSError) as exc:
+        part.unlink(missing_ok=True)
+        raise HunchError(f"--arpa: ngram:{name} is stored, but {path} was not written: {exc}") from exc
 
 
 def _tokenizer(unit: str, source: str) -> PairTokenizer | None:

@@ -15,9 +15,9 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, READING_VERSION, Detail, Source, Text, TextReader, TextReading
-from predictors.readings.sources import ENDPOINT, FILE, LOCAL
+from predictors.readings.sources import ARPA, ENDPOINT, FILE, LOCAL, NGRAM
 from survey.exceptions import HunchError
-from survey.models import Bank, LanguageModel, QuestionText, Reading
+from survey.models import Bank, LanguageModel, NgramModel, QuestionText, Reading
 
 from . import ngrams, text_files
 
@@ -130,7 +130,18 @@ def _reader_of(source: Source) -> TextReader:
 
         endpoint = Endpoint.from_environment(url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=8)
         return CompletionReader(source.target, endpoint)
+    if source.scheme == ARPA:
+        from predictors.readings.arpa import ArpaReader
+
+        return ArpaReader(source.target)
     return ngrams.load(source.target)
+
+
+def reads_words(source: Source) -> bool:
+    """Whether every token of this source is a whole word, and what it does not know is one class."""
+    if source.scheme == NGRAM:
+        return NgramModel.objects.filter(name=source.target, unit="word").exists()
+    return source.scheme == ARPA
 
 
 class _FileReader:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from predictors.readings import Text, TextReading, parse_source
+from predictors.readings import Source, Text, TextReading, parse_source
 from predictors.readings.text_reading import common_begin, make_tokens
 from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
@@ -212,6 +212,33 @@ def test_test_texts_that_were_learnt_are_counted(tmp_path, capsys):
     path = written(tmp_path / "t.csv", "id,text\na,one two\nb,two one\n")
     call_command("train_ngram", path, name="two", order=2, test=path)
     assert "2 of the 2 test texts are training texts too" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["two", "none/two"])
+def test_a_model_is_written_as_an_arpa_file_and_read_alike(tmp_path, capsys, target):
+    path, arpa = written(tmp_path / "t.txt", "one two\ntwo one\nthree\n"), tmp_path / f"{target}.arpa"
+    options = {"name": "two", "order": 2, "lines": True, "test": path, "arpa": arpa}
+    if target != "two":
+        with pytest.raises(SystemExit):
+            call_command("train_ngram", path, **options)
+        assert "there is no folder" in capsys.readouterr().err and not NgramModel.objects.exists()
+        return
+    call_command("train_ngram", path, **options)
+    assert f"wrote {arpa}" in capsys.readouterr().out
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["t.txt", "two.arpa"]
+    of_file, of_model = (read(source).of_texts for source in (f"arpa:{arpa}", "ngram:two"))
+    for ours, theirs in zip(of_file, of_model, strict=True):
+        assert ours.tokens["logprob"] == pytest.approx(theirs.tokens["logprob"], abs=1e-6)
+    assert readings.reads_words(Source("arpa", str(arpa), "a")) and readings.reads_words(Source("ngram", "two", "a"))
+    assert not readings.reads_words(Source("ngram", "none", "a"))
+
+
+@pytest.mark.parametrize("options", [{"unit": "character"}, {"smoothing": "none"}, {"counts": True}])
+def test_an_arpa_file_holds_a_smoothed_model_of_words(tmp_path, capsys, options):
+    path = written(tmp_path / "t.txt", "one two")
+    with pytest.raises(SystemExit):
+        call_command("train_ngram", path, name="x", arpa=tmp_path / "x.arpa", **options)
+    assert "leave out" in capsys.readouterr().err and not NgramModel.objects.exists()
 
 
 # Files

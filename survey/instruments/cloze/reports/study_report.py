@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from django.db.models import Count
 
+from predictors.readings.sources import ARPA
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
@@ -157,6 +158,11 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
             notes.append(
                 f"{model.config.name}: does not know the words at {unknown} of {len(keys)} positions, and says there "
                 "only how likely any unknown word is, so that its perplexity is a lower bound"
+            )
+        if model.config.source.startswith(f"{ARPA}:"):
+            notes.append(
+                f"{model.config.name}: an ARPA file, which has one probability for all words that it does not list; "
+                "where the sentences hold such words, its perplexity is a lower bound"
             )
         columns.append(column)
     if not study.config.models:
