@@ -186,8 +186,8 @@ class BeliefUpdate(Instrument):
         bank=STARTER_BANK,
         reversal=Demonstration(
             "demo.toml",
-            "survey.instruments.belief_update.reversal.load_bank",
-            "survey.instruments.belief_update.reversal.verdict",
+            "survey.instruments.belief_update.reports.alignment.reversal.load_bank",
+            "survey.instruments.belief_update.reports.alignment.reversal.verdict",
             bank=STARTER_BANK,
             predictor="same_task",
             pool=20_000,  # Few pairs are of one task, and those decide where the models are used.

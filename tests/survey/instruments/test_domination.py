@@ -8,8 +8,7 @@ import pytest
 
 from survey.contracts.reports import ReportArguments
 from survey.exceptions import NotFound, StateRefused
-from survey.instruments.belief_update import reversal
-from survey.instruments.belief_update.reports.alignment import aligning, domination_report
+from survey.instruments.belief_update.reports.alignment import aligning, domination_report, reversal
 from survey.instruments.belief_update.reports.alignment.deployment import ModelRows, Rule
 from survey.instruments.belief_update.reports.alignment.domination import (
     Domination,

@@ -13,7 +13,7 @@ from survey.models import Bank, LanguageModel, ModelAnswer, Study
 from survey.services.banks.importing import load_starter_bank
 from survey.services.results import reports
 
-from .reports.alignment import aligning
+from . import aligning
 
 NARROW, BROAD = "demo: sure of two domains", "demo: of those and half of all else"
 DOMAINS = ("everyday_life", "mathematics")
