@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bandit.clustered import cluster_count, clustered_variance
 from bandit.errors import DesignError
-from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite
+from bandit.estimate import Estimate, EstimateSample, estimate_of, satterthwaite, standard_error_of
 from bandit.estimators import (
     _freedom_of_weights,
     _Items,
@@ -197,8 +197,9 @@ def _estimate(
     freedoms = [parts[place].freedom(either[place]) for place in used]
     variance = sum(variances)
     least = 0.0 if any(part.repeats_items for part in parts) else _least(parts, sides)
-    # Where the least variance decides, nothing of the stages' own does.
-    freedom = satterthwaite(variances, freedoms) if variance >= least else sum(freedoms)
+    # Where the least variance decides, nothing of the own ones does; where nothing varies, these are rounding.
+    decides = variance >= least and standard_error_of(variance, value) > 0
+    freedom = satterthwaite(variances, freedoms) if decides else sum(freedoms)
     pairs = list(zip(parts, either, strict=True))
     people = sum(int(np.unique(part.cluster[mask]).size) for part, mask in pairs if mask.any())
     rarer = _rarer(np.concatenate([part.value[mask] for part, mask in pairs])) if share else None

@@ -58,7 +58,7 @@ PAPER_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     },
     "embedding_xgboost": {"embeddings": "voyage:voyage-2"},
     "causal_lm": {"adaptation": "full", "epochs": 3, "batch_size": 4, "learning_rate": 1e-5},
-    "llm_prompt": {"shots": 10},
+    "llm_prompt": {"shots": 10, "examples": "drawn", "average": "plain"},
 }
 GROUPINGS = ("evidence_task", "target_task", "task_pair")
 SEEDS_ON_CPU, SEEDS_ON_GPU = 2, 5

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from predictors.endpoints import ChatReply, Usage
 from predictors.errors import CheckpointError, PredictorError
+from predictors.prompts import laid_out
 
 MAX_PROMPT_TOKENS = 4096  # tokens of a prompt; its beginning goes, its end says what is asked
 
 
 def generate(
-    checkpoint: str, prompts: Sequence[str], *, max_tokens: int = 5, batch: int = 8, device: str = "auto"
+    checkpoint: str,
+    prompts: Sequence[str],
+    *,
+    max_tokens: int = 5,
+    batch: int = 8,
+    device: str = "auto",
+    system: str = "",
+    layout: str | None = None,
 ) -> Iterator[tuple[int, ChatReply]]:
     """The number of each prompt and its reply, long prompts first; temperature 0.
 
-    A model with a chat template is asked as in a chat, another one with the prompt as it stands.
+    A model with a chat template is asked as in a chat, another one with the prompt as it stands, below
+    the system message. `layout` is the text of a whole chat, with the places {system} and {prompt}, in place of both.
 
     Args:
         checkpoint: a local folder or a Hugging Face id.
@@ -52,7 +62,7 @@ def generate(
     longest = (
         min(MAX_PROMPT_TOKENS, getattr(model.config, "max_position_embeddings", None) or MAX_PROMPT_TOKENS) - max_tokens
     )
-    texts = [_as_chat(tokenizer, prompt) for prompt in prompts]
+    texts = [_as_text(tokenizer, prompt, system, layout) for prompt in prompts]
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
     for start in range(0, len(order), batch):
         part = order[start : start + batch]
@@ -63,7 +73,7 @@ def generate(
             truncation=True,
             max_length=longest,
             return_token_type_ids=False,
-            add_special_tokens=tokenizer.chat_template is None,
+            add_special_tokens=layout is not None or tokenizer.chat_template is None,
         ).to(where)
         with torch.inference_mode():
             made = model.generate(
@@ -76,8 +86,17 @@ def generate(
             yield index, ChatReply((text,), None, Usage(sent, int(made.shape[1] - width)), (None,))
 
 
-def _as_chat(tokenizer: object, prompt: str) -> str:
-    if tokenizer.chat_template is None:  # type: ignore[attr-defined]
-        return prompt
-    message = [{"role": "user", "content": prompt}]
-    return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))  # type: ignore[attr-defined]
+def _as_text(tokenizer: Any, prompt: str, system: str, layout: str | None) -> str:
+    if layout is not None:
+        return laid_out(layout, system, prompt)
+    if tokenizer.chat_template is None:
+        return f"{system}\n\n{prompt}" if system else prompt
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.append({"role": "user", "content": prompt})
+    try:
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    except Exception as exc:  # What a checkpoint's own template raises.
+        raise PredictorError(
+            f"system: the chat template of this model refuses it ({exc}); write the words into the prompt, or give the "
+            "model a format."
+        ) from exc

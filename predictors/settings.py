@@ -15,10 +15,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from predictors.errors import PredictorError
 from predictors.hardness import checked_columns
+from predictors.prompts import template_of
 
 BUNDLED_CHECKPOINT = "bundled:minilm-l6"
+# Said before the evidence question, so that one network learns both outcomes. Plain words: every tokenizer has them.
+MARKS = ("wrong:", "right:")
 
 Text = Annotated[str, Field(min_length=1)]
+Marks = tuple[Text, Text]
 Count = Annotated[int, Field(ge=0)]
 AtLeast1 = Annotated[int, Field(ge=1)]
 Tokens = Annotated[int, Field(ge=16)]
@@ -45,6 +49,14 @@ def _of_llm(name: str) -> str:
 
 Columns = Annotated[tuple[Text, ...], AfterValidator(checked_columns)]
 Variable = Annotated[str, AfterValidator(_of_llm)]
+
+
+def _of_changes(named: str) -> str:
+    template_of(named, "change")
+    return named
+
+
+ChangeTemplate = Annotated[str, AfterValidator(_of_changes)]
 
 
 @cache
@@ -145,6 +157,8 @@ class BertSettings(Settings):
     min_steps: at least this many optimiser steps; epochs repeat until it is reached.
     head: `paper` (pooled [CLS] -> linear) or `segments` (means of the first text and of the others, and their
         interactions; of a pair also the outcome). Numbers of features enter either.
+    marks: what stands before the evidence question of a pair for a wrong and for a right answer: words, or special
+        tokens of the checkpoint, such as [unused1] and [unused2] of a BERT.
     head_learning_rate: of the head alone; None means 1e-3 for `segments`, else the learning rate.
     dropout: None keeps the checkpoint's own.
     max_length: tokens of one row, special ones included; longer rows lose the ends of their longest texts.
@@ -169,6 +183,7 @@ class BertSettings(Settings):
     max_grad_norm: Positive = 1.0
     min_steps: Count = 0
     head: Literal["paper", "segments"] = "paper"
+    marks: Marks = MARKS
     head_learning_rate: Positive | None = None
     dropout: Dropout | None = None
     max_length: Tokens = 512
@@ -177,6 +192,13 @@ class BertSettings(Settings):
     token_budget: AtLeast1 | None = None
     bfloat16: Auto = "auto"
     device: Text = "auto"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.marks, list):  # As files have them.
+            object.__setattr__(self, "marks", tuple(self.marks))
+        super().__post_init__()
+        if self.marks[0] == self.marks[1]:
+            raise PredictorError("marks: both are the same; give one for a wrong and one for a right answer.")
 
     @property
     def rate_of_head(self) -> float:
@@ -217,6 +239,7 @@ class CausalLmSettings(Settings):
 
     checkpoint: a local folder or a Hugging Face id of a causal model, for instance meta-llama/Llama-2-7b-hf.
     adaptation: `full` moves every weight; `lora` moves small matrices next to them and saves only those.
+    template: the prompt, by the name of one of ours or as the text of one (`predictors.prompts`).
     lora_rank, lora_alpha, lora_dropout: of the small matrices; they count for lora_alpha / lora_rank.
     lora_targets: `all-linear`, or names of the layers to adapt with commas between: `q_proj,v_proj`.
     members: networks in the ensemble, each from a seed of its own, their probabilities averaged.
@@ -231,6 +254,7 @@ class CausalLmSettings(Settings):
 
     checkpoint: Text = "meta-llama/Llama-2-7b-hf"
     adaptation: Literal["full", "lora"] = "full"
+    template: ChangeTemplate = "change"
     lora_rank: AtLeast1 = 16
     lora_alpha: AtLeast1 = 32
     lora_dropout: Dropout = 0.05
@@ -262,9 +286,11 @@ class LlmPromptSettings(Settings):
     model: a name that the server knows; None means what HUNCH_LLM_MODEL says.
     url_variable, key_variable: the environment variables that hold address and key. They must begin with HUNCH_LLM_,
         so that no study file can have another secret of the machine sent away.
-    shots: examples in the prompt, of both classes.
+    template: the prompt, by the name of one of ours or as the text of one (`predictors.prompts`).
+    shots: examples in the prompt. examples: `balanced`, as many of both classes, or `drawn`, as the rows come.
     mode: `exact` (likelihoods of 0 and 1 as the first token), `samples`, or `auto` (exact where the server can).
-    samples, temperature, max_tokens: replies drawn for a pair, how freely, and the tokens in one.
+    samples, temperature, max_tokens: replies drawn for a pair, how freely, and the tokens in one. average: of k ones
+        among n, `smoothed` is (k + 1/2) / (n + 1), `plain` is k / n, as in the paper.
     max_characters: of one question; longer ones lose their middle.
     concurrency: requests in flight at once. timeout: seconds for one request.
     """
@@ -272,10 +298,13 @@ class LlmPromptSettings(Settings):
     model: Text | None = None
     url_variable: Variable = "HUNCH_LLM_URL"
     key_variable: Variable = "HUNCH_LLM_KEY"
+    template: ChangeTemplate = "forecast"
     shots: Count = 10
+    examples: Literal["balanced", "drawn"] = "balanced"
     mode: Literal["auto", "exact", "samples"] = "auto"
     samples: AtLeast1 = 5
     temperature: Number = 1.0
+    average: Literal["smoothed", "plain"] = "smoothed"
     max_tokens: AtLeast1 = 8
     max_characters: Annotated[int, Field(ge=50)] = 4000
     concurrency: AtLeast1 = 4

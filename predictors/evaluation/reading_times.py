@@ -3,7 +3,9 @@
 The log-likelihood of a Gaussian linear model with the surprisal of this and of the previous words, less that without
 them. Both models have length, log frequency and their product, the same of the previous words, and the position (Frank
 and Bod, "Insensitivity of the human sentence-processing system to hierarchical structure", 2011; the preprocessing is
-that of Hao and others, 2020). Sums are in nats over all words that count.
+that of Hao and others, 2020). Smooth models have natural cubic splines of these and tensor products of the splines of
+length and frequency (Harrell, "Regression modeling strategies", 2015, section 2.4). Sums are in nats over all words
+that count.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ Ints = NDArray[np.int64]
 
 FOLDS = 10
 FEWEST = 30
+PAIR_KNOTS = 4  # of length and of log frequency, whose splines are multiplied
+POSITION_KNOTS = 5
 SINGULAR = 1e-13  # eigenvalues below so much of the largest one are 0
 
 
@@ -58,13 +62,16 @@ class PreparedWords:
     fold: Ints
 
 
-def prepared(words: TimedWords, *, keeps_punctuation: bool = False, previous: int = 1) -> PreparedWords:
+def prepared(
+    words: TimedWords, *, keeps_punctuation: bool = False, previous: int = 1, smooth: bool = False
+) -> PreparedWords:
     """The words that count: the word and those before it have a frequency, end no sentence, and, unless
     `keeps_punctuation`, consist of letters alone. The first word of a sentence has none before it, and the word after
     the first one is left out with it, where the first one is not among the words.
 
     Args:
         previous: how many words before it enter, 1 or more. Self-paced times spill over to two later words.
+        smooth: length, frequency and position enter as curves. The columns without surprisal are then more.
     """
     place = {(int(s), int(p)): row for row, (s, p) in enumerate(zip(words.sentence, words.position, strict=True))}
     letters = np.array([keeps_punctuation or word.isalpha() for word in words.word], dtype=bool)
@@ -80,21 +87,44 @@ def prepared(words: TimedWords, *, keeps_punctuation: bool = False, previous: in
     length = np.array([len(stripped(word)) for word in words.word], dtype=np.float64)
     columns = [np.ones(len(row))]
     for which in (row, *earlier.T):
-        columns += [length[which], words.log_frequency[which], length[which] * words.log_frequency[which]]
-    columns.append(words.position[row].astype(np.float64))
+        lengths, frequencies = length[which][:, None], words.log_frequency[which][:, None]
+        if smooth:
+            lengths, frequencies = (natural_spline(values[:, 0], PAIR_KNOTS) for values in (lengths, frequencies))
+        products = lengths[:, :, None] * frequencies[:, None, :]
+        columns += [*lengths.T, *frequencies.T, *products.reshape(len(row), -1).T]
+    positions = words.position[row].astype(np.float64)
+    columns += [*natural_spline(positions, POSITION_KNOTS).T] if smooth else [positions]
     _names, fold = np.unique(words.sentence[row], return_inverse=True)
     return PreparedWords(row, earlier, np.stack(columns, axis=1), fold.reshape(-1) % FOLDS)
+
+
+def natural_spline(values: Floats, knots: int) -> Floats:
+    """Values (N,) as columns (N, K): themselves, and cubic terms that make a curve of them which is straight beyond the
+    outer knots. Knots stand at equal quantiles of the different values; with fewer than three different ones there is
+    the straight line alone.
+    """
+    different = np.unique(values)
+    at = np.unique(np.quantile(different, np.linspace(0.05, 0.95, knots))) if len(different) > knots else different
+    if len(at) < 3:
+        return values[:, None]
+    center, scale = values.mean(), at[-1] - at[0]
+    cubes = np.clip((values[:, None] - at) / scale, 0, None) ** 3
+    slope = (at[-1] - at[:-2]) / (at[-1] - at[-2])
+    curved = cubes[:, :-2] - cubes[:, -2:-1] * slope + cubes[:, -1:] * (slope - 1)
+    return np.concatenate([((values - center) / scale)[:, None], curved], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class SingleTimes:
     """T times that single people took: the number of the word, the person from 0, the passage from 0, and milliseconds;
-    each of T."""
+    each of T. fixated: (T,) whether the word before was fixated, where times of eye-tracking say so; it then enters
+    both models, and a time without it none."""
 
     word: Ints
     person: Ints
     passage: Ints
     time: Floats
+    fixated: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +168,15 @@ def columns_of_times(words: PreparedWords, times: SingleTimes, surprisal: Floats
     added = surprisal[np.concatenate([words.row[:, None], words.before], axis=1)]
     counts = number[times.word] >= 0
     counts[counts] = np.isfinite(added[number[times.word[counts]]]).all(axis=1)
-    row = np.flatnonzero(counts & np.isfinite(times.time))
+    counts &= np.isfinite(times.time)
+    if times.fixated is not None:
+        counts &= np.isfinite(times.fixated)
+    row = np.flatnonzero(counts)
     place = number[times.word[row]]
-    both = np.concatenate([words.base[place], added[place]], axis=1)
+    base = words.base[place]
+    if times.fixated is not None:
+        base = np.concatenate([base, times.fixated[row, None]], axis=1)
+    both = np.concatenate([base, added[place]], axis=1)
     readings = np.stack([times.person[row], times.passage[row]])
     reading = np.unique(readings, axis=1, return_inverse=True)[1].reshape(-1)
     wanted = times.time[row].astype(np.float64)
@@ -149,7 +185,7 @@ def columns_of_times(words: PreparedWords, times: SingleTimes, surprisal: Floats
     means = np.stack([np.bincount(reading, weights=column) / each for column in together.T], axis=1)
     own = together - means[reading]
     own[:, 0] = 1.0
-    width = words.base.shape[1]
+    width = base.shape[1]
     return Columns(own[:, :width], own[:, :-1], own[:, -1], words.fold[place], row)
 
 
@@ -164,8 +200,9 @@ def delta_log_likelihood(words: PreparedWords, times: Floats, surprisal: Floats)
 
 
 def delta_of(columns: Columns) -> Delta | None:
-    """The same of columns that are made; `words` counts their rows. None where fewer than 30 rows are left."""
-    if len(columns) < FEWEST:
+    """The same of columns that are made; `words` counts their rows. None where fewer than 30 rows are left, or fewer
+    than two for each column."""
+    if len(columns) < max(FEWEST, 2 * columns.both.shape[1]):
         return None
     total = _log_likelihood(columns.both, columns.wanted) - _log_likelihood(columns.base, columns.wanted)
     unseen = _unseen(columns.both, columns.wanted, columns.fold) - _unseen(columns.base, columns.wanted, columns.fold)

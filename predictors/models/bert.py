@@ -86,7 +86,9 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
         inputs = _inputs_of(data, settings.head)
         generator = np.random.Generator(np.random.SFC64(self.random_state))
         network = Network(
-            tokenizer=RowTokenizer(checkpoint.tokenizer, min(settings.max_length, encoder.max_positions)),
+            tokenizer=RowTokenizer(
+                checkpoint.tokenizer, min(settings.max_length, encoder.max_positions), settings.marks
+            ),
             inputs=inputs,
             encoder=encoder,
             head=new_head(
@@ -153,7 +155,9 @@ class BertMember(SettingsEstimator, settings=BertSettings, fixed={"members": 1})
         body = {name.removeprefix("encoder."): t for name, t in weights.items() if name.startswith("encoder.")}
         head = {name.removeprefix("head."): t for name, t in weights.items() if name.startswith("head.")}
         member.network_ = Network(
-            tokenizer=RowTokenizer(Tokenizer.from_file(str(folder / TOKENIZER_FILE)), state["max_length"]),
+            tokenizer=RowTokenizer(
+                Tokenizer.from_file(str(folder / TOKENIZER_FILE)), state["max_length"], settings.marks
+            ),
             inputs=Inputs.from_json(state["inputs"]) if "inputs" in state else _inputs_of_pairs(settings.head),
             encoder=rebuild_encoder(folder, config, body, dtype, device, settings.frozen_layers),
             head=Head(settings.head, head, device),

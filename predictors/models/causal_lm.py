@@ -26,6 +26,7 @@ from predictors.networks.causal_network import CausalNetwork, TokenPrompt, pretr
 from predictors.networks.encoder import tokens_at_once
 from predictors.networks.finetuning import random_batches
 from predictors.pairs import Progress, report
+from predictors.prompts import template_of
 from predictors.settings import CausalLmSettings
 
 STATE_FILE = "causal_lm.json"
@@ -34,12 +35,12 @@ STATE_FILE = "causal_lm.json"
 class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"members": 1}):
     """One causal model, trained on all pairs from its own seed.
 
-    It learns the answer after the prompt of `predictors.prompts`, and nothing of the prompt. P(change) is exact: the
-    likelihoods of " 0" and " 1", normalised over the two. The same seed, data, machine and number of threads give
-    the same weights on a processor.
+    It learns the answer after the prompt of its template, as that stood at `fit`, and nothing of the prompt. P(change)
+    is exact: the likelihoods of 0 and 1, normalised over the two. The same seed, data, machine and number of threads
+    give the same weights on a processor.
     """
 
-    results = ("loss", "n_steps", "n_examples")
+    results = ("loss", "n_steps", "n_examples", "template")
 
     def fit(
         self, rows: Sequence[Any], labels: Any, sample_weight: Any = None, progress: Progress | None = None
@@ -61,6 +62,7 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
             language_model = pretrained(settings)
             self.n_steps_, self.loss_ = _train(language_model, settings, data, generator, progress)
         self.language_model_ = language_model
+        self.template_ = language_model.tokenizer.template.text
         self.classes_ = np.array([0, 1])
         self.n_examples_ = len(data.rows)
         self.seconds_ = perf_counter() - started
@@ -96,9 +98,11 @@ class CausalLmMember(SettingsEstimator, settings=CausalLmSettings, fixed={"membe
             CheckpointError: the checkpoint under an adapter is missing or has changed.
         """
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        state.setdefault("template", "change")  # Older ones had its words alone.
         member = cls.restored(state)
+        template = template_of(state["template"], "change")
         with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-            member.language_model_ = reloaded(folder, member.settings(), state["base_digest"])
+            member.language_model_ = reloaded(folder, member.settings(), state["base_digest"], template)
         return member
 
 
@@ -109,6 +113,12 @@ class CausalLmPredictor(Ensemble, settings=CausalLmSettings):
     """
 
     member_class = CausalLmMember
+
+    @classmethod
+    def check_members(cls, members: Sequence[Any]) -> None:
+        """Refuse members that learnt from different prompts."""
+        if len({member.template_ for member in members}) > 1:
+            raise PredictorError("members: their templates differ; train them all again with one.")
 
     def predict_proba(self, rows: Sequence[Any], progress: Progress | None = None) -> NDArray[np.float64]:
         """Probabilities of shape (n, 2), averaged over the members. `progress` counts pairs of all members."""

@@ -25,19 +25,12 @@ from predictors.errors import PredictorError
 from predictors.features import TrainingData
 from predictors.models.base import SettingsEstimator, both_classes
 from predictors.pairs import Pair, Progress, report
+from predictors.prompts import Template, template_of
 from predictors.settings import LlmPromptSettings
 
 STATE_FILE = "llm_prompt.json"
 MODEL_VARIABLE = "HUNCH_LLM_MODEL"
 
-_INSTRUCTION = (
-    "You forecast how people adjust what they expect of a language model. Somebody read question B and estimated how "
-    "likely a certain language model is to answer it correctly. Next they saw question A and were told whether the "
-    "same model had answered A correctly. After that they could give a new estimate for B or keep the first one. "
-    "Forecast whether the estimate for B changed. Reply with a single digit and nothing else: 1 if it changed, 0 if "
-    "it stayed the same."
-)
-_ASK = "Did the estimate for question B change? Reply 1 or 0."
 _CUT = " […] "
 # Tokens also come with the marks that two kinds of tokenisers write for a blank.
 _BLANKS = " \t\r\n▁Ġ"
@@ -61,9 +54,10 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
     Exact inference: P(1) / (P(0) + P(1)), from the log-probabilities that the server lists for the first token of the
     reply. Where it lists none ("auto"), or with "samples": Monte Carlo. Of n readable replies k say 1, and the
     probability is (k + 1/2) / (n + 1), the posterior mean under Jeffreys' prior, so that five equal replies do not
-    count as certainty. The samples are the server's chance: asking again gives another number, though a pair that was
-    answered is not asked again by the same object. The server's address and key come from the environment, and
-    neither is saved.
+    count as certainty; with `average="plain"` it is k / n, as in the paper, a millionth away from 0 and 1. The words
+    are those of the template as it stood at `fit`, which are saved. The samples are the server's chance: asking again
+    gives another number, though a pair that was answered is not asked again by the same object. The server's address
+    and key come from the environment, and neither is saved.
     """
 
     def fit(
@@ -76,17 +70,19 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
         """
         data = self.training_data(rows, labels, sample_weight)
         settings: LlmPromptSettings = self.settings()
+        template = template_of(settings.template, "change")
         model = settings.model or os.environ.get(MODEL_VARIABLE, "").strip()
         if not model:
             raise PredictorError(
                 f"model: none is named; set the parameter `model`, or {MODEL_VARIABLE} in the environment, to the name "
                 "of a chat model that the server has."
             )
-        examples = _choose_examples(data, settings.shots, np.random.Generator(np.random.PCG64(self.random_state)))
+        rng = np.random.Generator(np.random.PCG64(self.random_state))
+        examples = _choose_examples(data, settings.shots, rng, balanced=settings.examples == "balanced")
         share = float(np.average(data.labels, weights=data.weights))
         # What always saying the training share costs a row: nothing is optimised that would have a loss of its own.
         loss = -(share * math.log(share) + (1 - share) * math.log(1 - share))
-        self._set_state(model, examples, loss, len(data.rows))
+        self._set_state(model, template, examples, loss, len(data.rows))
         report(progress, 1, 1, f"chose {len(examples)} examples of {len(data.rows)} rows")
         return self
 
@@ -120,7 +116,8 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
             if len(self._answers) > _REMEMBERED:
                 self._answers.popitem(last=False)
 
-        _Asking(endpoint, settings, self.model_, self.examples_, list(todo.values()), keep, progress).run()
+        prompt = _Prompt(self.template_, self.model_, self.examples_, settings.max_characters)
+        _Asking(endpoint, settings, prompt, list(todo.values()), keep, progress).run()
         changed = np.array([answers[key] for key in keys])
         return both_classes(changed)
 
@@ -130,6 +127,7 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
         state = {
             "params": self.get_params(),
             "model": self.model_,
+            "template": self.template_.text,
             "examples": [[*example.pair, example.label] for example in self.examples_],
             "loss": self.loss_,
             "n_examples": self.n_examples_,
@@ -142,11 +140,13 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
         state = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
         estimator = cls(**state["params"])
         examples = [Example(Pair(*row[:-1]), row[-1]) for row in state["examples"]]
-        estimator._set_state(state["model"], examples, state["loss"], state["n_examples"])
+        template = template_of(state.get("template", "forecast"), "change")  # Older ones had its words alone.
+        estimator._set_state(state["model"], template, examples, state["loss"], state["n_examples"])
         return estimator
 
-    def _set_state(self, model: str, examples: list[Example], loss: float, n_examples: int) -> None:
+    def _set_state(self, model: str, template: Template, examples: list[Example], loss: float, n_examples: int) -> None:
         self.model_ = model
+        self.template_ = template
         self.examples_ = examples
         self.classes_ = np.array([0, 1])
         self.loss_ = loss
@@ -157,8 +157,37 @@ class LlmPrompt(SettingsEstimator, settings=LlmPromptSettings):
     def _key(self, endpoint: Endpoint, settings: LlmPromptSettings, pair: Pair) -> bytes:
         """Of all that an answer depends on, and short: a study asks about a great many pairs."""
         how = [settings.mode, settings.samples, settings.temperature, settings.max_tokens, settings.max_characters]
-        what = [endpoint.base_url, self.model_, *how, pair.evidence_text, pair.target_text, pair.outcome]
+        what = [
+            endpoint.base_url,
+            self.model_,
+            self.template_.digest,
+            settings.average,
+            *how,
+            pair.evidence_text,
+            pair.target_text,
+            pair.outcome,
+        ]
         return hashlib.blake2b(json.dumps(what).encode(), digest_size=16).digest()
+
+
+class _Prompt:
+    """What a model is sent about a pair: the template's opening once, examples with their labels, the pair."""
+
+    def __init__(self, template: Template, model: str, examples: Sequence[Example], max_characters: int) -> None:
+        self.template = template
+        self.model = model
+        self.max_characters = max_characters
+        self.examples = [turn for pair, label in examples for turn in (self._question(pair), str(label))]
+
+    def about(self, pair: Pair) -> list[dict[str, str]]:
+        first, *others = [*self.examples, self._question(pair)]
+        # The opening stands in the first question: not every model's chat takes a system message.
+        opening = f"{self.template.opening}\n\n" if self.template.opening else ""
+        return self.template.chat(self.model, [opening + first, *others])
+
+    def _question(self, pair: Pair) -> str:
+        evidence, target = (_shortened(text, self.max_characters) for text in (pair.evidence_text, pair.target_text))
+        return self.template.about(evidence, target, pair.outcome)
 
 
 class _Asking:
@@ -168,21 +197,20 @@ class _Asking:
         self,
         endpoint: Endpoint,
         settings: LlmPromptSettings,
-        model: str,
-        examples: Sequence[Example],
+        prompt: _Prompt,
         pairs: Sequence[Pair],
         deliver: Callable[[int, float], None],
         progress: Progress | None,
     ) -> None:
         self.endpoint = endpoint
         self.settings = settings
-        self.model = model
+        self.prompt = prompt
+        self.model = prompt.model
         self.pairs = pairs
         self.deliver = deliver
         self.progress = progress
         self.done = 0
         self.unreadable = 0
-        self.messages = _messages_of(examples, settings.max_characters)
 
     def run(self) -> None:
         """Ask about every pair."""
@@ -266,6 +294,8 @@ class _Asking:
                 f"model: none of the {len(said)} replies of {self.model} about {_about(self.pairs[index])} is 0 or 1; "
                 f"the first is {_beginning(texts[0])!r}. Raise max_tokens if it was cut off, or use another model."
             )
+        if self.settings.average == "plain":
+            return min(max(sum(readable) / len(readable), _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
         return (sum(readable) + 0.5) / (len(readable) + 1)
 
     def _ask(self, calls: list[tuple[int, ChatCall]], take: Callable[[int, ChatReply], None]) -> None:
@@ -293,21 +323,23 @@ class _Asking:
     def _exact_call(self, index: int, listed: int) -> ChatCall:
         # At temperature 1 the listed likelihoods are the model's own, also on servers that scale them by it.
         return ChatCall(
-            self.model, self._prompt(index), temperature=1.0, max_tokens=1, logprobs=True, top_logprobs=listed
+            self.model,
+            self.prompt.about(self.pairs[index]),
+            temperature=1.0,
+            max_tokens=1,
+            logprobs=True,
+            top_logprobs=listed,
         )
 
     def _sample_call(self, index: int, count: int) -> ChatCall:
         settings = self.settings
         return ChatCall(
             self.model,
-            self._prompt(index),
+            self.prompt.about(self.pairs[index]),
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
             n=count,
         )
-
-    def _prompt(self, index: int) -> list[dict[str, str]]:
-        return _with_question(self.messages, _question(self.pairs[index], self.settings.max_characters))
 
 
 def changed_probability(reply: ChatReply) -> float | None:
@@ -336,8 +368,9 @@ def parse_reply(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _choose_examples(data: TrainingData, shots: int, rng: np.random.Generator) -> list[Example]:
-    """Up to `shots` different pairs, as many of each class as there are, drawn with chances as their weights.
+def _choose_examples(data: TrainingData, shots: int, rng: np.random.Generator, *, balanced: bool) -> list[Example]:
+    """Up to `shots` different pairs, drawn with chances as their weights: as many of each class as there are, or as the
+    classes come.
 
     A label that is a fraction stands for two weighted rows, so such a row may come as either class.
     """
@@ -345,7 +378,10 @@ def _choose_examples(data: TrainingData, shots: int, rng: np.random.Generator) -
         label: iter(_in_random_order(data.weights * share, rng))
         for label, share in ((0, 1 - data.labels), (1, data.labels))
     }
-    label = int(rng.integers(2))
+    if not balanced:
+        # A class comes as often as its rows weigh: each draw takes it by what is left of both.
+        share = float(np.average(data.labels, weights=data.weights))
+    label = int(rng.integers(2)) if balanced else int(rng.random() < share)
     chosen: dict[Pair, int] = {}
     while waiting and len(chosen) < shots:
         if label in waiting:
@@ -355,7 +391,7 @@ def _choose_examples(data: TrainingData, shots: int, rng: np.random.Generator) -
                 del waiting[label]
             else:
                 chosen[pair] = label
-        label = 1 - label
+        label = 1 - label if balanced or label not in waiting else int(rng.random() < share)
     examples = [Example(pair, label) for pair, label in chosen.items()]
     return [examples[place] for place in rng.permutation(len(examples))]
 
@@ -365,26 +401,6 @@ def _in_random_order(weights: NDArray[np.float64], rng: np.random.Generator) -> 
     rows = np.flatnonzero(weights > 0)
     keys = np.log(weights[rows]) + rng.gumbel(size=len(rows))
     return rows[np.argsort(-keys)].tolist()
-
-
-def _messages_of(examples: Sequence[Example], max_characters: int) -> list[dict[str, str]]:
-    messages: list[dict[str, str]] = []
-    for pair, label in examples:
-        messages = _with_question(messages, _question(pair, max_characters))
-        messages.append({"role": "assistant", "content": str(label)})
-    return messages
-
-
-def _with_question(messages: list[dict[str, str]], question: str) -> list[dict[str, str]]:
-    # The instruction opens the first question: not every model's chat template takes a system message.
-    text = question if messages else f"{_INSTRUCTION}\n\n{question}"
-    return [*messages, {"role": "user", "content": text}]
-
-
-def _question(pair: Pair, max_characters: int) -> str:
-    evidence, target = (_shortened(text, max_characters) for text in (pair.evidence_text, pair.target_text))
-    answered = "correctly" if pair.outcome else "incorrectly"
-    return f"Question A:\n{evidence}\n\nThe model answered question A {answered}.\n\nQuestion B:\n{target}\n\n{_ASK}"
 
 
 def _shortened(text: str, max_characters: int) -> str:

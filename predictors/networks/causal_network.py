@@ -17,7 +17,7 @@ from tokenizers import Encoding, Tokenizer
 from predictors.artifacts import checkpoint_digest
 from predictors.errors import CheckpointError, PredictorError
 from predictors.pairs import Pair
-from predictors.prompts import ANSWERS, change_prompt
+from predictors.prompts import Template, answers_after, shipped, template_of
 from predictors.settings import CausalLmSettings
 
 from .checkpoints import read_checkpoint
@@ -52,9 +52,13 @@ class PromptTokenizer:
     (a space, say) cancel out of their ratio, so only what is left after them is ever scored.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_length: int) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, max_length: int, template: Template | None = None, model: str = ""
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_length = max_length
+        self.template = template or shipped("change")
+        self.model = model
         # A question that holds "</s>" means these letters, not the end of a text.
         self.tokenizer.encode_special_tokens = True
         shortest = self._prompts([Pair("", "", "", "", outcome) for outcome in (0, 1)])
@@ -76,10 +80,17 @@ class PromptTokenizer:
         prompts = []
         for first in range(0, len(pairs), _TOKENISED_AT_ONCE):
             part = pairs[first : first + _TOKENISED_AT_ONCE]
-            texts = [change_prompt(pair.evidence_text, pair.target_text, pair.outcome) for pair in part]
-            unchanged, changed = (self.tokenizer.encode_batch([text + answer for text in texts]) for answer in ANSWERS)
+            texts = [self.prompt(pair) for pair in part]
+            answered = zip(*([text + answer for answer in answers_after(text)] for text in texts), strict=True)
+            unchanged, changed = (self.tokenizer.encode_batch(list(column)) for column in answered)
             prompts += [self._parted(*both) for both in zip(unchanged, changed, strict=True)]
         return prompts
+
+    def prompt(self, pair: Pair) -> str:
+        """What the model reads of a pair, up to the answer."""
+        words = self.template.about(pair.evidence_text, pair.target_text, pair.outcome)
+        opening = f"{self.template.opening}\n\n" if self.template.opening else ""
+        return self.template.as_text(self.model, opening + words)
 
     def _parted(self, unchanged: Encoding, changed: Encoding) -> TokenPrompt:
         first, second = _without_end(unchanged), _without_end(changed)
@@ -87,9 +98,7 @@ class PromptTokenizer:
         while same < min(len(first), len(second)) and first[same] == second[same]:
             same += 1
         if same in (0, len(first), len(second)):
-            raise CheckpointError(
-                f"checkpoint: its tokenizer reads the answers {ANSWERS[0]!r} and {ANSWERS[1]!r} as the same tokens."
-            )
+            raise CheckpointError("checkpoint: its tokenizer reads the answers 0 and 1 as the same tokens.")
         return TokenPrompt(np.array(first[:same], dtype=np.int32), (first[same:], second[same:]))
 
     def _shortened(self, pair: Pair, length: int) -> TokenPrompt:
@@ -117,7 +126,13 @@ class CausalNetwork:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, model: Any, settings: CausalLmSettings, device: torch.device, digest: str
+        self,
+        tokenizer: Tokenizer,
+        model: Any,
+        settings: CausalLmSettings,
+        device: torch.device,
+        digest: str,
+        template: Template,
     ) -> None:
         self.device = device
         self.dtype = compute_dtype(settings.bfloat16, device)
@@ -125,7 +140,8 @@ class CausalNetwork:
         # Only the places where an answer stands need logits over the whole vocabulary. Not every model can do that.
         self.picks_places = "logits_to_keep" in inspect.signature(model.forward).parameters
         positions = getattr(model.config, "max_position_embeddings", None) or settings.max_length
-        self.tokenizer = PromptTokenizer(tokenizer, min(settings.max_length, int(positions)))
+        longest = min(settings.max_length, int(positions))
+        self.tokenizer = PromptTokenizer(tokenizer, longest, template, settings.checkpoint)
         self.model = (_adapted(model, settings) if settings.adaptation == "lora" else model).to(device).eval()
 
     def log_likelihoods(self, prompts: Sequence[TokenPrompt], wanted: NDArray[np.bool_] | None = None) -> torch.Tensor:
@@ -200,10 +216,11 @@ def pretrained(settings: CausalLmSettings) -> CausalNetwork:
     check_causal(settings.checkpoint, checkpoint.config)
     model = _loaded(checkpoint.folder, settings, device)
     digest = checkpoint_digest(checkpoint.folder) if settings.adaptation == "lora" else ""
-    return CausalNetwork(checkpoint.tokenizer, model, settings, device, digest)
+    template = template_of(settings.template, "change")
+    return CausalNetwork(checkpoint.tokenizer, model, settings, device, digest, template)
 
 
-def reloaded(folder: Path, settings: CausalLmSettings, digest: str) -> CausalNetwork:
+def reloaded(folder: Path, settings: CausalLmSettings, digest: str, template: Template) -> CausalNetwork:
     """The model that `CausalNetwork.save` wrote. An adapter needs its checkpoint again, whose digest must be the same.
 
     Raises:
@@ -212,7 +229,8 @@ def reloaded(folder: Path, settings: CausalLmSettings, digest: str) -> CausalNet
     device = device_of(settings.device)
     if settings.adaptation == "full":
         tokenizer = Tokenizer.from_file(str(folder / MODEL_FOLDER / TOKENIZER_FILE))
-        return CausalNetwork(tokenizer, _loaded(folder / MODEL_FOLDER, settings, device), settings, device, digest)
+        model = _loaded(folder / MODEL_FOLDER, settings, device)
+        return CausalNetwork(tokenizer, model, settings, device, digest, template)
     from peft import set_peft_model_state_dict
 
     base = read_checkpoint(settings.checkpoint)
@@ -221,7 +239,8 @@ def reloaded(folder: Path, settings: CausalLmSettings, digest: str) -> CausalNet
             f"checkpoint: {settings.checkpoint} is not what the adapter in {folder} was trained on; restore its files."
         )
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-    language_model = CausalNetwork(tokenizer, _loaded(base.folder, settings, device), settings, device, digest)
+    model = _loaded(base.folder, settings, device)
+    language_model = CausalNetwork(tokenizer, model, settings, device, digest, template)
     set_peft_model_state_dict(language_model.model, load_file(folder / ADAPTER_FILE))
     return language_model
 

@@ -14,9 +14,8 @@ from tokenizers import Tokenizer
 from predictors.errors import CheckpointError, PredictorError
 from predictors.features import PAIR_TEXTS, Row, number_columns, number_names, text_column, text_names
 from predictors.pairs import Pair
+from predictors.settings import MARKS, Marks
 
-# Said before the evidence question, so that one network learns both outcomes. Plain words: every tokenizer has them.
-MARKS = ("wrong:", "right:")
 NO_SEGMENT, FIRST, OTHERS = 0, 1, 2
 
 Ids = NDArray[np.int64]
@@ -95,10 +94,10 @@ class RowTokenizer:
     `max_length` counts all tokens of a row. Raises CheckpointError where the tokenizer reads both marks alike.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_length: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, max_length: int, marks: Marks = MARKS) -> None:
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self.fingerprint = (hashlib.sha256(tokenizer.to_str().encode()).hexdigest(), max_length)
+        self.fingerprint = (hashlib.sha256(tokenizer.to_str().encode()).hexdigest(), max_length, *marks)
         example = tokenizer.encode("right", "wrong")
         parts = np.array([-1 if part is None else part for part in example.sequence_ids])
         ids, types = np.array(example.ids, dtype=np.int64), np.array(example.type_ids, dtype=np.int64)
@@ -107,9 +106,9 @@ class RowTokenizer:
             raise CheckpointError("checkpoint: its tokenizer does not build sequence pairs.")
         self._start, self._between, self._end = ids[: first[0]], ids[first[-1] + 1 : second[0]], ids[second[-1] + 1 :]
         self._first_type, self._others_type = types[first[0]], types[second[0]]
-        self._marks = [np.array(self._encode([mark])[0], dtype=np.int64) for mark in MARKS]
+        self._marks = [self._mark(mark) for mark in marks]
         if self._marks[0].tolist() == self._marks[1].tolist():
-            raise CheckpointError(f"checkpoint: its tokenizer reads {MARKS[0]!r} and {MARKS[1]!r} as the same tokens.")
+            raise CheckpointError(f"checkpoint: its tokenizer reads {marks[0]!r} and {marks[1]!r} as the same tokens.")
 
     def tokenise(self, rows: Sequence[Row], inputs: Inputs = Inputs()) -> list[TokenRow]:
         """Token ids of every checked row; long ones lose the ends of their longest texts so that all fit `max_length`.
@@ -187,6 +186,11 @@ class RowTokenizer:
             lengths=np.array(lengths, dtype=np.int64),
             numbers=np.stack([row.numbers for row in rows]),
         )
+
+    def _mark(self, mark: str) -> Ids:
+        """A token of the checkpoint by its name, which reading the letters would take apart; else the letters."""
+        token = self.tokenizer.token_to_id(mark)
+        return np.array(self._encode([mark])[0] if token is None else [token], dtype=np.int64)
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self.tokenizer.encode_batch(texts, add_special_tokens=False)]

@@ -160,7 +160,7 @@ class CollectionForm(forms.ModelForm):
     class Meta:
         model = AnswerCollection
         fields = (
-            *("bank", "model", "limit", "max_tokens", "replies", "temperature", "concurrency"),
+            *("bank", "model", "limit", "max_tokens", "replies", "temperature", "template", "concurrency"),
             *("price_in", "price_out", "cost_cap"),
         )
 
@@ -232,7 +232,7 @@ class AnswerCollectionAdmin(HunchAdmin):
             "tokens_in",
             "tokens_out",
         ),
-        *("limit", "seed", "max_tokens", "replies", "temperature", "concurrency"),
+        *("limit", "seed", "max_tokens", "replies", "temperature", "template", "concurrency"),
         *("price_in", "price_out", "cost_cap"),
         *("created_by", "created_at", "finished_at"),
     )

@@ -61,7 +61,7 @@ class ReportCommand(HunchCommand):
         Raises:
             HunchError: an argument cannot be used, there is nothing to show, or the folder cannot be written.
         """
-        findings = reports.make(study, name, arguments)
+        findings = self.with_more(reports.make(study, name, arguments))
         if out is not None or as_json:
             reports.record_reading(study, name, arguments, by=None, via="command")
         if as_json:
@@ -72,6 +72,10 @@ class ReportCommand(HunchCommand):
             for path in reports.write(study, name, findings, out, png=self.png):
                 # A program that reads the JSON from a pipe must find nothing else in it.
                 (self.stderr if as_json else self.stdout).write(f"wrote {path}")
+
+    def with_more(self, findings: ReportResult) -> ReportResult:
+        """The findings with what options of the command add."""
+        return findings
 
     def show_result(self, findings: ReportResult, *, out: Path | None) -> None:
         """The same for findings that are about no study: files have no JSON with all of it.

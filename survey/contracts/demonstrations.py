@@ -14,12 +14,17 @@ class Demonstration:
     unless it is stored. `verdict`: path of a function (study, null) that returns a `DemonstrationVerdict`; without it
     the last stage must find more of the first outcome than the first stage. `bank`: the name of the bank that
     `load_bank` returns. Who may make studies sees the banks of these names, and a template that names one gets it.
+    `predictor`: used in place of the file's. `pool`: the same of the size of a stage's candidates. `reversal`: what
+    `--reversal` runs in its place.
     """
 
     study_file: str
     load_bank: str
     verdict: str = ""
     bank: str = ""
+    predictor: str = ""
+    pool: int | None = None
+    reversal: "Demonstration | None" = None
 
 
 @dataclass(frozen=True)

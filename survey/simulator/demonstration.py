@@ -27,6 +27,7 @@ from survey.services.stages.leaderboard import all_answers, figures_of, learning
 from survey.services.studies import creating
 from survey.storage.paths import STUDIES_DIR
 from survey.study_file.blocks import InstrumentConfig
+from survey.study_file.editing import EditableFile
 
 INSTRUMENT: str = InstrumentConfig.model_fields["kind"].default
 CANDIDATES_A_PERSON = 150  # ten for each item
@@ -35,23 +36,29 @@ LEVEL = 0.05  # of the one-sided test
 RESEARCHER_EMAIL = DEMO_EMAIL
 
 
-def demonstration_of(instrument: str) -> Demonstration:
+def demonstration_of(instrument: str, *, reversal: bool = False) -> Demonstration:
     """What the demo runs of that instrument.
 
     Raises:
         InstrumentMissing: there is no instrument of that name.
-        NotFound: it has no demonstration; names those that have one.
+        NotFound: it has no demonstration, or none of a reversal; names those that have one.
     """
-    demonstration = instruments.kind(instrument).demonstration
+
+    def of(name: str) -> Demonstration | None:
+        demonstration = instruments.kind(name).demonstration
+        return demonstration.reversal if reversal and demonstration is not None else demonstration
+
+    demonstration = of(instrument)
     if demonstration is None:
-        others = [name for name in instruments.names() if instruments.kind(name).demonstration is not None]
-        raise NotFound(f"--instrument: {instrument} brings no demonstration; these do: {', '.join(others)}")
+        others = [name for name in instruments.names() if of(name) is not None]
+        what = "no demonstration of a reversal" if reversal else "no demonstration"
+        raise NotFound(f"--instrument: {instrument} brings {what}; these do: {', '.join(others)}")
     return demonstration
 
 
-def load_bank(instrument: str) -> Bank:
+def load_bank(instrument: str, *, reversal: bool = False) -> Bank:
     """The bank of the instrument's demonstration; imported unless it is stored."""
-    bank: Bank = _function(demonstration_of(instrument).load_bank)()
+    bank: Bank = _function(demonstration_of(instrument, reversal=reversal).load_bank)()
     return bank
 
 
@@ -67,6 +74,7 @@ def create_demo_study(
     seed: int | None = None,
     respondents: int | None = None,
     owner: Any = None,
+    reversal: bool = False,
 ) -> Study:
     """Create the instrument's demonstration under the next free slug, with another seed or stage size if given.
 
@@ -76,9 +84,17 @@ def create_demo_study(
         name: what the slug begins with; by default `demo`, and with the instrument's name behind it for all but the one
             that studies have if they name none.
     """
-    file = demonstration_of(instrument).study_file
+    demonstration = demonstration_of(instrument, reversal=reversal)
+    file = demonstration.study_file
     text = creating.read_study_file(STUDIES_DIR / file)
     own = "demo" if instrument == INSTRUMENT else f"demo-{instrument.replace('_', '-')}"
+    own += "-reversal" if reversal else ""
+    if demonstration.predictor:
+        edited = EditableFile(text)
+        edited.set(("predictor",), {"name": demonstration.predictor})
+        text = edited.text
+    if demonstration.pool is not None:
+        text = _changed(text, "size", str(demonstration.pool))
     text = _changed(text, "slug", f'"{_free_slug(name or own)}"')
     if seed is not None:
         text = _changed(text, "seed", str(seed))
@@ -239,9 +255,9 @@ class DemoVerdict:
         return {"lift": self.comparison.ratio, "p": None if p is None else float(f"{p:.6g}")}
 
 
-def verdict_on(study: Study, *, null: bool) -> "DemoVerdict | DemonstrationVerdict":
+def verdict_on(study: Study, *, null: bool, reversal: bool = False) -> "DemoVerdict | DemonstrationVerdict":
     """What the study's demonstration says of it; without words of its own, whether the last stage found more."""
-    path = demonstration_of(study.instrument).verdict
+    path = demonstration_of(study.instrument, reversal=reversal).verdict
     if path:
         verdict: DemonstrationVerdict = _function(path)(study, null)
         return verdict

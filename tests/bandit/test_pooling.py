@@ -20,7 +20,8 @@ def answers(seed, *, people=20, each=6, **others):
     n = people * each
     cluster = np.arange(n) // each
     values = rng.normal(size=people)[cluster] * 3 + rng.normal(size=n) + 5
-    return {"values": values, "stratum": np.arange(n) % 2, "sizes": (100, 300), "cluster": cluster, **others}
+    others = {"values": values, **others}
+    return {"stratum": np.arange(n) % 2, "sizes": (100, 300), "cluster": cluster, **others}
 
 
 def test_over_all_candidates_it_is_the_mean_of_the_stages():
@@ -68,6 +69,16 @@ def test_sums_are_put_together_before_they_are_divided():
     empty = StageAnswers(**answers(6), inside=np.zeros(120, dtype=bool))
     again = pooled_mean(stages=[*stages, empty], plan_weights=[6, 4, 10])
     assert (again.value, again.standard_error) == pytest.approx((pooled.value, pooled.standard_error))
+
+
+def test_where_nothing_varies_but_by_rounding_degrees_of_freedom_are_those_of_all_stages():
+    stages = []
+    for seed, people in ((1, 7), (2, 11)):
+        inside = np.arange(6 * people) % 5 < 2
+        alike = answers(seed, people=people, values=np.full(6 * people, 12.3), item=np.arange(6 * people) % 20)
+        stages.append(StageAnswers(**alike, inside=inside))
+    pooled = pooled_mean(stages=stages, plan_weights=[3, 1])
+    assert pooled.standard_error == 0 and pooled.degrees_of_freedom == 6 + 7  # people, and items
 
 
 @pytest.mark.thorough

@@ -8,6 +8,10 @@ import pytest
 from predictors import artifacts, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.evaluation import area_under_curve, negative_log_likelihood
+from predictors.networks.checkpoints import read_checkpoint
+from predictors.networks.text import RowTokenizer
+from predictors.pairs import Pair
+from predictors.settings import BertSettings
 from tests.predictors.tiny import learnable_labels, save_tiny_bert, some_pairs
 
 pytestmark = pytest.mark.torch
@@ -549,3 +553,13 @@ def test_pairs_kept_back_come_back_from_a_folder(tiny_params, tmp_path):
         training.train_member("bert", params, 0, index, pairs, list(learnable_labels(pairs)), None, folder)
     expected = predictor.predict_proba(pairs)[:, 1].astype(np.float32)
     assert training.score(folders, pairs) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_outcomes_marks_may_be_tokens_of_the_checkpoint(tiny_bert):
+    tokenizer = read_checkpoint(str(tiny_bert)).tokenizer
+    rows = [Pair("a", "b", "t", "t", outcome) for outcome in (0, 1)]
+    marked = RowTokenizer(tokenizer, 64, ("[SEP]", "[CLS]")).tokenise(rows)
+    assert [row.mark.tolist() for row in marked] == [[tokenizer.token_to_id(name)] for name in ("[SEP]", "[CLS]")]
+    assert BertSettings(marks=["no", "yes"]).marks == ("no", "yes")
+    with pytest.raises(PredictorError, match="marks: both are the same"):
+        BertSettings(marks=["x", "x"])

@@ -9,11 +9,10 @@ from predictors import artifacts, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.evaluation import area_under_curve
 from predictors.pairs import Pair
-from predictors.prompts import ANSWERS, BETWEEN, CLOSING, OPENING, OUTCOMES, change_prompt
 from predictors.settings import CausalLmSettings
 from tests.predictors.fresh_process import printed_by
 from tests.predictors.tiny import some_pairs
-from tests.predictors.tiny_llama import byte_tokenizer, save_tiny_llama
+from tests.predictors.tiny_llama import ANSWERS, byte_tokenizer, change_prompt, save_tiny_llama
 
 pytestmark = pytest.mark.torch
 
@@ -66,7 +65,9 @@ def _by_hand(fitted, pair):
 
 def test_braces_and_marks_in_a_question_are_words_like_any_other():
     prompt = change_prompt("{0} {outcome} %s", "{", 1)
-    assert prompt == OPENING + "{0} {outcome} %s" + OUTCOMES[1] + BETWEEN + "{" + CLOSING
+    assert prompt == change_prompt("EVIDENCE", "TARGET", 1).replace("EVIDENCE", "{0} {outcome} %s").replace(
+        "TARGET", "{"
+    )
 
 
 def test_the_prompt_tells_both_outcomes_apart():
@@ -93,7 +94,8 @@ def test_a_long_prompt_loses_the_ends_of_both_questions_and_nothing_else(words):
     (prompt,) = tokenizer.tokenise([pair])
     assert 190 <= prompt.length <= 200
     text = tokenizer.tokenizer.decode(prompt.prefix.tolist())
-    assert text.startswith(OPENING) and text.endswith(CLOSING) and OUTCOMES[0] + BETWEEN in text
+    before, between, after = change_prompt("CUT", "CUT", 0).split("CUT")
+    assert text.startswith(before) and text.endswith(after) and between in text
     rivers, metals = text.count("river"), text.count("metal")
     assert abs(rivers - metals) <= 2 if words == (200, 200) else min(rivers, metals) == 3
 
@@ -163,7 +165,7 @@ def test_a_model_that_cannot_pick_places_gives_the_same(params):
 
 def test_answers_that_read_alike_are_refused(params, tmp_path):
     folder = save_tiny_llama(tmp_path / "blind", tokenizer=byte_tokenizer(_0="x", _1="x"))
-    with pytest.raises(CheckpointError, match="reads the answers ' 0' and ' 1' as the same tokens"):
+    with pytest.raises(CheckpointError, match="reads the answers 0 and 1 as the same tokens"):
         _fitted({**params, "checkpoint": str(folder)})
 
 
@@ -454,3 +456,29 @@ def test_all_special_tokens_behind_a_text_are_cut_and_none_before_it():
         ([2, 2], [1, 1], []),
     ):
         assert _without_end(SimpleNamespace(ids=ids, special_tokens_mask=special)) == left
+
+
+OWN = """use = "change"
+right = "solved"
+wrong = "missed"
+prompt = "{evidence} {outcome} {target}?\\n"
+[[models]]
+model = "*llama*"
+system = "S"
+format = "<<{system}>> {prompt}"
+"""
+
+
+def test_a_template_of_ones_own_is_learnt_and_stays_with_the_member(params, tmp_path):
+    fitted = _fitted({**params, "template": OWN})
+    tokenizer = _model_of(fitted).tokenizer
+    assert tokenizer.prompt(Pair("A{target}", "B", "t", "t", 1)) == "<<S>> A{target} solved B?\n"
+    (prompt,) = tokenizer.tokenise(PAIRS[:1])
+    assert tokenizer.tokenizer.decode(prompt.tails[1]) == "1", "after a line break without a blank"
+    artifacts.save(fitted, tmp_path / "saved")
+    reloaded = artifacts.load(tmp_path / "saved")
+    assert reloaded.members_[0].template_ == OWN
+    assert np.array_equal(reloaded.predict_proba(PAIRS), fitted.predict_proba(PAIRS))
+    other = registry.create("causal_lm", params).member(0).fit(PAIRS, LABELS)
+    with pytest.raises(PredictorError, match="templates differ"):
+        type(fitted).from_members([fitted.members_[0], other])

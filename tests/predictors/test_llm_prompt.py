@@ -14,6 +14,7 @@ from predictors.endpoints import ChatReply, EndpointError, Usage
 from predictors.errors import PredictorError, Stopped
 from predictors.models.llm_prompt import changed_probability, parse_reply
 from predictors.pairs import Pair
+from predictors.prompts import template_of
 from predictors.settings import LlmPromptSettings
 from tests.predictors import fake_endpoint
 from tests.predictors.fake_endpoint import chat, refusal
@@ -482,3 +483,51 @@ def test_a_setting_out_of_range_is_refused_by_name(field, value):
     with pytest.raises(PredictorError, match=f"^{field}: ") as caught:
         LlmPromptSettings(**{field: value})
     assert "sk-secret" not in str(caught.value)
+
+
+OWN = """use = "change"
+system = "Be brief."
+right = "solved"
+wrong = "missed"
+prompt = "{evidence} {outcome} {target}?"
+"""
+
+
+def test_a_template_of_ones_own_has_its_system_message_and_stays_with_what_was_fitted(server, tmp_path):
+    server.answer = lists_tokens
+    estimator = fitted(template=OWN, shots=0)
+    changed(estimator, PAIRS[1:2])
+    artifacts.save(estimator, tmp_path / "saved")
+    again = artifacts.load(tmp_path / "saved")
+    changed(again, PAIRS[2:3])
+    for seen, said in zip(server.seen, ("evidence 1 solved target 1?", "evidence 2 missed target 2?"), strict=True):
+        assert [(message["role"], message["content"]) for message in seen.body["messages"]] == [
+            ("system", "Be brief."),
+            ("user", said),
+        ]
+    assert again.template_.text == OWN
+
+
+def test_another_template_asks_again(server):
+    server.answer = lists_tokens
+    estimator = fitted(shots=0)
+    changed(estimator, PAIRS[1:2])
+    estimator.template_ = template_of(OWN, "change")
+    changed(estimator, PAIRS[1:2])
+    assert len(server.seen) == 2
+
+
+def test_a_plain_average_is_the_share_of_ones(server):
+    server.answer = lists_none("1", "1", "0", "1", "maybe")
+    assert changed(fitted(mode="samples", average="plain"), PAIRS[:1]) == [0.75]
+    server.answer = lists_none("1", "1", "1", "1", "1")
+    assert changed(fitted(mode="samples", average="plain"), PAIRS[:1]) == [pytest.approx(1 - 1e-6)]
+
+
+def test_drawn_examples_come_as_often_as_their_class():
+    labels = [1.0] * 4 + [0.0] * 36
+    ones = [
+        sum(example.label for example in fitted(seed, PAIRS, labels, shots=10, examples="drawn").examples_)
+        for seed in range(60)
+    ]
+    assert sum(ones) / 60 < 2 < 4 < max(ones) + 2

@@ -8,7 +8,9 @@ from predictors.evaluation.reading_times import (
     SingleTimes,
     TimedWords,
     columns_of_times,
+    delta_log_likelihood,
     delta_of,
+    natural_spline,
     prepared,
     slopes_of,
 )
@@ -145,3 +147,63 @@ def test_slopes_are_least_squares_and_each_row_adds_what_it_moves_them_by() -> N
     rest = columns.wanted - columns.both @ coefficients
     expected = rest[:, None] * (columns.both @ np.linalg.inv(columns.both.T @ columns.both))[:, 3:]
     assert fit.added == pytest.approx(expected)
+
+
+# Curves, and what eye-tracking adds
+
+
+def test_a_spline_is_straight_beyond_its_outer_knots_and_follows_a_curve_between() -> None:
+    values = np.arange(101.0)
+    columns = natural_spline(values, 5)
+    assert columns.shape == (101, 4)
+    bends = np.diff(columns, 2, axis=0)
+    assert np.abs(bends[:4]).max() < 1e-9 and np.abs(bends[-4:]).max() < 1e-9  # The outer knots stand at 5 and 95.
+    assert (np.abs(bends[20:80]).max(axis=0) > 1e-6).tolist() == [False, True, True, True]
+    table = np.column_stack([np.ones(101), columns])
+    wave = np.sin(values / 30)
+    assert np.abs(wave - table @ np.linalg.lstsq(table, wave, rcond=None)[0]).max() < 0.03
+
+
+@pytest.mark.parametrize(("values", "width"), [([3.0, 3, 3], 1), ([1.0, 2, 1, 2], 1), ([1.0, 2, 3, 1], 2)])
+def test_few_different_values_bend_little_or_not_at_all(values: list[float], width: int) -> None:
+    columns = natural_spline(np.array(values), 4)
+    assert columns.shape == (len(values), width) and np.isfinite(columns).all()
+
+
+def test_smooth_models_take_up_what_a_curve_of_frequency_explains() -> None:
+    """Times bend with frequency, and surprisal is a bent function of it: it adds much to lines, little to curves."""
+    rng = np.random.default_rng(8)
+    sentence, position = np.divmod(np.arange(1200), 12)
+    frequency = rng.uniform(-6, -1, 1200)
+    bent = np.exp(-frequency / 2)
+    word = ["a" * length for length in rng.integers(2, 9, 1200)]
+    words = TimedWords(word, sentence, position, frequency, position == 11)
+    times = 250 + 8 * bent + rng.normal(0, 15, 1200)
+    straight, smooth = (delta_log_likelihood(prepared(words, smooth=smooth), times, bent) for smooth in (False, True))
+    assert straight is not None and smooth is not None and straight.words == smooth.words == 900
+    assert straight.total > 100 and 0 <= smooth.total < straight.total / 10
+    # Columns without surprisal: 1, and 3 + 3 + 9 of each of two words, and 4 of the position.
+    assert prepared(words, smooth=True).base.shape == (900, 35)
+
+
+def test_whether_the_word_before_was_fixated_enters_both_models() -> None:
+    words = prepared(text_of_words(), keeps_punctuation=True)
+    fixated = np.array([1.0, 0, 1, 0, np.nan, 1])
+    times = SingleTimes(
+        np.array([2, 3, 4, 7, 11, 12]), np.zeros(6, dtype=int), np.zeros(6, dtype=int), np.arange(6.0), fixated
+    )
+    columns = columns_of_times(words, times, np.arange(14.0))
+    assert columns.row.tolist() == [0, 1, 2, 3, 5]  # Nothing is known of the fifth.
+    assert columns.base.shape[1] == words.base.shape[1] + 1
+    assert columns.base[:, -1] == pytest.approx(np.array([0.4, -0.6, 0.4, -0.6, 0.4]))
+    assert columns.both[:, : columns.base.shape[1]] == pytest.approx(columns.base)
+
+
+def test_fewer_than_two_rows_for_each_column_say_nothing() -> None:
+    rng = np.random.default_rng(9)
+
+    def of(count: int) -> Columns:
+        both = rng.normal(size=(count, 20))
+        return Columns(both[:, :19], both, rng.normal(size=count), np.arange(count) % 5, np.arange(count))
+
+    assert delta_of(of(39)) is None and delta_of(of(40)) is not None

@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from predictors.prompts import ANSWERS, change_prompt
+from predictors.prompts import shipped
 from tests.predictors.tiny import WORDS
+
+ANSWERS = (" 0", " 1")
+
+
+def change_prompt(evidence: str, target: str, outcome: int) -> str:
+    template = shipped("change")
+    return f"{template.opening}\n\n{template.about(evidence, target, outcome)}"
 
 
 def byte_tokenizer(**words: str) -> Any:

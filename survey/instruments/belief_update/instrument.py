@@ -180,7 +180,19 @@ class BeliefUpdate(Instrument):
     simulated_kinds = composing.NAMES
     signals = BeliefSignals()
     budget_planner = "survey.instruments.belief_update.reports.budget.planner.BeliefBudget"
-    demonstration = Demonstration("demo.toml", "survey.services.banks.importing.load_starter_bank", bank=STARTER_BANK)
+    demonstration = Demonstration(
+        "demo.toml",
+        "survey.services.banks.importing.load_starter_bank",
+        bank=STARTER_BANK,
+        reversal=Demonstration(
+            "demo.toml",
+            "survey.instruments.belief_update.reports.alignment.reversal.load_bank",
+            "survey.instruments.belief_update.reports.alignment.reversal.verdict",
+            bank=STARTER_BANK,
+            predictor="same_task",
+            pool=20_000,  # Few pairs are of one task, and those decide where the models are used.
+        ),
+    )
 
     @cached_property
     def pairing(self) -> BeliefPairs | None:

@@ -1,23 +1,18 @@
-"""How a language model is asked to judge two replies, and how its score is read. Each template is a named variant with
-a version; what was asked under one version is never mixed with another's."""
+"""How a language model is asked to judge two replies, and how its score is read. What was asked by one version of a
+template is never mixed with another's."""
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from predictors.prompts import Template
 from survey.services.banks.answer_checking import LONGEST_REPLY
 from survey.services.banks.answer_cleaning import answer_part, light, tidy
 from survey.services.banks.answer_quantities import CURRENCIES, quantities_in, words_in
 
 from .models import MIDDLE
 
-SCALE = (
-    "1 means that reply 1 is much better, 8 means that reply 2 is much better. 4 leans slightly to reply 1, 5 leans "
-    "slightly to reply 2. There is no middle."
-)
-SHOWN = "Prompt:\n{prompt}\n\nReply 1:\n{reply_1}\n\nReply 2:\n{reply_2}"
-ALONE = "alone"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Of the rules by which a score is read; a verdict is stored with it.
 SCORE_RULES_VERSION = "3"
 WORDS = "one|two|three|four|five|six|seven|eight"
@@ -69,72 +64,41 @@ DENIED = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Template:
-    """One way of asking. `alone`: each reply is rated by itself, and the difference of both scores counts."""
-
-    name: str
-    version: str
-    words: str
-    max_tokens: int
-    alone: bool = False
-
-
-TEMPLATES = {
-    template.name: template
-    for template in (
-        Template(
-            "score_first",
-            "1",
-            f"Two replies to the same prompt follow. Which one is more {{question}}?\n{SCALE}\n"
-            "Write one whole number from 1 to 8 on the first line, and nothing else on it. Do not prefer a reply for "
-            f"its length or for its place.\n\n{SHOWN}\n\nNumber:",
-            16,
-        ),
-        Template(
-            "reason_first",
-            "1",
-            f"Two replies to the same prompt follow. Which one is more {{question}}?\n{SCALE}\n"
-            "First compare them in at most three sentences. Spell numbers in these sentences as words. Then write, on "
-            f"a last line of its own, one whole number from 1 to 8.\n\n{SHOWN}\n\nComparison:",
-            400,
-        ),
-        Template(
-            ALONE,
-            "1",
-            "A reply to a prompt follows. How {question} is it? 1 means not at all, 8 means as much as a reply can be."
-            "\nWrite one whole number from 1 to 8 on the first line, and nothing else on it.\n\n"
-            "Prompt:\n{prompt}\n\nReply:\n{reply_1}\n\nNumber:",
-            16,
-            alone=True,
-        ),
-        Template(
-            "procedure",
-            "1",
-            "Role: you are a careful reader who is paid to compare the work of two writers. You do not know who they "
-            "are and it makes no difference to you.\n"
-            "Task: both writers were given the same prompt. Decide whose reply is more {question}.\n"
-            "Criteria: does it do what was asked, all of it and nothing else; is what it says right; could the person "
-            "who asked use it as it stands. Length is no merit, nor is the order in which you read them.\n"
-            f"Scale: {SCALE}\n"
-            f"Result: one whole number from 1 to 8 on the first line.\n\n{SHOWN}\n\nResult:",
-            16,
-        ),
-    )
-}
-
-
 def calls_for(template: Template, *, question: str, prompt: str, first: str, second: str) -> list[str]:
     """What is sent for one item in one order; of a template that rates replies alone one text for each reply."""
     words = {"question": question, "prompt": prompt}
-    if template.alone:
-        return [_filled(template.words, {**words, "reply_1": reply}) for reply in (first, second)]
-    return [_filled(template.words, {**words, "reply_1": first, "reply_2": second})]
+    if template.use == "rate":
+        return [template.filled(**words, reply_1=reply) for reply in (first, second)]
+    return [template.filled(**words, reply_1=first, reply_2=second)]
 
 
-def _filled(words: str, values: dict[str, str]) -> str:
-    """Placeholders are replaced once: braces in a reply stay as they are."""
-    return re.sub(r"\{(\w+)\}", lambda match: values[match.group(1)], words)
+def ranking_call(template: Template, *, question: str, prompt: str, replies: Sequence[str]) -> str:
+    """What is sent for all replies to a prompt, which are named by letters in this order."""
+    letters = LETTERS[: len(replies)]
+    named = "\n\n".join(f"Reply {letter}:\n{reply}" for letter, reply in zip(letters, replies, strict=True))
+    return template.filled(question=question, prompt=prompt, replies=named, letters=", ".join(letters))
+
+
+def ranks_of(reply: str, count: int) -> list[float] | None:
+    """The rank of each of the replies, 0 for the best, ties in the middle; None unless a line, the first or the last of
+    what is said, has every letter once: "B > A = C" or "B, A, C"."""
+    lines = [line.strip() for line in answer_part(reply).splitlines() if line.strip()]
+    rankings = {tuple(ranks) for line in (*lines[:1], *lines[-1:]) if (ranks := _ranks_in(line, count)) is not None}
+    return list(rankings.pop()) if len(rankings) == 1 else None
+
+
+def _ranks_in(line: str, count: int) -> list[float] | None:
+    line = re.sub(r"[*_`\"'\[\]().]|\b(?:ranking|answer|result) ?:|\brepl(?:y|ies)\b", " ", line, flags=re.IGNORECASE)
+    groups = [re.split(r"\s*=\s*", part.strip()) for part in line.split(">" if ">" in line else ",")]
+    letters = [letter for group in groups for letter in group]
+    if sorted(letters) != list(LETTERS[:count]):
+        return None
+    ranks, before = [0.0] * count, 0
+    for group in groups:
+        for letter in group:
+            ranks[LETTERS.index(letter)] = before + (len(group) - 1) / 2
+        before += len(group)
+    return ranks
 
 
 def score_of(reply: str) -> int | None:
@@ -185,12 +149,12 @@ def towards_first(template: Template, replies: Sequence[str]) -> float | None:
     read = [score for reply in replies if (score := _score_by(template, reply)) is not None]
     if len(read) < len(replies):
         return None
-    return (read[0] - read[1]) / 2 if template.alone else MIDDLE - read[0]
+    return (read[0] - read[1]) / 2 if template.use == "rate" else MIDDLE - read[0]
 
 
 def _score_by(template: Template, reply: str) -> int | None:
     """A template that asks for reasons first has its number on the last line."""
-    if template.name == "reason_first":
+    if template.score == "last":
         lines = [line for line in answer_part(reply).splitlines() if line.strip()]
         return score_of(lines[-1]) if lines else None
     return score_of(reply)

@@ -11,31 +11,36 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.db import transaction
 
-from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
+from predictors.endpoints import ChatReply, Endpoint, EndpointError
+from predictors.errors import PredictorError
+from predictors.prompts import Template, names, read_template
 from survey.exceptions import HunchError
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import read_rows
 from survey.models import LanguageModel, ModelAnswer, Study
-from survey.services.banks.collecting import LOCAL
 from survey.services.banks.eligibility import filtered_questions
+from survey.services.banks.model_replies import LOCAL, replies_of
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
 
 from .judgement_rows import OUTCOMES, VerdictRow
 from .judging_calls import (
     SCORE_RULES_VERSION,
-    TEMPLATES,
-    Template,
     by_probabilities,
     calls_for,
+    ranking_call,
+    ranks_of,
     towards_first,
 )
 from .material import preference_of
 from .models import MIDDLE, JudgeVerdict
 
 ORDERS = ("both", "ab", "ba")
+TEMPLATES = names("judge", "rate", "rank")
+FARTHEST = 3.5  # of two replies, in a rating
 PART = 25
 REFUSALS_IN_A_ROW = 5
 MILLION = Decimal(1_000_000)
@@ -79,13 +84,13 @@ class JudgeResult:
 
 @dataclass(frozen=True)
 class _Call:
-    """One item in one order. `first` is empty where each reply is rated alone."""
+    """What is asked at once: pairs (a, b, which stood first), and the texts that are sent. `first` is empty where each
+    reply is rated alone. listed: of a ranking, the replies in the order of their letters."""
 
-    a: ModelAnswer
-    b: ModelAnswer
-    first: str
+    pairs: tuple[tuple[ModelAnswer, ModelAnswer, str], ...]
     texts: tuple[str, ...]
     digest: str
+    listed: tuple[ModelAnswer, ...] = ()
 
 
 def judge_replies(
@@ -109,18 +114,35 @@ def judge_replies(
     if not calls:
         raise HunchError(f"{run.study.slug}: there is no item to judge")
     judge = LanguageModel.named(run.name or run.model)
-    result = JudgeResult(judge=judge.name, wanted=len(calls))
+    result = JudgeResult(judge=judge.name, wanted=sum(len(call.pairs) for call in calls))
     todo = list(_not_stored(calls, judge, template, result))
-    record("judge_replies", run.study, by=by, via="command", model=run.model, template=template.name, wanted=len(calls))
+    record(
+        "judge_replies",
+        run.study,
+        by=by,
+        via="command",
+        model=run.model,
+        template=template.name,
+        template_sha256=template.digest,
+        wanted=result.wanted,
+    )
     if not todo:
         return result
-    source = _source(run, template, endpoint)
     pending: list[JudgeVerdict] = []
     replies: dict[int, dict[int, ChatReply]] = {}
     in_a_row, first_refusal = 0, ""
     each = len(todo[0].texts)
     texts = [text for call in todo for text in call.texts]
-    stream = source(texts, lambda: bool(progress is None or progress(result) is None))
+    stream = replies_of(
+        run.model,
+        texts,
+        template,
+        lambda _done, _total, _what: bool(progress is None or progress(result) is None),
+        max_tokens=template.max_tokens,
+        concurrency=run.concurrency,
+        top_logprobs=TOP if run.logprobs else None,
+        endpoint=endpoint,
+    )
     try:
         for number, reply in stream:
             place, part = divmod(number, each)
@@ -139,9 +161,10 @@ def judge_replies(
             replies.setdefault(place, {})[part] = reply
             if len(replies[place]) == each:
                 part_replies = [part_reply for _part, part_reply in sorted(replies.pop(place).items())]
-                pending.append(_verdict(todo[place], judge, template, part_replies, logprobs=run.logprobs))
-                result.stored += 1
-                result.unreadable += pending[-1].towards_a is None
+                verdicts = _verdicts(todo[place], judge, template, part_replies, logprobs=run.logprobs)
+                pending += verdicts
+                result.stored += len(verdicts)
+                result.unreadable += sum(verdict.towards_a is None for verdict in verdicts)
             if len(pending) >= PART:
                 _write(pending)
             result.cost = _cost(run, result)
@@ -160,9 +183,12 @@ def judge_replies(
 
 
 def _checked(run: JudgeRun) -> Template:
-    if run.template not in TEMPLATES:
-        raise HunchError(f"--template: {run.template!r} is none of {', '.join(TEMPLATES)}")
-    template = TEMPLATES[run.template]
+    if run.template not in TEMPLATES and not run.template.endswith(".toml"):
+        raise HunchError(f"--template: {run.template!r} is none of {', '.join(TEMPLATES)}, and no .toml file")
+    try:
+        template = read_template(run.template, "judge", "rate", "rank")
+    except PredictorError as exc:
+        raise HunchError(f"--template: {str(exc).removeprefix('template: ')}") from exc
     if run.orders not in ORDERS:
         raise HunchError(f"--orders: {run.orders!r} is none of {', '.join(ORDERS)}")
     if not run.model.strip() or len(run.model) > 200 or len(run.name or run.model) > 120:
@@ -173,8 +199,10 @@ def _checked(run: JudgeRun) -> Template:
         raise HunchError(f"--items: {run.limit} is not 1 or more")
     if not 1 <= run.concurrency <= 256:
         raise HunchError(f"--concurrency: {run.concurrency} must lie between 1 and 256")
-    if run.logprobs and (run.model.startswith(LOCAL) or template.name != "score_first"):
-        raise HunchError("--logprobs: works with a server and the template score_first, which writes the number first")
+    if run.logprobs and (run.model.startswith(LOCAL) or template.use != "judge" or template.score == "last"):
+        raise HunchError(
+            "--logprobs: works with a server and a template such as score_first, which writes the number first"
+        )
     if run.cost_cap is not None and (run.price_in is None or run.price_out is None):
         raise HunchError("--cost-cap: needs --price-in and --price-out, of a million tokens sent and returned")
     if any(
@@ -192,105 +220,104 @@ def _calls(run: JudgeRun, template: Template, question: str) -> Iterator[_Call]:
         question__bank=run.study.bank_id, language_model__name__in=instrument.options.models
     ).exclude(response="")
     by_key = {answer.pk: answer for answer in answers.select_related("question")}
-    orders = ("",) if template.alone else {"both": ("a", "b"), "ab": ("a",), "ba": ("b",)}[run.orders]
+    orders = {"both": ("a", "b"), "ab": ("a",), "ba": ("b",)}[run.orders]
+    added = template.facts(run.model)
     items = 0
     for prompt in instrument.usable(filtered_questions(run.study)):
         own = instrument.replies[prompt.pk]
-        for reply, other in combinations(sorted(own), 2):
-            if run.limit is not None and items >= run.limit:
-                return
-            items += 1
-            a, b = sorted((by_key[own[reply]], by_key[own[other]]), key=lambda answer: answer.pk)
-            for first in orders:
+        replies = [by_key[own[name]] for name in sorted(own)]
+        pairs = [tuple(sorted(pair, key=lambda answer: answer.pk)) for pair in combinations(replies, 2)]
+        pairs = pairs if run.limit is None else pairs[: run.limit - items]
+        items += len(pairs)
+        words = {"question": question, "prompt": prompt.plain}
+        if template.use == "rank":
+            if len(pairs) * 2 != len(replies) * (len(replies) - 1):
+                return  # A ranking is of all replies to a prompt, so that a limit is rounded down.
+            for order in orders:
+                listed = _listed(replies, order)
+                text = ranking_call(template, **words, replies=[answer.response for answer in listed])
+                place = {answer.pk: number for number, answer in enumerate(listed)}
+                both = tuple((a, b, "a" if place[a.pk] < place[b.pk] else "b") for a, b in pairs)
+                facts = [template.name, template.version, run.model, False, *added, text]
+                yield _Call(both, (text,), digest(facts), listed)
+            continue
+        for a, b in pairs:
+            for first in ("",) if template.use == "rate" else orders:
                 ordered = (b, a) if first == "b" else (a, b)
-                texts = tuple(
-                    calls_for(
-                        template,
-                        question=question,
-                        prompt=prompt.plain,
-                        first=ordered[0].response,
-                        second=ordered[1].response,
-                    )
-                )
-                facts = [template.name, template.version, run.model, bool(run.logprobs), *texts]
-                yield _Call(a, b, first, texts, digest(facts))
+                texts = tuple(calls_for(template, **words, first=ordered[0].response, second=ordered[1].response))
+                facts = [template.name, template.version, run.model, bool(run.logprobs), *added, *texts]
+                yield _Call(((a, b, first),), texts, digest(facts))
+
+
+def _listed(replies: Sequence[ModelAnswer], order: str) -> tuple[ModelAnswer, ...]:
+    """The replies in an order that their prompt decides by chance, the same in each run; "b" reverses it."""
+    seed = int(digest(["ranking", replies[0].question.external_id])[:12], 16)
+    shuffled = [replies[place] for place in np.random.default_rng(seed).permutation(len(replies))]
+    return tuple(shuffled if order == "a" else shuffled[::-1])
 
 
 def _not_stored(
     calls: Sequence[_Call], judge: LanguageModel, template: Template, result: JudgeResult
 ) -> Iterator[_Call]:
-    keys = {call.a.pk for call in calls}
+    keys = {a.pk for call in calls for a, _b, _first in call.pairs}
     verdicts = JudgeVerdict.objects.filter(judge=judge, template=template.name)
     rows = verdicts.values_list("a", "b", "first", "request_sha256").iterator(5000)
     stored = {(a, b, first): request for a, b, first, request in rows if a in keys}
     for call in calls:
-        request = stored.get((call.a.pk, call.b.pk, call.first))
-        if request is None:
-            yield call
-        elif request != call.digest:
+        requests = [stored.get((a.pk, b.pk, first)) for a, b, first in call.pairs]
+        if any(request not in (None, call.digest) for request in requests):
             raise HunchError(
                 f"{judge}: its verdicts on these replies were asked with other words, another model or another "
                 "question; give this run a name of its own (--name)"
             )
+        if None in requests:
+            yield call
         else:
-            result.known += 1
+            result.known += len(call.pairs)
 
 
-def _source(run: JudgeRun, template: Template, endpoint: Endpoint | None) -> Callable[..., Iterator[Any]]:
-    if run.model.startswith(LOCAL):
-
-        def local(texts: Sequence[str], beat: Callable[[], bool]) -> Iterator[tuple[int, Any]]:
-            from predictors.generation import generate
-
-            return generate(run.model.removeprefix(LOCAL), texts, max_tokens=template.max_tokens)
-
-        return local
-    there = endpoint or Endpoint.from_environment(
-        url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=run.concurrency
-    )
-
-    def hosted(texts: Sequence[str], beat: Callable[[], bool]) -> Iterator[tuple[int, Any]]:
-        calls = [
-            ChatCall(
-                run.model,
-                [{"role": "user", "content": text}],
-                temperature=0.0,
-                max_tokens=template.max_tokens,
-                logprobs=run.logprobs,
-                top_logprobs=TOP if run.logprobs else None,
-            )
-            for text in texts
-        ]
-        return there.each(calls, lambda _done, _total, _what: beat())
-
-    return hosted
-
-
-def _verdict(
+def _verdicts(
     call: _Call, judge: LanguageModel, template: Template, replies: Sequence[ChatReply], *, logprobs: bool
-) -> JudgeVerdict:
+) -> list[JudgeVerdict]:
+    """What the replies to a call say of each of its pairs."""
     texts = [reply.texts[0] if reply.texts else "" for reply in replies]
-    towards = towards_first(template, texts)
-    chance = None
-    listed = replies[0].top_logprobs if logprobs else None
-    if listed:
-        read = next((reading for tokens in listed[:3] if (reading := by_probabilities(tokens)) is not None), None)
+    ranks: dict[int, float] = {}
+    towards, chance = None, None
+    if template.use == "rank":
+        read_ranks = ranks_of(texts[0], len(call.listed))
+        if read_ranks is not None:
+            # The best and the worst of all are as far apart as a rating can say.
+            step = FARTHEST / (len(call.listed) - 1)
+            ranks = {answer.pk: -rank * step for answer, rank in zip(call.listed, read_ranks, strict=True)}
+    else:
+        towards = towards_first(template, texts)
+        listed = replies[0].top_logprobs if logprobs else None
+        read = next((r for tokens in (listed or ())[:3] if (r := by_probabilities(tokens)) is not None), None)
         if read is not None:
             towards, chance = MIDDLE - read[0], 1 - read[1]  # Both towards the reply that stood first.
-    turn = -1 if call.first == "b" else 1
-    return JudgeVerdict(
-        judge=judge,
-        template=template.name,
-        template_version=template.version,
-        a=call.a,
-        b=call.b,
-        first=call.first,
-        towards_a=None if towards is None else towards * turn,
-        chance_a=None if chance is None else (chance if turn > 0 else 1 - chance),
-        reply="\n".join(texts),
-        request_sha256=call.digest,
-        rules_version=SCORE_RULES_VERSION,
-    )
+    verdicts = []
+    for a, b, first in call.pairs:
+        is_turned = first == "b"
+        if ranks:
+            towards_a: float | None = ranks[a.pk] - ranks[b.pk]
+        else:
+            towards_a = None if towards is None else -towards if is_turned else towards
+        verdicts.append(
+            JudgeVerdict(
+                judge=judge,
+                template=template.name,
+                template_version=template.version,
+                a=a,
+                b=b,
+                first=first,
+                towards_a=towards_a,
+                chance_a=None if chance is None else (1 - chance if is_turned else chance),
+                reply="\n".join(texts),
+                request_sha256=call.digest,
+                rules_version=SCORE_RULES_VERSION,
+            )
+        )
+    return verdicts
 
 
 def _write(pending: list[JudgeVerdict]) -> None:

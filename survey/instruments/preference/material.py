@@ -1,7 +1,7 @@
 """What a study has for the analysis: its judgements, the verdicts of its judges, and the replies' texts."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from survey.services.results.people_and_models.unreadable_replies import notes_o
 
 from .analysis.analysing import Material
 from .analysis.judgements import Judgements
-from .analysis.style import Lengths, lengths, style_of
+from .analysis.style import Lengths, lengths_of, style_of
 from .instrument import Preference
 from .rows import judgements_of, judges_of
 
@@ -57,20 +57,25 @@ def material_of(study: Study, *, question: str = "", levels: dict[str, str] | No
     categories = [prompt.task.name for prompt in asked]
     people = judgements_of(answers, models=models, scale=question, prompts=prompts, weights=design_weights(answers))
     texts = _texts(study, models)
-    longs = [lengths("prompts", [prompt.plain for prompt in asked])]
-    for model in models:
-        own = [text for (prompt, name), text in texts.items() if name == model]
-        longs.append(lengths(f"replies of {model}", own))
+    longs = lengths_of([prompt.plain for prompt in asked], texts, models)
     unreadable = unreadable_by_model(_keyed().filter(language_model__name__in=models))
     return Material(
         people=people,
         judges=judges_of(study.bank_id, models, prompts, categories),
         styles=_styles(people, texts),
-        lengths=[long for long in longs if isinstance(long, Lengths)],
+        lengths=longs,
         accuracy=_accuracy(models),
         unreadable={model: count.replies for model, count in unreadable.items()},
         notes=notes_on_unreadable(unreadable),
     )
+
+
+def lengths_in_tokens(study: Study, count: Callable[[str], int]) -> list[Lengths]:
+    """Lengths of the study's prompts and replies in a model's tokens."""
+    instrument = preference_of(study)
+    asked = instrument.usable(filtered_questions(study))
+    models = instrument.options.models
+    return lengths_of([prompt.plain for prompt in asked], _texts(study, models), models, count)
 
 
 def chosen_and_rejected(study: Study, people: Judgements) -> bytes:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from predictors.prompts import names, shipped
 from survey.contracts.instruments import ScoresAgain
 from survey.models import Bank
 
-from .judging_calls import SCORE_RULES_VERSION, TEMPLATES, towards_first
+from .judging_calls import SCORE_RULES_VERSION, towards_first
 from .models import JudgeVerdict
 
 if TYPE_CHECKING:
@@ -84,12 +85,14 @@ def _readings(verdict: JudgeVerdict) -> set[float | None]:
     """What the stored reply may say towards A. Replies rated alone are stored one below the other, and where a line
     break could part them in several places, there may be several readings. None at all for a template that this
     version does not have."""
-    template = TEMPLATES.get(verdict.template)
-    if template is None or template.version != verdict.template_version:
+    if verdict.template not in names("judge", "rate"):
+        return set()
+    template = shipped(verdict.template)
+    if template.version != verdict.template_version:
         return set()
     lines = verdict.reply.split("\n")
     parts = [["\n".join(lines[:cut]), "\n".join(lines[cut:])] for cut in range(1, len(lines))]
-    ratings = {towards_first(template, replies) for replies in (parts if template.alone else [[verdict.reply]])}
+    ratings = {towards_first(template, replies) for replies in (parts if template.use == "rate" else [[verdict.reply]])}
     return {-rating if rating is not None and verdict.first == "b" else rating for rating in ratings}
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db.models import Sum
 
+from predictors.errors import PredictorError
+from predictors.prompts import read_template
 from survey.console.asking import MODEL_HELP, add_asking_arguments
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
@@ -30,6 +32,9 @@ class Command(HunchCommand):
         parser.add_argument("--max-tokens", type=int, metavar="N", help="the most of a reply (5; without keys 512)")
         parser.add_argument("--replies", type=int, default=1, metavar="R", help="how often each question is asked (1)")
         parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the replies (0)")
+        parser.add_argument(
+            "--template", default="", metavar="FILE", help="a .toml file with the words of the question"
+        )
         add_asking_arguments(parser)
 
     def handle(
@@ -44,6 +49,7 @@ class Command(HunchCommand):
         max_tokens: int | None,
         replies: int,
         temperature: float,
+        template: str,
         price_in: Decimal | None,
         price_out: Decimal | None,
         cost_cap: Decimal | None,
@@ -58,6 +64,7 @@ class Command(HunchCommand):
             max_tokens=max_tokens,
             replies=replies,
             temperature=temperature,
+            template=_words_of(template) if template else "",
             concurrency=concurrency,
             price_in=price_in,
             price_out=price_out,
@@ -102,3 +109,14 @@ class Command(HunchCommand):
             if ended.state != AnswerCollection.State.DONE:
                 raise HunchError(message)
             self.stderr.write(message)
+
+
+def _words_of(template: str) -> str:
+    """
+    Raises:
+        HunchError: the file cannot be read, or is no template for answers.
+    """
+    try:
+        return read_template(template, "answer").text
+    except PredictorError as exc:
+        raise HunchError(f"--template: {str(exc).removeprefix('template: ')}") from exc

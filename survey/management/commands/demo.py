@@ -47,6 +47,11 @@ class Command(BaseCommand):
             "--null", action="store_true", help="simulated changes do not depend on the pair, so no lift should appear"
         )
         parser.add_argument(
+            "--reversal",
+            action="store_true",
+            help="two made-up language models, one right wherever the other is, and worse where people use it",
+        )
+        parser.add_argument(
             "--respondents", type=int, metavar="N", help="people in each stage; default: the study file's"
         )
         parser.add_argument(
@@ -60,6 +65,7 @@ class Command(BaseCommand):
         instrument: str,
         exit: bool,
         null: bool,
+        reversal: bool,
         respondents: int | None,
         seed: int | None,
         port: int,
@@ -71,14 +77,14 @@ class Command(BaseCommand):
             raise CommandError("--respondents: at least 2 are needed to compare stages")
         started = time.monotonic()
         try:
-            demonstration_of(instrument)
-            self._prepare(instrument=instrument, seed=seed, respondents=respondents)
+            demonstration_of(instrument, reversal=reversal)
+            self._prepare(instrument=instrument, seed=seed, respondents=respondents, reversal=reversal)
             with run_services(port=port, say=self.stderr.write) as self.services:
                 self.stdout.write("Starting web, workers and beat ...")
                 self.services.wait_healthy(READY_WITHIN)
                 self._run_study(null=null)
                 lines = stage_lines(self.study)
-                verdict = verdict_on(self.study, null=null)
+                verdict = verdict_on(self.study, null=null, reversal=reversal)
                 seconds = time.monotonic() - started
                 self.stdout.write("")
                 self.stdout.write(stage_table(lines))
@@ -103,13 +109,15 @@ class Command(BaseCommand):
             self.stderr.write(verdict.sentence)
             raise SystemExit(1)
 
-    def _prepare(self, *, instrument: str, seed: int | None, respondents: int | None) -> None:
+    def _prepare(self, *, instrument: str, seed: int | None, respondents: int | None, reversal: bool) -> None:
         call_command("migrate", verbosity=0, interactive=False, skip_checks=False)
         self.stdout.write(f"Database   {connection.settings_dict['NAME']}")
-        bank = load_bank(instrument)
+        bank = load_bank(instrument, reversal=reversal)
         self.stdout.write(f"Questions  {bank.question_count} in {bank.tasks.count()} tasks ({bank})")
         self.researcher, password = make_researcher()
-        self.study = create_demo_study(instrument=instrument, seed=seed, respondents=respondents, owner=self.researcher)
+        self.study = create_demo_study(
+            instrument=instrument, seed=seed, respondents=respondents, owner=self.researcher, reversal=reversal
+        )
         stages = self.study.config.stages
         self.stdout.write(f"Study      {self.study.slug}: {len(stages)} stages of {stages[0].sittings} people")
         if waiting := JobStep.objects.filter(state__in=[JobStep.State.QUEUED, JobStep.State.RUNNING]).count():

@@ -7,19 +7,19 @@ and a person can stop it. What was collected stays, whatever happens later.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from predictors.endpoints import ChatCall, ChatReply, Endpoint, EndpointError
+from predictors.endpoints import ChatReply, EndpointError
 from predictors.errors import PredictorError, Stopped
-from predictors.pairs import report
+from predictors.prompts import Template, shipped, template_of
 from survey.exceptions import HunchError
 from survey.models import AnswerCollection, Bank, LanguageModel, ModelAnswer, Question
 from survey.services.base import leases
@@ -28,13 +28,13 @@ from survey.services.base.hashing import digest
 
 from .answer_checking import kind_of
 from .judging_again import judge
+from .model_replies import LOCAL, replies_of
 
 # Answers are written in parts, so that the database does not slow the collection down; a crash loses one part.
 PART, PART_SECONDS = 100, 0.25
 LOOK_AGAIN = 5.0  # seconds after which the lease is renewed and a stop is noticed although no reply came
 # If this many questions in a row are refused, the questions are not the cause.
 REFUSALS_IN_A_ROW = 5
-LOCAL = "local:"
 MAX_MONEY = 100_000
 
 PROMPT_VERSION = "1"
@@ -59,18 +59,26 @@ def has_keys(bank: Bank) -> bool:
     return bank.questions.exclude(answer="").filter(flag=Question.Flag.NONE).exists()
 
 
-def prompt_for(question: Question) -> str:
+def template_for(collection: AnswerCollection) -> Template:
+    """The words that a collection asks in: its own, which it keeps, or ours."""
+    return template_of(collection.template or "short_answer", "answer")
+
+
+def prompt_for(question: Question, template: Template | None = None) -> str:
     """What a language model is asked: the question as a reader sees it, and the form of the answer. A text without a
-    key is a prompt as it stands."""
-    if not question.answer:
+    key has no form, and is a prompt as it stands unless a template of one's own says otherwise."""
+    own = template is not None and template.text != shipped("short_answer").text
+    if not question.answer and not own:
         return question.plain
-    return f"{question.plain}\n\n{INSTRUCTIONS[kind_of(question.answer)]}\nAnswer:"
+    form = INSTRUCTIONS[kind_of(question.answer)] if question.answer else ""
+    return (template or shipped("short_answer")).filled(question=question.plain, form=form)
 
 
 def request_digest(collection: AnswerCollection, prompt: str) -> str:
-    """Hash of all that an answer depends on: model, prompt with the question, parameters. Each is asked once, or as
-    often as the collection has it."""
-    facts = [PROMPT_VERSION, collection.model, prompt, collection.max_tokens]
+    """Hash of all that an answer depends on: model, prompt with the question, what the template adds for the model,
+    parameters. Each is asked once, or as often as the collection has it."""
+    added = template_for(collection).facts(collection.model)
+    facts = [PROMPT_VERSION, collection.model, prompt, *added, collection.max_tokens]
     if collection.replies == 1 and not collection.temperature:
         return digest([*facts, 0])
     return digest([*facts, float(collection.temperature), collection.replies])
@@ -86,6 +94,7 @@ def create_collection(
     max_tokens: int | None = None,
     replies: int = 1,
     temperature: float = 0,
+    template: str = "",
     concurrency: int = 8,
     price_in: Decimal | None = None,
     price_out: Decimal | None = None,
@@ -101,6 +110,7 @@ def create_collection(
 
     Args:
         max_tokens: the most of a reply; without it 5 where there are keys, else 512.
+        template: the text of a template for answers, which the collection keeps; without it ours.
         hold: the caller runs it at once, so the workers leave it alone for a while.
 
     Raises:
@@ -111,6 +121,10 @@ def create_collection(
         max_tokens = MAX_TOKENS if judged else MAX_TOKENS_FREE
     _check(model=model, name=name, limit=limit, max_tokens=max_tokens, replies=replies, concurrency=concurrency)
     _check_chance(model=model, replies=replies, temperature=temperature)
+    try:
+        asked_by = template_of(template or "short_answer", "answer")
+    except PredictorError as exc:
+        raise HunchError(str(exc)) from exc
     prices = (price_in, price_out, cost_cap)
     if any(value is not None and (not value.is_finite() or not 0 <= value <= MAX_MONEY) for value in prices):
         raise HunchError(f"price and cost cap: give amounts between 0 and {MAX_MONEY:,}")
@@ -127,6 +141,7 @@ def create_collection(
             max_tokens=max_tokens,
             replies=replies,
             temperature=temperature,
+            template=template,
             concurrency=concurrency,
             price_in=price_in,
             price_out=price_out,
@@ -137,7 +152,17 @@ def create_collection(
         _refuse_mixed_answers(collection)
         collection.wanted = len(questions_of(collection))
         collection.save()
-        record("collect_answers", collection, by=by, via=via, model=model, bank=str(bank), wanted=collection.wanted)
+        facts = {"template": asked_by.digest} if template else {}
+        record(
+            "collect_answers",
+            collection,
+            by=by,
+            via=via,
+            model=model,
+            bank=str(bank),
+            wanted=collection.wanted,
+            **facts,
+        )
     return collection
 
 
@@ -172,7 +197,7 @@ def _refuse_mixed_answers(collection: AnswerCollection) -> None:
         language_model=collection.language_model, question__bank=collection.bank
     ).select_related("question")
     for answer in stored[:1]:
-        if answer.request_sha256 != request_digest(collection, prompt_for(answer.question)):
+        if answer.request_sha256 != request_digest(collection, prompt_for(answer.question, template_for(collection))):
             how = "with another model, prompt or length" if answer.request_sha256 else "elsewhere and imported"
             raise HunchError(
                 f"name: {collection.language_model} has answers to {collection.bank} that were collected {how}; "
@@ -191,65 +216,6 @@ def questions_of(collection: AnswerCollection) -> list[Question]:
         return questions
     chosen = np.random.default_rng(collection.seed).choice(len(questions), collection.limit, replace=False)
     return [questions[index] for index in sorted(chosen.tolist())]
-
-
-Beat = Callable[[int, int, str], bool]
-
-
-class ReplySource(Protocol):
-    """Where replies come from."""
-
-    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
-        """The number of each prompt and its reply or error, as they come.
-
-        `beat` is called between them, and several times a second if the source can, in the same thread.
-
-        Raises:
-            Stopped: `beat` returned False.
-        """
-
-
-class HostedModel:
-    """A model behind an OpenAI-compatible endpoint, whose address and key come from the environment."""
-
-    def __init__(self, collection: AnswerCollection, endpoint: Endpoint | None = None) -> None:
-        self._model = collection.model
-        self._max_tokens = collection.max_tokens
-        self._temperature = float(collection.temperature)
-        self._endpoint = endpoint or Endpoint.from_environment(
-            url_variable="HUNCH_LLM_URL", key_variable="HUNCH_LLM_KEY", concurrency=collection.concurrency
-        )
-
-    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
-        calls = [
-            ChatCall(
-                self._model,
-                [{"role": "user", "content": prompt}],
-                temperature=self._temperature,
-                max_tokens=self._max_tokens,
-            )
-            for prompt in prompts
-        ]
-        return self._endpoint.each(calls, beat)
-
-
-class LocalModel:
-    """A Hugging Face model in this process."""
-
-    def __init__(self, collection: AnswerCollection) -> None:
-        self._checkpoint = collection.model.removeprefix(LOCAL)
-        self._max_tokens = collection.max_tokens
-
-    def each(self, prompts: Sequence[str], beat: Beat) -> Iterator[tuple[int, ChatReply | EndpointError]]:
-        from predictors.generation import generate
-
-        for done, reply in enumerate(generate(self._checkpoint, prompts, max_tokens=self._max_tokens), start=1):
-            yield reply
-            report(beat, done, len(prompts), "answers made")
-
-
-def source_of(collection: AnswerCollection) -> ReplySource:
-    return LocalModel(collection) if collection.model.startswith(LOCAL) else HostedModel(collection)
 
 
 def run_collection(collection_id: int, *, progress: Progress | None = None) -> AnswerCollection | None:
@@ -291,6 +257,7 @@ class _Run:
     def __init__(self, held: leases.Hold[AnswerCollection], progress: Progress | None) -> None:
         self.held = held
         self.collection = held.row
+        self.template = template_for(held.row)
         self.progress = progress
         self.pending: list[ModelAnswer] = []
         self.tokens_in = self.tokens_out = 0
@@ -309,7 +276,15 @@ class _Run:
             return AnswerCollection.State.DONE, ""
         each = self.collection.replies
         prompts = [request.prompt for request in todo for _ in range(each)]
-        replies = source_of(self.collection).each(prompts, self._beat)
+        replies = replies_of(
+            self.collection.model,
+            prompts,
+            self.template,
+            self._beat,
+            max_tokens=self.collection.max_tokens,
+            temperature=float(self.collection.temperature),
+            concurrency=self.collection.concurrency,
+        )
         try:
             for index, reply in replies:
                 if isinstance(reply, EndpointError):
@@ -359,7 +334,7 @@ class _Run:
         left = []
         for question in questions:
             if question.pk not in answered:
-                prompt = prompt_for(question)
+                prompt = prompt_for(question, self.template)
                 left.append(_Asked(question, prompt, request_digest(self.collection, prompt)))
         known: dict[str, list[str]] = {}
         for start in range(0, len(left), 500):

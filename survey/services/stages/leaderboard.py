@@ -3,6 +3,7 @@
 The instrument (`Learning`) says which metrics judge predictors, and on which parts of the answers.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,14 @@ def bits_of(figure: Figure) -> float | None:
 Figures = Mapping[str, Mapping[str, Figure]]  # by metric, then by part
 
 
+def _in_a_line(value: Any) -> str:
+    """A setting's value; of a template's text its hash, which two templates do not share."""
+    if isinstance(value, list):
+        return "+".join(map(str, value))
+    text = str(value)
+    return hashlib.sha256(text.encode()).hexdigest()[:12] if "\n" in text else text
+
+
 @dataclass(frozen=True)
 class LeaderboardLine:
     """A predictor run, evaluated on a stage's answers with one weighting; a line of dashes if not evaluated yet.
@@ -74,10 +83,7 @@ class LeaderboardLine:
     @property
     def predictor(self) -> str:
         """Its name with the parameters that were set, since two may have the same name."""
-        params = ", ".join(
-            f"{name} {'+'.join(map(str, value)) if isinstance(value, list) else value}"
-            for name, value in self.run.params.items()
-        )
+        params = ", ".join(f"{name} {_in_a_line(value)}" for name, value in self.run.params.items())
         return f"{self.run.name} ({params})" if params and not self.is_main else self.run.name
 
     @property

@@ -494,3 +494,47 @@ def test_what_runs_is_stopped_and_what_has_ended_is_resumed(bank, state):
     assert made.state == ("queued" if goes_on else state)
     entries = set(AuditEntry.objects.values_list("action", flat=True))
     assert ("stop_collection" in entries) is not goes_on and ("resume_collection" in entries) is goes_on
+
+
+OWN = """use = "answer"
+prompt = "{question} {form}"
+[[models]]
+model = "m*"
+system = "Be brief."
+"""
+
+
+def test_a_collection_keeps_its_template_and_another_one_needs_another_name(bank):
+    """The template's words and the system message of the model are of the request; an edited file is another way."""
+    made = collecting.create_collection(bank=bank, model="m", template=OWN)
+    question = bank.questions.exclude(answer="").first()
+    asked = collecting.prompt_for(question, collecting.template_for(AnswerCollection.objects.get(pk=made.pk)))
+    assert asked == f"{question.plain} {collecting.INSTRUCTIONS[collecting.kind_of(question.answer)]}"
+    other = collecting.create_collection(bank=bank, model="m", template=OWN.replace("Be brief.", "Be long."))
+    assert collecting.request_digest(made, "Q") != collecting.request_digest(other, "Q")
+    ModelAnswer.objects.create(
+        language_model=made.language_model, question=question, request_sha256=collecting.request_digest(made, asked)
+    )
+    with pytest.raises(HunchError, match="with another model, prompt or length"):
+        collecting.create_collection(bank=bank, model="m")
+    assert collecting.create_collection(bank=bank, model="m", template=OWN).pk
+    with pytest.raises(HunchError, match=r"line 2: \{answer\} is no place"):
+        collecting.create_collection(bank=bank, model="m", template=OWN.replace("{form}", "{answer}"))
+
+
+def test_a_server_gets_the_templates_words_and_system_message(bank, monkeypatch):
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = chat("A")
+        made = collecting.create_collection(bank=bank, model="m", template=OWN, limit=1)
+        collecting.run_collection(made.pk)
+        assert [message["role"] for message in fake.seen[0].body["messages"]] == ["system", "user"]
+
+
+def test_a_template_file_that_is_wrong_is_refused_by_its_line(bank, tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    path.write_text('use = "answer"\nprompt = "{q}"\n')
+    with pytest.raises(SystemExit):
+        call_command("collect_answers", "m", "--bank", bank.name, "--template", str(path))
+    assert "--template: template, line 2: {q} is no place" in capsys.readouterr().err
+    assert not AnswerCollection.objects.exists()

@@ -1,13 +1,14 @@
 """Domination among language models: counts by hand, appendix B's reversal, and the report in all its places."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from survey.contracts.reports import ReportArguments
-from survey.exceptions import StateRefused
-from survey.instruments.belief_update.reports.alignment import aligning, domination_report
+from survey.exceptions import NotFound, StateRefused
+from survey.instruments.belief_update.reports.alignment import aligning, domination_report, reversal
 from survey.instruments.belief_update.reports.alignment.deployment import ModelRows, Rule
 from survey.instruments.belief_update.reports.alignment.domination import (
     Domination,
@@ -19,6 +20,7 @@ from survey.models import LanguageModel, ModelAnswer, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.results import reports
 from survey.services.results.people_and_models.unreadable_replies import Unreadable
+from survey.simulator import demonstration
 from tests import cast
 from tests.survey.filled import run_study
 from tests.survey.instruments.test_aligning import ADAPTIVE
@@ -64,6 +66,26 @@ def test_a_model_that_is_better_everywhere_can_do_worse_where_people_deploy_it()
     assert gap.interval[0] < -0.5 < gap.interval[1] < 0
     (only_gap,) = deployment_gaps([rows], Rule("threshold", 0.3), "mixture", counts=counts)
     assert (only_gap.performance, only_gap.verdict) == ((1.0, 0.5), "kept")
+
+
+def test_a_better_model_is_worse_in_use_where_people_use_it_for_what_it_cannot_do() -> None:
+    """The worse one is right on a quarter and used there alone. The better one is right on half, and used everywhere:
+    people get more right answers from it, and are wrong half of the time where they never were."""
+    worse = np.tile([1.0, 0.0, 0.0, 0.0], 100)
+    known = np.ones(400, dtype=bool)
+    rows = (
+        ModelRows("good", np.full(400, 0.9), np.tile([1.0, 1.0, 0.0, 0.0], 100), known),
+        ModelRows("poor", np.where(worse == 1, 0.9, 0.1), worse, known),
+    )
+    counts = resampled_pairs(400, samples=200, rng=np.random.default_rng(0))
+    (gap,) = deployment_gaps([rows], Rule("threshold", 0.5), "mixture", counts=counts)
+    assert (gap.performance, gap.verdict) == ((0.5, 0.25), "kept")
+    assert (gap.in_use, gap.in_use_difference, gap.in_use_verdict) == ((0.5, 1.0), -0.5, "reversed")
+    assert gap.is_reversed and gap.in_use_interval[0] < -0.5 < gap.in_use_interval[1] < -0.4
+    nowhere = ModelRows("poor", np.full(400, 0.1), worse, known)
+    (gap,) = deployment_gaps([(rows[0], nowhere)], Rule("threshold", 0.5), "mixture", counts=counts)
+    assert (gap.in_use, gap.in_use_difference, gap.in_use_verdict) == ((0.5, None), None, "undecided")
+    assert domination_report.deployed_table([gap], set()).rows[0][-2:] == [None, "undecided"] and not gap.is_reversed
 
 
 @pytest.mark.parametrize(("exceptions", "turned"), [("0", []), ("1", [["good", "poor"]])])
@@ -133,7 +155,7 @@ def test_a_study_has_its_pairs_of_models_and_what_people_get_from_them(study: St
     for entry in deployed:
         if (entry["rule"]["kind"], entry["beliefs"]) == ("proportional", "mixture"):
             assert entry["performance"] == pytest.approx((by_name[entry["better"]], by_name[entry["worse"]]))
-    assert "In 1 of 3 pairs of models the better one dominates" in findings.lines[0]
+    assert "In 1 of 3 pairs of models the better one dominates" in findings.headline
 
 
 @pytest.mark.django_db
@@ -168,3 +190,62 @@ def test_a_study_of_real_answers_compares_no_deployment_and_says_why() -> None:
     findings = reports.make(study, "domination", {"samples": ["100"]})
     assert findings.data["deployed"] == []
     assert any("poor: left out; the study shows real outcomes of good alone" in note for note in findings.notes)
+
+
+# The demonstration of a reversal
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_the_demonstration_of_a_reversal_has_a_model_that_dominates() -> None:
+    bank = reversal.load_bank()
+    assert reversal.load_bank() == bank
+    answers = {
+        name: ModelAnswer.objects.filter(language_model__name=name, question__bank=bank).by_question()
+        for name in (reversal.BROAD, reversal.NARROW)
+    }
+    (pair,) = dominations(answers)
+    assert (pair.better, pair.exceptions, pair.holds()) == (reversal.BROAD, 0, True)
+    assert pair.questions == bank.question_count
+    study = demonstration.create_demo_study(respondents=40, reversal=True)
+    config = study.config
+    assert (study.slug, config.predictor.name, config.candidates.size) == ("demo-reversal", "same_task", 20_000)
+
+
+@pytest.mark.parametrize(
+    ("in_use", "interval", "null", "passed"),
+    [
+        ([0.7, 1.0], [-0.4, -0.1], False, True),
+        ([0.7, 1.0], [-0.4, -0.1], True, False),
+        ([0.9, 1.0], [-0.3, 0.1], False, False),
+        ([0.9, 1.0], [-0.3, 0.1], True, True),
+        ([0.9, None], [None, None], False, False),
+    ],
+)
+def test_the_demonstration_says_whether_the_better_model_is_worse_in_use(
+    in_use: list[Any], interval: list[Any], null: bool, passed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"better": reversal.BROAD, "worse": reversal.NARROW}
+    difference = None if None in in_use else in_use[0] - in_use[1]
+    word = "reversed" if (interval[1] or 0) < 0 else "unclear"
+    gap = {"beliefs": "mixture", "in_use": in_use, "in_use_difference": difference, "in_use_interval": interval}
+    rule = {"kind": "threshold"}
+    data = {
+        "pairs": [{**names, "dominates": True, "better_correct": 0.64, "worse_correct": 0.29}],
+        "deployed": [{**names, **gap, "rule": rule, "in_use_verdict": word}],
+    }
+    asked: list[Any] = []
+    averages = SimpleNamespace(prior=0.6, posterior_correct=0.7)
+    monkeypatch.setattr(aligning, "alignment_of", lambda _study, samples: SimpleNamespace(averages=averages))
+    made = SimpleNamespace(data=data)
+    monkeypatch.setattr(reversal.reports, "make", lambda _study, _name, arguments: asked.append(arguments) or made)
+    verdict = reversal.verdict(Study(slug="s"), null)
+    assert verdict.passed is passed and asked == [{"threshold": ["0.65"]}]
+    assert ("one of them nowhere" in verdict.sentence) is (difference is None)
+    if in_use == [0.7, 1.0]:
+        assert "on 70.0 % and the other on 100.0 %, a difference of -30.0 [-40.0, -10.0] points" in verdict.sentence
+
+
+def test_only_an_instrument_with_a_reversal_demonstrates_one() -> None:
+    with pytest.raises(NotFound, match=r"cloze brings no demonstration of a reversal; these do: belief_update"):
+        demonstration.demonstration_of("cloze", reversal=True)

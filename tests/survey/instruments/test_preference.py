@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,10 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
 
+from predictors import prompts as prompts_of_judges
 from survey.contracts import instruments
 from survey.exceptions import FileErrors, HunchError
 from survey.instruments.preference import judging_calls, judging_runs, screens
@@ -276,6 +280,15 @@ def test_a_study_goes_through_its_stages_and_is_read_in_every_way(tmp_path: Path
     assert abs(sum(data["bradley_terry"]["people"].values())) < 1e-9
     assert data["judgements"] == sum(row["role"] == "sampled" and row["place"] != "" for row in rows)
     assert data["lengths"][0]["what"] == "prompts"
+    letters = {letter: place for place, letter in enumerate(" abcdefghijklmnopqrstuvwxyz")}
+    Tokenizer(BPE(vocab=letters, merges=[])).save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "r.json").write_text('{"results": {"arc": {"acc,none": 0.5, "acc_stderr,none": 0.1}}}')
+    beside = ("--harness", f"owl={tmp_path / 'r.json'}", "--tokenizer", str(tmp_path))
+    call_command("preferences", study.slug, *beside, "--out", str(tmp_path / "beside"))
+    more = json.loads((tmp_path / "beside" / "preferences.json").read_text())["data"]
+    assert more["harness"][0]["model"] == "owl" and more["bradley_terry"] == data["bradley_terry"]
+    assert more["lengths"][1]["what"] == data["lengths"][1]["what"]
+    assert more["lengths"][1]["longest"] > data["lengths"][1]["longest"], "letters, not words"
     with pytest.raises(HunchError, match=r"question: 'nice' is none of helpful, truthful"):
         reports.make(study, "preferences", {"question": ["nice"]})
 
@@ -542,7 +555,7 @@ def test_probabilities_of_the_eight_numbers_give_a_mean_and_a_chance() -> None:
 
 
 def test_braces_in_a_reply_stay_as_they_are() -> None:
-    template = judging_calls.TEMPLATES["score_first"]
+    template = prompts_of_judges.shipped("score_first")
     (text,) = judging_calls.calls_for(template, question="helpful", prompt="{reply_2}", first="{x}", second="B")
     assert "{reply_2}" in text and "{x}" in text and text.endswith("Number:")
 
@@ -659,7 +672,7 @@ def test_scores_of_older_rules_are_read_again_from_the_stored_reply(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"template": "best"}, "--template: 'best' is none of score_first"),
+        ({"template": "best"}, "--template: 'best' is none of alone"),
         ({"orders": "all"}, "--orders: 'all' is none of both, ab, ba"),
         ({"question": "nice"}, "--question: 'nice' is none of helpful, truthful"),
         ({"cost_cap": Decimal(1)}, "--cost-cap: needs --price-in"),
@@ -741,3 +754,70 @@ def test_a_reply_of_fifty_thousand_characters_is_shown_whole(prompts: None, clie
     signals, sitting = instruments.of_study(study).signals, Sitting.objects.get()
     assert list(signals.stated_values([sitting.pk])) == [(sitting.pk, judgement.response.screen, judgement.place)]
     assert not list(signals.stated_values([]))
+
+
+OWN_JUDGE = """use = "judge"
+prompt = "{prompt}|{reply_1}|{reply_2}"
+[[models]]
+model = "m*"
+system = "You judge."
+"""
+
+
+def test_a_judge_may_have_words_of_ones_own_and_an_edited_file_is_not_mixed_with_them(
+    study: Study, monkeypatch: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN_JUDGE)
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = chat("3")
+        judge_replies(JudgeRun(study, "m", template=str(path), limit=1, orders="ab"))
+        said = [(message["role"], message["content"]) for message in fake.seen[0].body["messages"]]
+        assert said[0] == ("system", "You judge.") and said[1][1].count("|") == 2
+        path.write_text(OWN_JUDGE.replace("You judge.", "Be strict."))
+        with pytest.raises(HunchError, match="asked with other words"):
+            judge_replies(JudgeRun(study, "m", template=str(path), limit=1, orders="ab"))
+        path.write_text(OWN_JUDGE.replace("{reply_2}", "{reply2}"))
+        with pytest.raises(HunchError, match=r"--template: template, line 2: \{reply2\} is no place"):
+            judge_replies(JudgeRun(study, "m", template=str(path)))
+    verdict = JudgeVerdict.objects.get()
+    assert verdict.template == "mine" and len(verdict.template_version) == 12
+
+
+@pytest.mark.parametrize(
+    ("reply", "ranks"),
+    [
+        ("B > A > C", [1, 0, 2]),
+        ("**Ranking: C, B, A**\nC is best.", [2, 1, 0]),
+        ("A > B = C", [0, 1.5, 1.5]),
+        ("A > B", None),
+        ("A > B > C\nC > B > A", None),
+        ("A > A > C", None),
+    ],
+)
+def test_a_ranking_names_every_letter_once(reply: str, ranks: list[float] | None) -> None:
+    assert judging_calls.ranks_of(reply, 3) == ranks
+
+
+def test_all_replies_to_a_prompt_are_ranked_in_one_call(study: Study, monkeypatch: Any) -> None:
+    """The judge likes the longest reply; both orders of the letters are asked, and both say the same of each pair."""
+
+    def longest_first(seen: Any) -> Any:
+        text = seen.body["messages"][0]["content"].rsplit("\n\nRanking:", 1)[0]
+        parts = re.split(r"\n\nReply ([A-Z]):\n", text)[1:]
+        replies = dict(zip(parts[::2], parts[1::2], strict=True))
+        return chat(" > ".join(sorted(replies, key=lambda letter: -len(replies[letter]))))
+
+    with running() as fake:
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        fake.answer = longest_first
+        result = judge_replies(JudgeRun(study, "m", template="rank_all"))
+        asked = len(fake.seen)
+        assert result.wanted == result.stored == JudgeVerdict.objects.count() == 56 and asked < 56
+        assert judge_replies(JudgeRun(study, "m", template="rank_all")).known == 56 and len(fake.seen) == asked
+    for verdict in JudgeVerdict.objects.select_related("a", "b"):
+        assert (verdict.towards_a > 0) == (len(verdict.a.response) > len(verdict.b.response))
+        assert abs(verdict.towards_a) <= 3.5
+    firsts = JudgeVerdict.objects.values_list("first", flat=True)
+    assert sorted(firsts) == ["a"] * 28 + ["b"] * 28

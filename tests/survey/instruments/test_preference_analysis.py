@@ -16,6 +16,7 @@ from django.core.management import call_command
 import bandit
 from bandit import EpsilonGreedy, Uniform, assist, hajek
 from predictors.evaluation.agreement import alphas
+from survey.exceptions import HunchError
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, read_rows
 from survey.instruments.preference.analysis import bradley_terry, judging
@@ -29,6 +30,7 @@ from survey.instruments.preference.analysis.analysing import (
     analyse,
     win_shares,
 )
+from survey.instruments.preference.analysis.by_pair import by_pair
 from survey.instruments.preference.analysis.elo import elo
 from survey.instruments.preference.analysis.errors import figure, pair_variance, share_figure
 from survey.instruments.preference.analysis.information import information
@@ -42,6 +44,7 @@ from survey.instruments.preference.judgement_rows import ComparisonRow, VerdictR
 from survey.instruments.preference.labels import KNOWN
 from survey.instruments.preference.management.commands import preferences
 from survey.instruments.preference.models import ReplyJudgement
+from survey.instruments.preference.reports.harness import read_results
 from survey.instruments.preference.reports.reading_files import read_material
 from survey.instruments.preference.rows import judgements_of
 from survey.instruments.preference.screens import a_is_first
@@ -1236,3 +1239,134 @@ def test_a_prior_takes_the_side_off_the_strengths() -> None:
     with_side, _spread = bradley_terry.posterior(judged_rows)
     without, _spread = bradley_terry.posterior(replace(judged_rows, first=np.zeros(12, dtype=int)))
     assert 0 <= with_side[0] < without[0] / 2
+
+
+# By pair of models, and ways of judging
+
+
+def test_position_bias_by_pair_does_not_depend_on_which_model_is_better_or_shown_first_more_often() -> None:
+    """The first model wins 9 of 10 either way round and is first in three of four: no bias. Where the first reply
+    always wins, the bias is whole."""
+    judged = study(models=2)
+    n = 40
+    first = np.where(np.arange(n) < 30, 1, -1)
+    outcome = np.where(np.arange(n) % 10 == 9, -1, 1)
+    base = judged.where(np.arange(n) % judged.n)
+    base = replace(
+        base, a=np.zeros(n, dtype=int), b=np.ones(n, dtype=int), person=np.arange(n), prompt=np.arange(n),
+        prompts=tuple(map(str, range(n))), outcome=outcome, value=outcome.astype(float), first=first,
+    )  # fmt: skip
+    (pair,) = by_pair(base)
+    assert pair.first.value == pytest.approx(0.5) and pair.rating.value == pytest.approx(0.8)
+    assert pair.n == pair.sides == n and pair.ties.value == 0
+    (turned,) = by_pair(replace(base, a=base.b, b=base.a, outcome=-outcome, value=-base.value, first=-first))
+    assert turned.first.value == pytest.approx(0.5) and turned.rating.value == pytest.approx(0.8)
+    (always,) = by_pair(replace(base, outcome=first))
+    assert always.first.value == pytest.approx(1.0)
+    (one_order,) = by_pair(replace(base, first=np.ones(n, dtype=int)))
+    assert one_order.first.value is None and one_order.sides == n
+    tied = np.where(np.arange(n) < 10, 0, outcome)
+    unread = np.where(np.arange(n) < 20, 2, tied)
+    assert by_pair(replace(base, outcome=tied))[0].ties.value == pytest.approx(0.25)
+    assert by_pair(replace(base, outcome=unread))[0].n == 20
+
+
+def test_two_ways_of_judging_are_compared_on_the_items_that_both_judged(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{k},A,B,x{k},{'ab'[k % 2]}" for k in range(40)]
+    right = [f"p{k},A,B,right,{'ab'[k % 2]}" for k in range(30)]
+    half = [f"p{k},A,B,half,{'ab'[k % 2] if k % 4 < 2 else 'ba'[k % 2]}" for k in range(10, 40)]
+    compared(tmp_path, rows, *right, *half)
+    with (tmp_path / "ways.csv").open(newline="") as file:
+        (way,) = csv.DictReader(file)
+    assert (way["judge"], way["other"], way["items"]) == ("half", "right", "20")
+    assert float(way["accuracy"]) == pytest.approx(-0.5) and float(way["same"]) == pytest.approx(0.5)
+    assert float(way["low"]) < -0.5 < float(way["high"]) < 0
+    assert (tmp_path / "pairs_rating.svg").exists() and not (tmp_path / "pairs_first.svg").exists()
+
+
+@pytest.mark.thorough
+def test_intervals_by_pair_cover() -> None:
+    """400 studies of two models with a side bias: how often the first reply is preferred, both orders alike."""
+    world = PreferenceWorld(theta=np.array([0.6, -0.6]), gamma=0.4, prompts=150)
+    truth = np.mean([1 / (1 + np.exp(-(0.4 + gap))) for gap in (1.2, -1.2)])
+    inside = 0
+    for seed in range(400):
+        (pair,) = by_pair(simulate(world, [StagePlan(Uniform(), 25, 6)], rng=np.random.default_rng([23, seed])))
+        inside += (pair.first.low or 0) <= truth <= (pair.first.high or 1)
+    assert 0.93 <= inside / 400 <= 0.98
+
+
+def harness_file(folder: Path, name: str, **tasks: dict[str, Any]) -> str:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"results": tasks, "config": {"model": "hf"}}))
+    return f"{name}={path}"
+
+
+def test_results_of_the_harness_stand_beside_with_their_intervals_and_ranks(tmp_path: Path, capsys: Any) -> None:
+    pairs = [("A", "B"), ("B", "C"), ("A", "C")]
+    rows = [f"p{k}{a}{b},{a},{b},x{k},{'a' if k % 4 else 'b'}" for k in range(12) for a, b in pairs]
+    (tmp_path / "c.csv").write_text("\n".join(["prompt,model_a,model_b,annotator,outcome", *rows]) + "\n")
+    files = [
+        harness_file(
+            tmp_path,
+            model,
+            arc={"alias": "arc", "acc,none": value, "acc_stderr,none": 0.01, "acc_norm,none": True},
+            gsm={"exact_match,strict": 0.5, "exact_match_stderr,strict": "N/A"},
+        )
+        for model, value in (("A", 0.3), ("B", 0.5), ("C", 0.7))
+    ]
+    options = [argument for file in files for argument in ("--harness", file)]
+    call_command("preferences", "--comparisons", str(tmp_path / "c.csv"), *options, "--out", str(tmp_path))
+    with (tmp_path / "harness.csv").open(newline="") as file:
+        rows_written = list(csv.DictReader(file))
+    first = rows_written[0]
+    assert [len(rows_written), first["model"], first["task"], first["metric"]] == [6, "A", "arc", "acc"]
+    assert [float(first[name]) for name in ("value", "low", "high")] == pytest.approx([0.3, 0.2804, 0.3196], abs=1e-4)
+    assert rows_written[1]["metric"] == "exact_match, strict" and rows_written[1]["low"] == ""
+    data = json.loads((tmp_path / "preferences.json").read_text())
+    assert data["harness_rank_correlations"] == [{"task": "arc", "metric": "acc", "models": 3, "value": -1.0}]
+    assert "arc acc −1" in capsys.readouterr().out.replace("-1", "−1")
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{", "is no results file"),
+        ("[]", "is no results file"),
+        ('{"results": {"arc": [1]}}', "is no results file"),
+        ('{"results": {"arc": {"acc,none": "high"}}}', "no metric with a number"),
+    ],
+)
+def test_a_file_that_is_none_of_the_harness_is_refused(written: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(written)
+    with pytest.raises(HunchError, match=message):
+        read_results(f"A={tmp_path / 'r.json'}")
+    with pytest.raises(HunchError, match="is not MODEL=FILE"):
+        read_results("r.json")
+
+
+def test_a_model_that_nobody_judged_is_refused_beside_the_others(tmp_path: Path, capsys: Any) -> None:
+    rows = [f"p{k},A,B,x{k},a" for k in range(12)]
+    (tmp_path / "c.csv").write_text("\n".join(["prompt,model_a,model_b,annotator,outcome", *rows]) + "\n")
+    named = harness_file(tmp_path, "D", arc={"acc,none": 0.5})
+    with pytest.raises(SystemExit):
+        call_command("preferences", "--comparisons", str(tmp_path / "c.csv"), "--harness", named)
+    assert "--harness: D: the models are A, B" in capsys.readouterr().err
+
+
+def test_lengths_may_be_counted_in_the_tokens_of_a_model(tmp_path: Path, capsys: Any) -> None:
+    """A tokenizer of single letters: two words of three letters and a blank are seven tokens."""
+    from tokenizers import Tokenizer, models
+
+    letters = {letter: place for place, letter in enumerate("abc xyz")}
+    Tokenizer(models.BPE(vocab=letters, merges=[])).save(str(tmp_path / "tokenizer.json"))
+    rows = [f"q{k},A,B,x{k},a,abc xyz,ab" for k in range(12)]
+    header = "prompt,model_a,model_b,annotator,outcome,reply_a,reply_b"
+    (tmp_path / "c.csv").write_text("\n".join([header, *rows]) + "\n")
+    files = ("--comparisons", str(tmp_path / "c.csv"), "--out", str(tmp_path))
+    call_command("preferences", *files, "--tokenizer", str(tmp_path))
+    longs = {row["what"]: row for row in json.loads((tmp_path / "preferences.json").read_text())["lengths"]}
+    assert (longs["replies of A"]["longest"], longs["replies of B"]["shortest"]) == (7, 2)
+    with pytest.raises(SystemExit):
+        call_command("preferences", *files, "--tokenizer", str(tmp_path / "none"))
+    assert "has no tokenizer.json" in capsys.readouterr().err

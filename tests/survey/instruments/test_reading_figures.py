@@ -219,6 +219,39 @@ def test_people_give_intervals_around_their_own_levels(tmp_path: Path) -> None:
     assert findings.data["right"]["value"] == 1.0 and findings.data["models"]["A"]["delta_log_likelihood"] > 100
 
 
+def test_curves_are_fitted_and_named_where_they_are_asked_for(tmp_path: Path) -> None:
+    files = own_files(tmp_path)
+    straight, smooth = (own_times.make(*files, TimeSettings(fit=fit)) for fit in ("linear", "smooth"))
+    notes = [next(table.note for table in made.tables if table.name == "reading_slopes") for made in (straight, smooth)]
+    assert "as curves" in notes[1] and "as curves" not in notes[0]
+    # Lengths and frequencies of these words have few values: curves of them take up a part of what surprisal explains.
+    assert smooth.data["models"]["A"]["rows"] == straight.data["models"]["A"]["rows"] == 216
+    assert smooth.data["models"]["A"] != straight.data["models"]["A"]
+    assert smooth.data["mean_time"] == straight.data["mean_time"]
+
+
+def test_whether_the_word_before_was_fixated_is_named_and_needs_people(tmp_path: Path) -> None:
+    times, readings = own_files(tmp_path)
+    rows = rows_of(times)
+    eye = [{**row, "previous_fixated": number % 3 > 0} for number, row in enumerate(rows)]
+    written(
+        times,
+        list(eye[0]),
+        [[int(cell) if cell is True or cell is False else cell for cell in row.values()] for row in eye],
+    )
+    made = own_times.make(times, readings, TimeSettings())
+    assert "whether the word before was fixated" in next(t.note for t in made.tables if t.name == "reading_slopes")
+    nobody = {name: None for name in eye[0] if name != "person"}
+    first = [row for row in eye if row["person"] == eye[0]["person"]]
+    written(
+        times,
+        list(nobody),
+        [[int(row[name]) if isinstance(row[name], bool) else row[name] for name in nobody] for row in first],
+    )
+    made = own_times.make(times, readings, TimeSettings())
+    assert any("previous_fixated enters no fit" in note for note in made.notes)
+
+
 def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path) -> None:
     times, readings = own_files(tmp_path)
     rows = rows_of(readings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from survey.figures.words import integer, short
 from . import agreement, bradley_terry, judging
 from .agreement import PeopleAgreement
 from .bradley_terry import NoRanking, Ranking
+from .by_pair import PairFigures, by_pair
 from .elo import Elo, elo
 from .errors import NOTHING, share_figure
 from .judgements import TIE, UNREADABLE, A, B, JudgedItems, Judgements, majorities
@@ -132,6 +134,10 @@ class Analysis:
     wins: Sequence[WinShare]
     agreement: PeopleAgreement
     judges: Sequence[JudgeTable]
+    ways: Sequence[judging.Ways]
+    """Each two judges on the same items."""
+    pairs: Mapping[str, Sequence[PairFigures]]
+    """What is said of each two models, by who judged."""
     together: Sequence[Assisted]
     """Win rates with the help of all judges; empty with fewer than two."""
     styles: Sequence[Style]
@@ -234,6 +240,8 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         wins=win_shares(people),
         agreement=agreement.of_people(people, names=material.names),
         judges=tables,
+        ways=_ways(people, judges),
+        pairs={name: by_pair(judged) for name, judged in {PEOPLE: people, **judges}.items()},
         together=_assisted(people, chances) if len(chances) > 1 else (),
         styles=_styles(material, settings),
         **_beside(material),
@@ -241,6 +249,13 @@ def analyse(material: Material, settings: AnalysisSettings, *, rng: np.random.Ge
         fragile=_fragile_ranking(PEOPLE, EVERYTHING, main, ranking, settings),
         fragile_others=list(_other_rankings(main, readable, rankings, by_category, settings)),
     )
+
+
+def _ways(people: Judgements, judges: Mapping[str, Judgements]) -> list[judging.Ways]:
+    compared = {name: judging.compare(people, judged) for name, judged in judges.items()}
+    there = [(name, own) for name, own in compared.items() if own is not None and not own.says_nothing]
+    ways = [judging.compare_ways(*first, *second) for first, second in combinations(there, 2)]
+    return [way for way in ways if way is not None]
 
 
 def _ranked(

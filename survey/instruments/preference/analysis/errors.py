@@ -61,7 +61,9 @@ def figure(value: float, variance: float, degrees: float, *, scale: PlacesInRow 
     return Figure.between(value, ends, standard_error=error)
 
 
-def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike) -> Figure:
+def share_figure(
+    values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, prompt: ArrayLike, centre: ArrayLike | None = None
+) -> Figure:
     """A weighted mean of values from 0 to 1 (n,), such as a share of wins, with Wilson's interval at the number of
     answers that it is worth.
 
@@ -70,6 +72,8 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     a pair would be too short where some weigh much, and there would be none where all say the same (Brown, Cai and
     DasGupta, "Interval estimation for a binomial proportion", Statistical Science 16(2), 2001). The design effect is
     estimated from the answers beyond the first of each person and prompt: Student's t counts only those.
+
+    centre: of a mean of several groups with fixed weights, the mean of each answer's group (n,).
     """
     value_of, w = np.asarray(values, dtype=np.float64), np.asarray(weight, dtype=np.float64)
     n = len(value_of)
@@ -77,7 +81,8 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
         return NOTHING
     value = float(np.clip(np.average(value_of, weights=w), 0, 1))
     clusters = freedom(person=person, prompt=prompt) + 1
-    influence = w * (value_of - value) / w.sum()
+    deviation = value_of - (value if centre is None else np.asarray(centre, dtype=np.float64))
+    influence = w * deviation / w.sum()
     alone = float((influence**2).sum()) * n / max(n - 1, 1)
     variance = bandit.clustered_variance(influence, person, prompt)
     if clusters < FEWEST:
@@ -85,7 +90,7 @@ def share_figure(values: ArrayLike, weight: ArrayLike, *, person: ArrayLike, pro
     worth = bandit.effective_size(w)
     if alone > 1e-24:
         worth /= min(max(variance / alone, MIN_EFFECT), float(n))
-        spread = float(np.average((value_of - value) ** 2, weights=w))
+        spread = float(np.average(deviation**2, weights=w))
         worth *= min(max(value * (1 - value) / spread, 1.0), 4.0)
     degrees = (clusters - 1) * n / (n - clusters) if clusters < n else math.inf
     error = math.sqrt(variance) if variance > 0 else None

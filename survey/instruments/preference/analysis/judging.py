@@ -212,6 +212,30 @@ def figures(compared: Compared, judge: Judgements) -> JudgeFigures:
     )
 
 
+@dataclass(frozen=True)
+class Ways:
+    """Two ways of judging on the m items that both and people have judged. accuracy: of the first less of the other, by
+    people's majorities. same: the share of items on which both say the same."""
+
+    judge: str
+    other: str
+    items: int
+    accuracy: Figure
+    same: Figure
+
+
+def compare_ways(judge: str, own: Compared, other: str, others: Compared) -> Ways | None:
+    """Two judges, or one that was asked in two ways, on the same items; None where these are fewer than 10."""
+    own_keys, other_keys = np.unique(own.rows.key), np.unique(others.rows.key)
+    shared = np.intersect1d(own_keys, other_keys)
+    if len(shared) < MIN_ITEMS:
+        return None
+    first, second = own.where(np.isin(own_keys, shared)), others.where(np.isin(other_keys, shared))
+    gain = (first.verdict == first.said).astype(np.float64) - (second.verdict == second.said)
+    same = (first.verdict == second.verdict).astype(np.float64)
+    return Ways(judge, other, first.m, _mean(first, gain[first.row_item]), _share(first, same[first.row_item]))
+
+
 def _log_score(compared: Compared) -> Figure:
     """Without an interval where chances are fitted and items weigh unequally: what the fit adds is not known there, and
     an interval without it holds too seldom (benchmarks/preference_laws.py)."""

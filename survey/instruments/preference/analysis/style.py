@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ def style_of(a: str, b: str) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long some texts are, in tokens as `tokens_of` counts them."""
+    """How long some texts are, in tokens as `tokens_of` counts them, or a model does."""
 
     what: str
     count: int
@@ -47,11 +47,11 @@ class Lengths:
     longest: float
 
 
-def lengths(what: str, texts: Sequence[str]) -> Lengths | None:
-    """Count, mean, standard deviation (n - 1) and quartiles; None of no text."""
+def lengths(what: str, texts: Sequence[str], count: Callable[[str], int] = tokens_of) -> Lengths | None:
+    """Count, mean, standard deviation (n - 1), quartiles and ends, in tokens as `count` has them; None of no text."""
     if not texts:
         return None
-    counts = np.array([tokens_of(text) for text in texts], dtype=np.float64)
+    counts = np.array([count(text) for text in texts], dtype=np.float64)
     lower, median, upper = np.quantile(counts, [0.25, 0.5, 0.75]).tolist()
     deviation = float(counts.std(ddof=1)) if len(counts) > 1 else None
     return Lengths(
@@ -65,3 +65,17 @@ def lengths(what: str, texts: Sequence[str]) -> Lengths | None:
         float(counts.min()),
         float(counts.max()),
     )
+
+
+def lengths_of(
+    prompts: Sequence[str],
+    replies: Mapping[tuple[str, str], str],
+    models: Sequence[str],
+    count: Callable[[str], int] = tokens_of,
+) -> list[Lengths]:
+    """Of prompts, and of each model's replies, which come by prompt and model."""
+    longs = [lengths("prompts", prompts, count)]
+    for model in models:
+        own = [text for (_prompt, name), text in replies.items() if name == model]
+        longs.append(lengths(f"replies of {model}", own, count))
+    return [long for long in longs if long is not None]

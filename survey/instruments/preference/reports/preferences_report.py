@@ -16,7 +16,7 @@ from survey.services.results.reports import CONDITION
 from ..analysis.analysing import Analysis, AnalysisSettings, analyse
 from ..analysis.bradley_terry import RIDGE, NoRanking
 from ..material import chosen_and_rejected, material_of, preference_of, questions_of
-from .tables import ASSISTED, JUDGES, KAPPAS, RANKING, SIDES, WINS, report_result
+from .tables import ASSISTED, JUDGES, KAPPAS, PAIRS, RANKING, SIDES, WAYS, WINS, report_result
 
 TIES, SIDE, WEIGHTS = ("none", "4-5"), ("yes", "no"), ("design", "none")
 
@@ -60,7 +60,9 @@ class PreferencesReport(Report):
         "ranking": RANKING,
         "sides": SIDES,
         "wins": WINS,
+        "pairs": PAIRS,
         "kappas": KAPPAS,
+        "ways": WAYS,
         "judges": JUDGES,
         "assisted": ASSISTED,
     }

@@ -1,6 +1,6 @@
 """Comparisons and judges' verdicts that somebody has in files, checked row by row and joined."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from survey.input_tables.rows import read_rows
 
 from ..analysis.analysing import Material
 from ..analysis.judgements import TIE, A, B, Judgements, numbered
-from ..analysis.style import lengths, style_of
+from ..analysis.style import lengths_of, style_of, tokens_of
 from ..judgement_rows import OUTCOMES, ComparisonRow, ItemRow, JudgementRow
 
 # What our own exports have in addition to these.
@@ -23,7 +23,9 @@ ROLE, NO_ITEMS = "role", ("control", "repeat")
 Row = TypeVar("Row", bound=ItemRow)
 
 
-def read_material(comparisons: Path, judgements: Path | None = None) -> Material:
+def read_material(
+    comparisons: Path, judgements: Path | None = None, *, count: Callable[[str], int] = tokens_of
+) -> Material:
     """
     Raises:
         FileErrors: every problem of both files with its line.
@@ -51,7 +53,7 @@ def read_material(comparisons: Path, judgements: Path | None = None) -> Material
                 "to the comparisons, without annotator and outcome where nobody judged it",
             )
     problems.raise_if_any()
-    material = _material(people, verdicts)
+    material = _material(people, verdicts, count=count)
     return replace(material, notes=[*notes, *material.notes])
 
 
@@ -89,7 +91,9 @@ def _rows(kind: type[Row], path: Path, problems: Problems, notes: list[str]) -> 
     return rows, file.header
 
 
-def _material(people: Sequence[ComparisonRow], verdicts: Sequence[JudgementRow]) -> Material:
+def _material(
+    people: Sequence[ComparisonRow], verdicts: Sequence[JudgementRow], *, count: Callable[[str], int]
+) -> Material:
     models, _place = numbered([model for row in people for model in row.models])
     prompts, _place = numbered([row.prompt for row in people])
     categories = {row.prompt: row.category for row in people if row.category}
@@ -145,21 +149,13 @@ def _material(people: Sequence[ComparisonRow], verdicts: Sequence[JudgementRow])
         notes.append(
             "lengths of prompts are left out: the column prompt holds names, not texts; give the texts as prompt_text"
         )
-    longs = [lengths("prompts", prompt_texts)] if texts and prompt_texts is not None else []
-    longs += (
-        [
-            lengths(f"replies of {name}", [text for (_p, model), text in texts.items() if model == name])
-            for name in models
-        ]
-        if texts
-        else []
-    )
+    longs = lengths_of(prompt_texts or (), texts, models, count) if texts else []
     return Material(
         people=asked,
         judges=judges,
         names=tuple(named),
         styles=styles,
-        lengths=[long for long in longs if long is not None],
+        lengths=longs,
         notes=notes,
     )
 

@@ -26,7 +26,7 @@ from ..analysis.analysing import (
 )
 from ..analysis.judgements import Judgements
 from ..analysis.judging import Assisted, ChanceBin, JudgeFigures
-from ..analysis.style import STYLES
+from ..analysis.style import STYLES, Lengths
 
 
 def _ends(of: str = "") -> dict[str, Column]:
@@ -67,6 +67,37 @@ WINS = (
     Column("wins", "number", "Judgements for it; ties half, unweighted."),
     Column("ties", "number", "Ties."),
     Column("judgements", "number", "Judgements of this pair."),
+)
+PAIRS = (
+    Column("by", "text", "Who judged: people, or the judge of that name."),
+    Column("model", "text", "The model."),
+    Column("other", "text", "The model that it was compared with."),
+    Column("judgements", "number", "Judgements of this pair that could be read."),
+    FigureColumn("rating", "number", "Mean rating towards the model.", digits=2, parts=ENDS),
+    FigureColumn("ties", "share", "How many are ties.", digits=0, parts=_ends("ties_")),
+    FigureColumn(
+        "first",
+        "share",
+        "How often the reply that was shown first was preferred, both orders counting alike; half: no position bias.",
+        heading="first is preferred",
+        digits=0,
+        parts=_ends("first_"),
+    ),
+    Column("sides", "number", "Judgements of which the order is known.", heading="with known order"),
+)
+WAYS = (
+    Column("judge", "text", "The judge."),
+    Column("other", "text", "The judge, or the way of judging, that it is compared with."),
+    Column("items", "number", "Items that both and people have judged."),
+    FigureColumn(
+        "accuracy",
+        "number",
+        "Its accuracy less that of the other, by people's majorities.",
+        heading="difference of accuracies",
+        digits=3,
+        parts=ENDS,
+    ),
+    FigureColumn("same", "share", "On how many items both say the same.", digits=0, parts=_ends("same_")),
 )
 KAPPAS = (
     Column("pair", "text", "Which people."),
@@ -109,7 +140,7 @@ STYLE = (
 LENGTHS = (
     Column("texts", "text", "Which texts."),
     Column("count", "number", "How many."),
-    Column("mean", "number", "Mean of their tokens, words and marks."),
+    Column("mean", "number", "Mean of their tokens."),
     Column("deviation", "number", "Standard deviation."),
     Column("lower", "number", "Lower quartile."),
     Column("median", "number", "Median."),
@@ -435,9 +466,18 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     ]
     yield Table("sides", "Side bias", SIDES, sides)
     yield _wins_table(analysis)
+    yield _pairs_table(analysis)
     kappas = [(kappa.pair, kappa.n, kappa.agree, kappa.kappa) for kappa in analysis.agreement.kappas]
     yield Table("kappas", "Agreement of people", KAPPAS, kappas)
     yield _judges_table(analysis)
+    ways = [(way.judge, way.other, way.items, way.accuracy, way.same) for way in analysis.ways]
+    yield Table(
+        "ways",
+        "Ways of judging",
+        WAYS,
+        ways,
+        note="On the same items: above 0 the judge agrees with people's majorities more often than the other.",
+    )
     bins = [(table.judge, part.items, part.chance, _observed(part)) for table in analysis.judges for part in table.bins]
     yield Table("reliability", "Reliability of judges' chances", RELIABILITY, bins)
     assisted = [
@@ -471,8 +511,7 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
     yield Table(
         "style", "Style", STYLE, styles, note="Strengths held equal: towards longer, marked up, listed replies."
     )
-    longs = [tuple(vars(length).values()) for length in analysis.material.lengths]
-    yield Table("lengths", "Lengths", LENGTHS, longs, note="In words and marks, the same count for every model.")
+    yield lengths_table(analysis.material.lengths)
     beside = [
         (row["model"], name, value)
         for row in analysis.beside
@@ -489,6 +528,12 @@ def _tables(analysis: Analysis) -> Iterator[Table]:
         note="; ".join(f"rank correlation of {name}: {number(value)}" for name, value in analysis.beside_ranks.items())
         + (". The models are no sample of models, so that there is no interval." if analysis.beside_ranks else ""),
     )
+
+
+def lengths_table(
+    lengths: Sequence[Lengths], note: str = "In words and marks, the same count for every model."
+) -> Table:
+    return Table("lengths", "Lengths", LENGTHS, [tuple(vars(length).values()) for length in lengths], note=note)
 
 
 def _label(analysis: Analysis, counted: Judgements, by: str, place: int) -> str:
@@ -546,6 +591,45 @@ def _wins_table(analysis: Analysis) -> Table:
         note="The picture and wins.csv say how many judgements each pair has.",
     )
     return Table("wins", "How often each model was preferred to each other", WINS, rows, views=[view])
+
+
+def _pairs_table(analysis: Analysis) -> Table:
+    models = analysis.models
+    rows = [
+        (by, models[pair.model], models[pair.other], pair.n, pair.rating, pair.ties, pair.first, pair.sides)
+        for by, pairs in analysis.pairs.items()
+        for pair in pairs
+    ]
+    note = "Position bias: with both orders counted alike the better model does not matter."
+    return Table("pairs", "Scores, ties and position bias by pair", PAIRS, rows, note=note)
+
+
+def _pair_pictures(analysis: Analysis) -> Iterator[Picture]:
+    """Each pair of models a row, people and judges side by side."""
+    models = analysis.models
+    of = {by: {(pair.model, pair.other): pair for pair in pairs} for by, pairs in analysis.pairs.items()}
+    keys = sorted({key for pairs in of.values() for key in pairs})
+    for name, title, axis, mark_at, text in (
+        ("rating", "Scores by pair", Axis("mean rating towards the first model"), 0.0, "Mean ratings of each pair."),
+        ("ties", "Ties by pair", Axis("ties", share=True, includes=(0.0,)), None, "The share of ties of each pair."),
+        (
+            "first",
+            "Position bias by pair",
+            Axis("the first reply is preferred", share=True),
+            0.5,
+            "How often the reply that was shown first was preferred.",
+        ),
+    ):
+        rows = [
+            ForestRow(
+                f"{models[model]} : {models[other]}",
+                [getattr(pairs[model, other], name) if (model, other) in pairs else Figure() for pairs in of.values()],
+            )
+            for model, other in keys
+        ]
+        if any(figure.value is not None for row in rows for figure in row.figures):
+            chart = ForestChart(title=title, x=axis, rows=rows, series=list(of), mark_at=mark_at)
+            yield Picture.of(f"pairs_{name}", title, f"{text} With 95 % intervals.", chart)
 
 
 def _judges_table(analysis: Analysis) -> Table:
@@ -623,6 +707,7 @@ def _pictures(analysis: Analysis) -> Iterator[Picture]:
         title, names = "How often the row's model was preferred", [models[model] for model in order]
         wins = MatrixChart(title=title, names=names, cells=cells)
         yield Picture.of("wins", "Win matrix", "The share of wins of each model against each other.", wins)
+    yield from _pair_pictures(analysis)
     judges = [table for table in analysis.judges if table.by_category]
     if judges:
         categories = list(dict.fromkeys(category for table in judges for category in table.by_category))

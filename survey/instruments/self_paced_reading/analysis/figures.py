@@ -52,7 +52,7 @@ class ReadingOfModel:
     words: int
 
 
-def mean_times(times: ReadTimes, words: int) -> tuple[Floats, Ints]:
+def mean_times(times: ReadTimes | SingleTimes, words: int) -> tuple[Floats, Ints]:
     """The mean time of each word (words,), NaN where nobody's counts, and how many count (words,)."""
     count = np.bincount(times.word, minlength=words)
     total = np.bincount(times.word, weights=times.time, minlength=words)
@@ -82,7 +82,7 @@ def of_model(
     *,
     words: TimedWords,
     prepared: PreparedWords,
-    times: ReadTimes,
+    times: SingleTimes,
     surprisal: Floats,
     has_people: bool,
 ) -> ReadingOfModel:
@@ -97,9 +97,7 @@ def of_model(
     both = np.isfinite(surprisal) & np.isfinite(means) & (count > 0)
     r = correlation(surprisal[both], means[both])
     if has_people:
-        columns = columns_of_times(
-            prepared, SingleTimes(times.word, times.person, times.passage, times.time), surprisal
-        )
+        columns = columns_of_times(prepared, times, surprisal)
         person, passage = times.person[columns.row], times.passage[columns.row]
         entered = len(np.unique(times.word[columns.row]))
     else:

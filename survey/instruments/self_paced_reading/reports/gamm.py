@@ -37,8 +37,8 @@ def data(material: ReadingMaterial) -> bytes:
             int(material.words.position[word]),
             f"{times.time[row]:.10g}",
         ]
-        if material.fixated is not None:
-            cells.append(int(material.kept_fixated[row]))
+        if (fixated := material.kept_singles.fixated) is not None:
+            cells.append("NA" if np.isnan(fixated[row]) else int(fixated[row]))
         for index in group:
             cells += [int(length[index]), f"{material.words.log_frequency[index]:.10g}"]
         for surprisal in material.models.values():

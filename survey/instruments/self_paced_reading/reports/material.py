@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from predictors.evaluation.reading_times import PreparedWords, TimedWords, prepared
+from predictors.evaluation.reading_times import PreparedWords, SingleTimes, TimedWords, prepared
 from survey.instruments.self_paced_reading.analysis.cleaning import Cleaned, CleaningRules, ReadTimes, cleaned
 
 
@@ -15,7 +15,8 @@ class ReadingMaterial:
     """W words of passages, T times, and the surprisals (W,) of each model, NaN where it says nothing.
 
     frequencies_known: whether log frequencies were asked for; without them there is no delta log-likelihood. fixated:
-    (T,) whether the previous word was fixated, for times of eye-tracking that say so.
+    (T,) whether the previous word was fixated, for times of eye-tracking that say so. smooth: whether length, frequency
+    and position enter fits as curves.
     """
 
     passage_names: tuple[str, ...]
@@ -28,6 +29,7 @@ class ReadingMaterial:
     frequencies_known: bool = True
     keeps_punctuation: bool = False
     fixated: np.ndarray | None = None
+    smooth: bool = False
 
     @cached_property
     def cleaning(self) -> Cleaned:
@@ -47,9 +49,19 @@ class ReadingMaterial:
         )
 
     @property
-    def kept_fixated(self) -> np.ndarray:
-        return np.zeros(0) if self.fixated is None else self.fixated[self.cleaning.keep]
+    def enters_fixated(self) -> bool:
+        """Whether fits hold whether the previous word was fixated."""
+        return self.has_people and self.fixated is not None
+
+    @cached_property
+    def kept_singles(self) -> SingleTimes:
+        """The times that count, as fits take them."""
+        times = self.kept
+        fixated = None if self.fixated is None else self.fixated[self.cleaning.keep]
+        return SingleTimes(times.word, times.person, times.passage, times.time, fixated)
 
     @cached_property
     def prepared(self) -> PreparedWords:
-        return prepared(self.words, keeps_punctuation=self.keeps_punctuation, previous=self.previous)
+        return prepared(
+            self.words, keeps_punctuation=self.keeps_punctuation, previous=self.previous, smooth=self.smooth
+        )

@@ -145,6 +145,7 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
         previous=settings.previous,
         keeps_punctuation=settings.keeps_punctuation,
         fixated=np.array([row.previous_fixated for _number, row in read.rows]) if read.has_fixated else None,
+        smooth=settings.fit == reading_results.SMOOTH,
     )
     who = f"{integer(len({row.person for _number, row in read.rows}))} people, " if read.has_people else ""
     report = reading_results.make(

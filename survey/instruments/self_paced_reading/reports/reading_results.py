@@ -18,8 +18,8 @@ from survey.instruments.self_paced_reading.analysis.figures import ReadingOfMode
 from . import gamm
 from .material import ReadingMaterial
 
-LINEAR, GAMM = "linear", "gamm"
-FITS = (LINEAR, GAMM)
+LINEAR, SMOOTH, GAMM = "linear", "smooth", "gamm"
+FITS = (LINEAR, SMOOTH, GAMM)
 SHOWN = 40  # lines for people; the file has all
 TENTHS = 10
 
@@ -71,7 +71,7 @@ def make(
     models = _models(material)
     tables = [_cleaning_table(material)]
     if models:
-        tables += [_models_table(models), _slopes_table(models)]
+        tables += [_models_table(models), _slopes_table(material, models)]
     tables.append(_words_table(material))
     more = [*lines, *_lines(material, right)]
     data = _data(material, models, time, right)
@@ -93,6 +93,10 @@ def make(
         )
     if not material.has_people:
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
+        if material.fixated is not None:
+            said.append(
+                "previous_fixated enters no fit: it says something of one person's reading, and nobody is named"
+            )
     return ReportResult(
         title=title,
         headline=f"On average people look at a word for {_ms(time)}." if time.is_defined else "",
@@ -114,7 +118,7 @@ def _models(material: ReadingMaterial) -> list[ReadingOfModel]:
             name,
             words=material.words,
             prepared=material.prepared,
-            times=material.kept,
+            times=material.kept_singles,
             surprisal=np.where(common, surprisal, np.nan),
             has_people=material.has_people,
         )
@@ -173,7 +177,14 @@ def _of(place: int) -> str:
     return {0: "this word", 1: "the word before"}.get(place, f"{place} words before")
 
 
-def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
+def _next_to(material: ReadingMaterial) -> str:
+    """What else the fits hold."""
+    curves = ", as curves" if material.smooth else ""
+    fixated = ", and whether the word before was fixated" if material.enters_fixated else ""
+    return f"Next to length, log frequency, their product, and the position{curves}{fixated}."
+
+
+def _slopes_table(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Table:
     rows = [
         [model.name, name, slope]
         for model in models
@@ -187,7 +198,7 @@ def _slopes_table(models: Sequence[ReadingOfModel]) -> Table:
         "Milliseconds per nat of surprisal",
         SLOPES,
         rows,
-        note="Next to length, log frequency, their product, and the position. Intervals are by person and passage.",
+        note=f"{_next_to(material)} Intervals are by person and passage.",
     )
 
 

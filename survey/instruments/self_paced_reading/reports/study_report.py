@@ -35,7 +35,8 @@ class ReadingReport(Report):
         CONDITION,
         Argument(
             "model",
-            "linear, or gamm: the data and a script for R's mgcv are written next to the report, too",
+            "linear; smooth: length, frequency and position as curves; or gamm: linear, and next to the report stand "
+            "the data and a script for R's mgcv",
             default="linear",
             choices=lambda study: reading_results.FITS,
             label="Fitted model",
@@ -74,7 +75,7 @@ class ReadingReport(Report):
         ]
         if not answers:
             raise StateRefused(self.obstacle(study) or "nobody has read a passage under this condition")
-        material, notes = _material(study, answers, keeps_marked=marked == "keep")
+        material, notes = _material(study, answers, keeps_marked=marked == "keep", smooth=fit == reading_results.SMOOTH)
         people = len({answer.sitting.respondent_id for answer in answers})
         return reading_results.make(
             material,
@@ -86,7 +87,7 @@ class ReadingReport(Report):
 
 
 def _material(
-    study: "Study", answers: "Sequence[Assignment]", *, keeps_marked: bool
+    study: "Study", answers: "Sequence[Assignment]", *, keeps_marked: bool, smooth: bool
 ) -> tuple[ReadingMaterial, list[str]]:
     options = instruments.of_study(study).options
     passages: dict[int, Question] = {}
@@ -127,6 +128,7 @@ def _material(
             rules=CleaningRules(options.shortest, options.longest, options.least_right, keeps_marked),
             previous=options.previous,
             frequencies_known=bool(options.frequencies),
+            smooth=smooth,
         ),
         notes,
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from predictors.evaluation import percentile_interval
+from survey.figures.figure import finite
 
 from .deployment import ModelRows, Rule, known_beliefs, why_beliefs_decide_nothing
 
@@ -80,9 +81,14 @@ def dominations(answers: Mapping[str, Mapping[Hashable, float]]) -> list[Dominat
 
 @dataclass(frozen=True)
 class DeploymentGap:
-    """Human-deployed performance of two models under one rule: of the better one, of the worse one, and the difference
-    with its interval over pairs. `pairs`: how many of each model's rows were used. `deployed`: the share of them in
-    which each is deployed. `undecided`: why the beliefs decide nothing here; empty where they do."""
+    """What people get from two models under one rule: from the better one, from the worse one, and the difference with
+    its interval over pairs. `pairs`: how many of each model's rows were used. `deployed`: the share of them in which
+    each is deployed. `undecided`: why the beliefs decide nothing here; empty where they do.
+
+    `performance` is the mean of h(b) t(x) over pairs. `in_use` is how often a model is right where it is deployed:
+    that is equation 2 with h as a distribution over questions: it falls where people use a model for what it cannot do,
+    however often they use it. None of a model that is deployed nowhere.
+    """
 
     better: str
     worse: str
@@ -93,17 +99,34 @@ class DeploymentGap:
     difference: float
     interval: tuple[float, float]
     deployed: tuple[float, float]
+    in_use: tuple[float | None, float | None]
+    in_use_difference: float | None
+    in_use_interval: tuple[float, float]
     undecided: str = ""
 
     @property
     def verdict(self) -> str:
         """reversed: people get less from the better model, beyond chance. unclear: by the figure alone. kept: not.
         undecided: both are deployed nowhere, or everywhere, so that people's beliefs decide nothing."""
-        if self.undecided:
+        return "undecided" if self.undecided else _verdict(self.difference, self.interval)
+
+    @property
+    def in_use_verdict(self) -> str:
+        """The same of how often the models are right where they are deployed; also undecided where one of them is
+        deployed nowhere."""
+        if self.undecided or self.in_use_difference is None:
             return "undecided"
-        if self.difference >= 0:
-            return "kept"
-        return "reversed" if self.interval[1] < 0 else "unclear"
+        return _verdict(self.in_use_difference, self.in_use_interval)
+
+    @property
+    def is_reversed(self) -> bool:
+        return "reversed" in (self.verdict, self.in_use_verdict)
+
+
+def _verdict(difference: float, interval: tuple[float, float]) -> str:
+    if difference >= 0:
+        return "kept"
+    return "reversed" if interval[1] < 0 else "unclear"
 
 
 def resampled_pairs(n: int, *, samples: int, rng: np.random.Generator) -> Floats:
@@ -128,17 +151,11 @@ def deployment_gaps(
     for better, worse in models:
         if not (better.known.any() and worse.known.any()):
             continue
-        points, draws, deployed = [], [], []
-        for model in (better, worse):
-            sums = model.sums(rule)
-            columns = sums[:, [0, 3]]
-            point, resampled = columns.sum(axis=0), counts @ columns
-            points.append(float(point[1] / point[0]))
-            deployed.append(float(sums[:, 2].sum() / point[0]))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                draws.append(resampled[:, 1] / resampled[:, 0])
-        gap = draws[0] - draws[1]
-        low, high = percentile_interval(gap[np.isfinite(gap)], level) or (np.nan, np.nan)
+        sums = [model.sums(rule) for model in (better, worse)]
+        totals = [columns.sum(axis=0) for columns in sums]
+        resampled = [counts @ columns for columns in sums]
+        performance, interval = _gap(totals, resampled, 0, level)
+        in_use, in_use_interval = _gap(totals, resampled, 2, level)
         gaps.append(
             DeploymentGap(
                 better=better.name,
@@ -146,11 +163,27 @@ def deployment_gaps(
                 rule=rule,
                 beliefs=beliefs,
                 pairs=(int(better.known.sum()), int(worse.known.sum())),
-                performance=(points[0], points[1]),
-                difference=points[0] - points[1],
-                interval=(low, high),
-                deployed=(deployed[0], deployed[1]),
+                performance=(performance[0], performance[1]),
+                difference=performance[0] - performance[1],
+                interval=interval,
+                deployed=(float(totals[0][2] / totals[0][0]), float(totals[1][2] / totals[1][0])),
+                in_use=(finite(in_use[0]), finite(in_use[1])),
+                in_use_difference=None if np.isnan(in_use).any() else in_use[0] - in_use[1],
+                in_use_interval=in_use_interval,
                 undecided=why_beliefs_decide_nothing(known_beliefs([better, worse]), rule),
             )
         )
     return gaps
+
+
+def _gap(
+    totals: Sequence[Floats], resampled: Sequence[Floats], whole: int, level: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Of the better and the worse model how often it is deployed and right, as a share of the column `whole` of
+    `ModelRows.sums`, and the interval of their difference over the resamples, of which those without that are left
+    out."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = (float(total[3] / total[whole]) for total in totals)
+        gap = np.subtract(*(draws[:, 3] / draws[:, whole] for draws in resampled))
+    low, high = percentile_interval(gap[np.isfinite(gap)], level) or (np.nan, np.nan)
+    return (first, second), (low, high)

@@ -73,6 +73,17 @@ DEPLOYED = (
     ),
     Column("better_deployed", "share", "In what share of its pairs the better one is deployed.", digits=0),
     Column("worse_deployed", "share", "The same of the worse one.", digits=0),
+    Column("better_in_use", "share", "How often the better one is right where it is deployed."),
+    Column("worse_in_use", "share", "How often the worse one is right where it is deployed."),
+    FigureColumn(
+        "in_use_difference",
+        "number",
+        "The first less the second; empty where one of the two is deployed nowhere.",
+        style="points",
+        prefix="in_use_",
+        low="Lower end of its 95 % interval over pairs.",
+    ),
+    Column("in_use_verdict", "text", "As `verdict`, of how often the models are right where they are deployed."),
 )
 
 
@@ -124,7 +135,7 @@ class DominationReport(Report):
         unreadable = aligning.unreadable_of(study, compared, eligible_questions(study))
         notes += notes_on_unreadable(unreadable)
         holding = {(pair.better, pair.worse) for pair in pairs if pair.holds(allowed)}
-        turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.verdict == "reversed"} & holding)
+        turned = sorted({(gap.better, gap.worse) for gap in gaps if gap.is_reversed} & holding)
         line = f"In {len(holding)} of {len(pairs)} pairs of models the better one dominates"
         if allowed:
             line += f" (at most {percent(allowed)} exceptions)"
@@ -147,7 +158,9 @@ class DominationReport(Report):
                     }
                     for pair in pairs
                 ],
-                "deployed": [{**asdict(gap), "verdict": gap.verdict} for gap in gaps],
+                "deployed": [
+                    {**asdict(gap), "verdict": gap.verdict, "in_use_verdict": gap.in_use_verdict} for gap in gaps
+                ],
                 "reversed": [list(names) for names in turned],
             },
         )
@@ -188,12 +201,15 @@ def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]])
                 Figure.between(round(gap.difference, DIGITS), [round(end, DIGITS) for end in gap.interval]),
                 gap.verdict,
                 *(round(share, DIGITS) for share in gap.deployed),
+                *(None if share is None else round(share, DIGITS) for share in gap.in_use),
+                _in_use(gap),
+                gap.in_use_verdict,
             ]
         )
     note = (
-        "Human-deployed performance on pairs whose questions both have answered; in brackets 95 % intervals over "
-        "pairs, for one pair of models at a time. reversed: people get less from the better model, and the interval "
-        "lies below 0."
+        "Human-deployed performance, and how often a model is right where it is deployed, on pairs whose questions "
+        "both have answered; in brackets 95 % intervals over pairs, for one pair of models at a time. reversed: the "
+        "better model has less of it, and the interval lies below 0."
     )
     undecided = {gap.undecided: None for gap in gaps if gap.undecided}
     if undecided:
@@ -210,7 +226,21 @@ def deployed_table(gaps: Sequence[DeploymentGap], holding: set[tuple[str, str]])
                 [
                     *("better", "worse", "dominates", "rule", "threshold", "beliefs", "better_deployed"),
                     *("worse_deployed", "better_performance", "worse_performance", "difference", "verdict"),
-                ]
-            )
+                ],
+                "Deployed and right",
+            ),
+            TableView(
+                [
+                    *("better", "worse", "dominates", "rule", "threshold", "beliefs", "better_in_use", "worse_in_use"),
+                    *("in_use_difference", "in_use_verdict"),
+                ],
+                "Right where deployed",
+            ),
         ],
     )
+
+
+def _in_use(gap: DeploymentGap) -> Figure | None:
+    if gap.in_use_difference is None:
+        return None
+    return Figure.between(round(gap.in_use_difference, DIGITS), [round(end, DIGITS) for end in gap.in_use_interval])

@@ -9,8 +9,7 @@ from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.exceptions import HunchError
 from survey.figures.words import number
-from survey.instruments.preference.judging_calls import TEMPLATES
-from survey.instruments.preference.judging_runs import ORDERS, JudgeResult, JudgeRun, judge_replies
+from survey.instruments.preference.judging_runs import ORDERS, TEMPLATES, JudgeResult, JudgeRun, judge_replies
 from survey.services.studies.lookup import find_study
 
 
@@ -25,7 +24,10 @@ class Command(HunchCommand):
         parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
         parser.add_argument("--orders", default="both", metavar="WHICH", help=f"{', '.join(ORDERS)} (both)")
         parser.add_argument(
-            "--template", default="score_first", metavar="NAME", help=f"{', '.join(TEMPLATES)} (score_first)"
+            "--template",
+            default="score_first",
+            metavar="NAME",
+            help=f"{', '.join(TEMPLATES)} (score_first), or a .toml file",
         )
         parser.add_argument("--question", default="", help="which of the study's questions (the first)")
         parser.add_argument("--items", type=int, metavar="N", help="only the first N items")

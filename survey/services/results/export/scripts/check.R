@@ -93,10 +93,8 @@ for (rows in split(stated, cumsum(stated$kind %in% heads))) {
   if (rows$kind[1] == "combined" && is.na(rows$division[1]) && known(f$all)) by_both <- c(by_both, by_survey(f))
   for (k in seq_len(nrow(rows))) {
     row <- rows[k, ]
-    if (row$kind %in% names(left)) {
-      left_out <- c(left_out, row$kind)
-      next
-    }
+    left_out <- c(left_out, if (row$kind %in% names(left)) row$kind)
+    if (row$kind %in% names(left)) next
     e <- of_row(row, f)
     ends <- cut_to(e$ends, row, f)
     p <- if (row$kind %in% differences && isTRUE(e$se > 0)) 2 * pt(-abs(e$value / e$se), e$df)
@@ -117,4 +115,6 @@ cat(sprintf("%d of %d agree to six digits; %d of %d means and linearised errors 
             agree, total, sum(by_both), length(by_both)))
 for (kind in unique(left_out))
   cat(sprintf("not computed: %d rows %s, since %s\n", sum(left_out == kind), kind, left[[kind]]))
-quit(status = if (agree < total || !all(by_both)) 1 else 0)
+if (length(missing <- missing_of(stated)))
+  cat(sprintf("%d rows are missing in estimates.csv: %s\n", length(missing), paste(missing, collapse = "; ")))
+quit(status = if (agree < total || !all(by_both) || length(missing)) 1 else 0)

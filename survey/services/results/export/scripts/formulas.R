@@ -168,9 +168,11 @@ estimate <- function(r, y, x, sides, P, share, stay = FALSE, under = NULL, singl
   least <- if (repeats) 0 else floor_of(r, W, errors, sides, length(sides) == 2 && any(unequal[unique(r$part)]))
   if (!single) v <- v + first_phase
   variance <- max(sum(v), least) + if (single) sum(first_phase) else 0
-  df <- if (single) f[[1]] else if (sum(v) >= least) satterthwaite(v, f) else sum(f)
+  value <- minus(as.list(means))
+  varies <- sqrt(sum(v)) > 1e-12 * max(1, abs(value))  # less is rounding
+  df <- if (single) f[[1]] else if (sum(v) >= least && varies) satterthwaite(v, f) else sum(f)
   people <- length(unique(r$who[inside]))
-  result(minus(as.list(means)), variance, df, kish(weight[inside]), share, people, alike, sum(linear))
+  result(value, variance, df, kish(weight[inside]), share, people, alike, sum(linear))
 }
 
 # A mean of the parts' estimates with fixed weights.
@@ -520,4 +522,29 @@ of_row <- function(row, f) {
     `change within person` = change_of_row(row, f),
     `at any time` = at_any_time(f$stages[[part]], design$rho[design$part == part][1]),
     c(f$all, list(agree = if (row$kind != "first items") agreement(f$stages))))
+}
+
+# Rows that estimates.csv must have whatever the answers are: of every figure, over everything and in each part of each
+# division that is there at all, that of all stages together and that of each stage.
+missing_of <- function(stated) {
+  named <- function(figure, division, label, kind, part) paste(figure, division, label, kind, part, sep = " | ")
+  blank <- function(x) ifelse(is.na(x), "", x)
+  there <- named(stated$figure, blank(stated$division), blank(stated$label), stated$kind,
+                 ifelse(endsWith(stated$kind, ", one stage"), paste(stated$stage, stated$role), ""))
+  of <- function(figures, division, label, kind) {
+    each <- expand.grid(figure = figures, part = c("", unique(answers$part)), stringsAsFactors = FALSE)
+    kinds <- ifelse(each$part == "", kind, paste0(kind, ", one stage"))
+    if (nrow(each)) named(each$figure, division, label, kinds, each$part)
+  }
+  measures <- about$figure[about$kind != "check"]
+  expected <- c(of(measures, "", "", "combined"), of(about$figure[about$kind == "check"], "", "", "check"))
+  for (column in grep("^(level|by)__", names(design), value = TRUE)) {
+    name <- sub("^(level|by)__", "", column)
+    divided <- stated$division[stated$kind == "combined"]
+    if (startsWith(column, "level__") && !name %in% divided) next  # a factor that nothing was divided by
+    for (label in unique(na.omit(answers[[column]])))
+      if (!label %in% stated$label[stated$kind == "withheld" & stated$division %in% name])
+        expected <- c(expected, of(measures, name, label, "combined"))
+  }
+  setdiff(expected, there)
 }
