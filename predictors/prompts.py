@@ -63,7 +63,7 @@ class Template:
 
     text: of its file, whole. system: a message before the prompt. opening: what stands once, before the first of
     several examples. outcomes: what is said of a wrong and of a right answer. score: the line of a judge's reply that
-    has its number, `any`, or `last`. version: a word for the text; its hash unless the file names one.
+    has its number, `any`, or `last`. own_version: what the file calls it.
     """
 
     name: str
@@ -85,7 +85,9 @@ class Template:
 
     @property
     def version(self) -> str:
-        return self.own_version or self.digest[:12]
+        """What its file calls it if it is one of ours; of another one the hash of all that stands in it."""
+        is_ours = _shipped_texts().get(self.name) == self.text
+        return self.own_version if is_ours and self.own_version else self.digest[:12]
 
     @cached_property
     def _parts(self) -> list[tuple[str, str]]:

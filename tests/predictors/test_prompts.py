@@ -67,6 +67,11 @@ def test_an_edited_template_is_another_version_and_none_takes_the_name_of_ours(t
     first = prompts.read_template(str(path), "judge")
     path.write_text(JUDGE + "# other\n")
     assert (first.name, first.version) != ("mine", prompts.read_template(str(path), "judge").version)
+    # A word of the file's own does not hide what else was edited, such as which number is read.
+    named = [
+        prompts.parsed(f'version = "1"\n{edit}{JUDGE}', name="mine").version for edit in ("", "", 'score = "last"\n')
+    ]
+    assert named[0] == named[1] != named[2] and prompts.shipped("alone").version == "1"
     (tmp_path / "alone.toml").write_text(JUDGE)
     with pytest.raises(PredictorError, match="alone is the name of a template of ours"):
         prompts.read_template(str(tmp_path / "alone.toml"), "judge")

@@ -28,6 +28,7 @@ from survey.services.base.hashing import digest
 
 from .judgement_rows import OUTCOMES, VerdictRow
 from .judging_calls import (
+    LETTERS,
     SCORE_RULES_VERSION,
     by_probabilities,
     calls_for,
@@ -231,6 +232,11 @@ def _calls(run: JudgeRun, template: Template, question: str) -> Iterator[_Call]:
         items += len(pairs)
         words = {"question": question, "prompt": prompt.plain}
         if template.use == "rank":
+            if len(replies) > len(LETTERS):
+                raise HunchError(
+                    f"--template: {template.name} names replies by letters, at most {len(LETTERS)}; {len(replies)} "
+                    f"models have a reply to {prompt.external_id}. Use a template that compares two."
+                )
             if len(pairs) * 2 != len(replies) * (len(replies) - 1):
                 return  # A ranking is of all replies to a prompt, so that a limit is rounded down.
             for order in orders:

@@ -74,10 +74,10 @@ def prompt_for(question: Question, template: Template | None = None) -> str:
     return (template or shipped("short_answer")).filled(question=question.plain, form=form)
 
 
-def request_digest(collection: AnswerCollection, prompt: str) -> str:
+def request_digest(collection: AnswerCollection, prompt: str, template: Template) -> str:
     """Hash of all that an answer depends on: model, prompt with the question, what the template adds for the model,
     parameters. Each is asked once, or as often as the collection has it."""
-    added = template_for(collection).facts(collection.model)
+    added = template.facts(collection.model)
     facts = [PROMPT_VERSION, collection.model, prompt, *added, collection.max_tokens]
     if collection.replies == 1 and not collection.temperature:
         return digest([*facts, 0])
@@ -196,8 +196,9 @@ def _refuse_mixed_answers(collection: AnswerCollection) -> None:
     stored = ModelAnswer.objects.filter(
         language_model=collection.language_model, question__bank=collection.bank
     ).select_related("question")
+    template = template_for(collection)
     for answer in stored[:1]:
-        if answer.request_sha256 != request_digest(collection, prompt_for(answer.question, template_for(collection))):
+        if answer.request_sha256 != request_digest(collection, prompt_for(answer.question, template), template):
             how = "with another model, prompt or length" if answer.request_sha256 else "elsewhere and imported"
             raise HunchError(
                 f"name: {collection.language_model} has answers to {collection.bank} that were collected {how}; "
@@ -335,7 +336,7 @@ class _Run:
         for question in questions:
             if question.pk not in answered:
                 prompt = prompt_for(question, self.template)
-                left.append(_Asked(question, prompt, request_digest(self.collection, prompt)))
+                left.append(_Asked(question, prompt, request_digest(self.collection, prompt, self.template)))
         known: dict[str, list[str]] = {}
         for start in range(0, len(left), 500):
             digests = [request.digest for request in left[start : start + 500]]

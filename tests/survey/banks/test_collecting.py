@@ -449,7 +449,8 @@ def test_a_request_is_known_again_by_all_that_its_reply_depends_on(bank):
 
     def digest_of(prompt="Q", **changes):
         facts = {"model": "m", "max_tokens": 5, "replies": 1, "temperature": 0, **changes}
-        return collecting.request_digest(AnswerCollection(bank=bank, **facts), prompt)
+        asking = AnswerCollection(bank=bank, **facts)
+        return collecting.request_digest(asking, prompt, collecting.template_for(asking))
 
     others = [
         digest_of(),
@@ -511,10 +512,9 @@ def test_a_collection_keeps_its_template_and_another_one_needs_another_name(bank
     asked = collecting.prompt_for(question, collecting.template_for(AnswerCollection.objects.get(pk=made.pk)))
     assert asked == f"{question.plain} {collecting.INSTRUCTIONS[collecting.kind_of(question.answer)]}"
     other = collecting.create_collection(bank=bank, model="m", template=OWN.replace("Be brief.", "Be long."))
-    assert collecting.request_digest(made, "Q") != collecting.request_digest(other, "Q")
-    ModelAnswer.objects.create(
-        language_model=made.language_model, question=question, request_sha256=collecting.request_digest(made, asked)
-    )
+    first, second = (collecting.request_digest(each, asked, collecting.template_for(each)) for each in (made, other))
+    assert first != second
+    ModelAnswer.objects.create(language_model=made.language_model, question=question, request_sha256=first)
     with pytest.raises(HunchError, match="with another model, prompt or length"):
         collecting.create_collection(bank=bank, model="m")
     assert collecting.create_collection(bank=bank, model="m", template=OWN).pk

@@ -445,10 +445,10 @@ def test_who_creates_a_study_learns_what_is_left_out_and_which_replies_name_thei
     ModelAnswer.objects.filter(question__external_id="p1", language_model__name="owl").update(response="I am Owl.")
     ModelAnswer.objects.filter(question__external_id="p2", language_model__name="owl").update(response="")
     instrument = instruments.of_study(cast.study(**PREFERENCE))
-    told = "\n".join(str(note) for note in instrument.remarks())
-    assert "raven has no reply to 1 of 10 prompts; these are left out for it" in told
-    assert "owl has no reply to 1 of 10 prompts, 1 of them empty" in told
-    assert "1 replies of owl name it (p1)" in told
+    remarks = "\n".join(str(note) for note in instrument.remarks())
+    assert "raven has no reply to 1 of 10 prompts; these are left out for it" in remarks
+    assert "owl has no reply to 1 of 10 prompts, 1 of them empty" in remarks
+    assert "1 replies of owl name it (p1)" in remarks
 
 
 # Judges
@@ -615,10 +615,10 @@ def test_what_a_judge_writes_without_a_score_is_kept_as_unreadable(study: Study,
     ] * 2
     there = ("by chances", [f"p{n}" for n in range(10)], ["code"] * 10)
     for models, turn in ((MODELS, 1), (MODELS[::-1], -1)):
-        told = judges_of(study.bank_id, models, there[1], there[2])[there[0]]
-        assert told.chance == pytest.approx([0.75 if turn > 0 else 0.25] * 2)
-        assert told.value == pytest.approx([1.75 * turn] * 2) and told.first.tolist() == [-turn] * 2
-        assert told.outcome.tolist() == [turn] * 2 and (told.a < told.b).all()
+        judged = judges_of(study.bank_id, models, there[1], there[2])[there[0]]
+        assert judged.chance == pytest.approx([0.75 if turn > 0 else 0.25] * 2)
+        assert judged.value == pytest.approx([1.75 * turn] * 2) and judged.first.tolist() == [-turn] * 2
+        assert judged.outcome.tolist() == [turn] * 2 and (judged.a < judged.b).all()
     alone = JudgeVerdict.objects.filter(judge__name="alone").values_list("towards_a", "first", "reply")
     assert set(alone) == {(0.0, "", "6\n6")}
 
@@ -821,3 +821,10 @@ def test_all_replies_to_a_prompt_are_ranked_in_one_call(study: Study, monkeypatc
         assert abs(verdict.towards_a) <= 3.5
     firsts = JudgeVerdict.objects.values_list("first", flat=True)
     assert sorted(firsts) == ["a"] * 28 + ["b"] * 28
+
+
+def test_more_replies_than_letters_are_not_ranked_in_one_call(study: Study, monkeypatch: Any) -> None:
+    monkeypatch.setattr(judging_runs, "LETTERS", "AB")
+    with pytest.raises(HunchError, match=r"--template: rank_all names replies by letters, at most 2; [34] models"):
+        judge_replies(JudgeRun(study, "m", template="rank_all"))
+    assert not JudgeVerdict.objects.exists()

@@ -344,6 +344,22 @@ def test_a_script_for_r_stands_beside_its_data(tmp_path: Path, capsys: Any) -> N
     assert script.count('method = "ML"') == 2 and "REML" not in script and "previous_fixated" not in script
 
 
+def test_the_script_leaves_out_rows_that_do_not_say_whether_the_word_before_was_fixated(tmp_path: Path) -> None:
+    """In both models and in the count of rows, as the fits here do."""
+    times, readings = own_files(tmp_path)
+    rows = rows_of(times)
+    header = [*rows[0], "previous_fixated"]
+    written(times, header, [[*row.values(), "" if number % 5 == 3 else number % 2] for number, row in enumerate(rows)])
+    call_command("reading", times=times, readings=readings, model=["gamm"], out=tmp_path / "out")
+    unknown = [row["previous_fixated"] for row in rows_of(tmp_path / "out" / "reading_gamm.csv")].count("NA")
+    (fit,) = rows_of(tmp_path / "out" / "reading_models.csv")
+    assert unknown > 0 and int(fit["rows"]) == 216 - unknown
+    script = (tmp_path / "out" / "reading_gamm.R").read_text()
+    assert (
+        'complete.cases(rows[, c("surprisal_0", "surprisal_1", "surprisal_2", "previous_fixated", "time")])' in script
+    )
+
+
 def r_has_mgcv() -> bool:
     return (
         bool(shutil.which("Rscript"))
@@ -363,12 +379,46 @@ def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dic
 @pytest.mark.slow  # It starts R.
 @pytest.mark.any_database
 def test_r_runs_the_script_and_finds_the_slope_of_people(tmp_path: Path) -> None:
-    """Lengths and positions with few values, for which the usual number of knots would be too large."""
-    (row,) = ran_by_r(*own_files(tmp_path), tmp_path / "out")
-    assert row["model"] == "A" and row["rows"] == "216"
-    # Less than what the linear model gives: curves of 36 words can follow their times without any surprisal.
+    """Lengths and positions with few values, for which the usual number of knots would be too large; passages enough
+    that curves of their words cannot follow the times without any surprisal."""
+    (row,) = ran_by_r(*own_files(tmp_path, passages=30), tmp_path / "out")
+    assert row["model"] == "A" and row["rows"] == "1080"
     assert float(row["delta_log_likelihood"]) > 20
     assert float(row["ms_a_nat"]) == pytest.approx(20, abs=2)
+
+
+@pytest.mark.thorough
+@pytest.mark.any_database
+def test_curves_find_what_those_of_mgcv_find(tmp_path: Path) -> None:
+    """Surprisal that is a bent function of frequency adds much to straight lines and little to curves; what it has
+    of its own both find."""
+    rng = np.random.default_rng(8)
+    sentence, position = np.divmod(np.arange(1200), 12)
+    frequency = rng.uniform(-6, -1, 1200)
+    own = rng.normal(0, 3, 1200)
+    words = ["a" * length for length in rng.integers(2, 9, 1200)]
+    surprisal = np.exp(-frequency / 2) + own - own.min()
+    time = 250 + 8 * np.exp(-frequency / 2) + 3 * own + rng.normal(0, 15, 1200)
+    keys = list(zip(sentence, position, strict=True))
+    times = written(
+        tmp_path / "times.csv",
+        ["passage", "position", "word", "time", "log_frequency"],
+        [[*key, *rest] for key, *rest in zip(keys, words, time, frequency, strict=True)],
+    )
+    readings = written(
+        tmp_path / "readings.csv",
+        ["model", "passage", "position", "surprisal"],
+        [["A", *key, value] for key, value in zip(keys, surprisal, strict=True)],
+    )
+    (row,) = ran_by_r(times, readings, tmp_path / "out", previous=1)
+    straight, smooth = (
+        own_times.make(times, readings, TimeSettings(fit=fit, previous=1)).data["models"]["A"]
+        for fit in ("linear", "smooth")
+    )
+    assert row["rows"] == str(smooth["rows"]) == str(straight["rows"])
+    assert smooth["delta_log_likelihood"] == pytest.approx(float(row["delta_log_likelihood"]), rel=0.1)
+    assert straight["delta_log_likelihood"] > 1.5 * smooth["delta_log_likelihood"]
+    assert smooth["slopes"][0]["value"] == pytest.approx(float(row["ms_a_nat"]), abs=0.3)
 
 
 @pytest.mark.slow  # It starts R.

@@ -13,8 +13,10 @@ from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table
 from survey.figures.words import number
 
+from ..analysis.errors import figure as interval_of
+from .tables import ENDS
+
 LARGEST = 50_000_000  # bytes of a results file; its samples lie in files of their own
-NORMAL = 1.959964
 HARNESS = (
     Column("model", "text", "The model."),
     Column("task", "text", "The benchmark, as the harness calls it."),
@@ -24,10 +26,7 @@ HARNESS = (
         "number",
         "Its value, with the interval of the harness's standard error.",
         digits=3,
-        parts={
-            "low": Column("low", "number", "Lower end of its 95 % interval."),
-            "high": Column("high", "number", "Upper end of its 95 % interval."),
-        },
+        parts=ENDS,
     ),
 )
 
@@ -78,10 +77,9 @@ def _result(model: str, task: str, name: str, values: Mapping[str, Any]) -> Harn
     if metric.endswith("_stderr") or not filter_name or value is None:
         return None
     error = _number_in(values, f"{metric}_stderr,{filter_name}")
-    figure = Figure(value)
-    if error is not None and error > 0:
-        figure = Figure(value, value - NORMAL * error, value + NORMAL * error, error)
-    return HarnessResult(model, task, metric if filter_name == "none" else f"{metric}, {filter_name}", figure)
+    named = metric if filter_name == "none" else f"{metric}, {filter_name}"
+    # The harness gives no degrees of freedom: its benchmarks are large.
+    return HarnessResult(model, task, named, interval_of(value, (error or 0.0) ** 2, math.inf))
 
 
 def _number_in(values: Mapping[str, Any], name: str) -> float | None:

@@ -66,6 +66,7 @@ def script(material: ReadingMaterial) -> bytes:
     if material.has_people:
         terms += ["person", "passage"]
     wanted = ", ".join(f'"surprisal_{place}"' for place in _back(material))
+    needed = wanted if material.fixated is None else f'{wanted}, "previous_fixated"'
     return f"""# Delta log-likelihood of reading times by generalised additive mixed models. Run it with:
 #   Rscript {SCRIPT}
 # It needs the package mgcv: install.packages("mgcv").
@@ -86,7 +87,7 @@ for (number in seq_along(models)) {{
     rows[[paste0("surprisal_", place)]] <- rows[[paste0("surprisal_", number, "_", place)]]
   }}
   # The same rows in both models.
-  rows <- rows[complete.cases(rows[, c({wanted}, "time")]), ]
+  rows <- rows[complete.cases(rows[, c({needed}, "time")]), ]
   # A tensor product of two columns; straight lines where the rows have too few values for it.
   pair <- function(one, other) {{
     most <- floor(sqrt(nrow(unique(rows[, c(one, other)]))))

@@ -95,7 +95,7 @@ def make(
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
         if material.fixated is not None:
             said.append(
-                "previous_fixated enters no fit: it says something of one person's reading, and nobody is named"
+                "previous_fixated enters no fit here: it says something of one person's reading, and nobody is named"
             )
     return ReportResult(
         title=title,
