@@ -54,7 +54,6 @@ def test_what_people_who_take_part_send_and_get_is_as_recorded(compare: Any) -> 
     assert {step["outcome"] for step in steps.values()} == {"", *recording.CODES}
 
 
-@pytest.mark.thorough
 def test_what_researchers_send_and_get_is_as_recorded(compare: Any, settings: Any) -> None:
     compare("bodies", recording.of_researchers(settings))
 
