@@ -78,7 +78,7 @@ class Migration(migrations.Migration):
                         ('max_tokens', models.PositiveIntegerField(default=5)),
                         ('replies', models.PositiveSmallIntegerField(default=1, help_text='How often each question is asked.')),
                         ('temperature', models.FloatField(default=0)),
-                        ('template', models.TextField(blank=True, help_text='The words of the question, as a template; empty for ours.')),
+                        ('template', models.TextField(blank=True, help_text='The text of a template (see Help); empty: ours.')),
                         ('limit', models.PositiveIntegerField(blank=True, help_text='So many questions only, drawn at random.', null=True)),
                         ('seed', models.BigIntegerField(default=0)),
                         ('concurrency', models.PositiveSmallIntegerField(default=8)),
