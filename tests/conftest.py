@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -115,6 +116,10 @@ def rules_of_tests(config: pytest.Config) -> Iterator[Callable[[pytest.Item], bo
         yield is_about_the_database if tier == "test" else is_for_postgresql
 
 
+# The modules that were loaded when every test file was: tests/architecture/test_collecting.py looks at them.
+LOADED_BY_COLLECTING = pytest.StashKey[frozenset[str]]()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     rules = list(rules_of_tests(config))
     chosen = {item for item in items if all(rule(item) for rule in rules)}
@@ -151,6 +156,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[LOADED_BY_COLLECTING] = frozenset(sys.modules)
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()

@@ -8,7 +8,6 @@ import pytest
 from predictors import artifacts, registry, training
 from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.evaluation import area_under_curve, negative_log_likelihood
-from predictors.networks.checkpoints import read_checkpoint
 from predictors.networks.text import RowTokenizer
 from predictors.pairs import Pair
 from predictors.settings import BertSettings
@@ -556,6 +555,8 @@ def test_pairs_kept_back_come_back_from_a_folder(tiny_params, tmp_path):
 
 
 def test_the_outcomes_marks_may_be_tokens_of_the_checkpoint(tiny_bert):
+    from predictors.networks.checkpoints import read_checkpoint
+
     tokenizer = read_checkpoint(str(tiny_bert)).tokenizer
     rows = [Pair("a", "b", "t", "t", outcome) for outcome in (0, 1)]
     marked = RowTokenizer(tokenizer, 64, ("[SEP]", "[CLS]")).tokenise(rows)
