@@ -1110,13 +1110,12 @@ def _by_level(read: Sequence[_Reading], name: str, groups: PeopleGroups | None =
         for label in shown_labels
         if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= MIN_PEOPLE)
     }
-    own_figure = _assisted if groups is None else _figure  # Groups are many, and small.
     others = {label: [_under(reading, name, OTHERS, against=label) for reading in read] for label in with_rest}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(own_figure(under[label], index, is_part=True) for index in measures) if label in under else ()
+            tuple(_assisted(under[label], index, is_part=True) for index in measures) if label in under else ()
             for label in labels
         ),
         differences=tuple(_effect(read, name, labels, index, [under[label] for label in labels]) for index in measures)
@@ -1239,7 +1238,7 @@ def _effect(
     stayed = analysis.stayed_of(figure, [reading.part for reading in read], found(weighted_for_leaving=True))
     span = measures[0].range_of_difference
     figure = analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), span)
-    if OTHERS in labels or not _has_predictions(read, measures[0]):
+    if not _has_predictions(read, measures[0]):
         return figure
     results = [
         analysis.assisted_effect(reading.part, measure.values, first=under, second=other, per=measure.per)
@@ -1424,8 +1423,13 @@ def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPr
         means = _mean_scores(stage, part, rows)
         if means is None:
             return "the strata of the plan cannot be made again from its scores"
-        run = stored.predictor_run
-        return ItemPredictions(scores, means, source=f"{run.name}, trained on earlier answers" if run else "scores")
+        run, missing = stored.predictor_run, int(np.isnan(scores).sum())
+        if missing == scores.size:
+            return "none of these answers has a prediction"
+        source = f"{run.name}, trained on earlier answers" if run else "scores"
+        if missing:
+            source += f"; {missing} of {scores.size} answers have none, and nothing is taken off these"
+        return ItemPredictions(scores, means, source=source)
     estimates = instruments.estimates_of(instrument)
     features = estimates.item_features([answer.slot.item for answer in read.answers])
     if not features.shape[1]:
