@@ -6,15 +6,9 @@
 
 take <- function(r, rows) lapply(r, `[`, rows)
 kish <- function(w) sum(w)^2 / sum(w^2)
-by_group <- function(x, by) {
-  s <- rowsum(x, by, reorder = FALSE)
-  setNames(as.vector(s), rownames(s))
-}
-sums <- function(x, by) unname(by_group(x, by)[match(by, unique(by))])
-per_cell <- function(x, cell) {  # of all strata
-  s <- by_group(x, cell)
-  replace(numeric(nrow(strata)), as.integer(names(s)), s)
-}
+by_group <- function(x, by) c(rowsum(x, by, reorder = FALSE))  # in the order of unique(by)
+sums <- function(x, by) by_group(x, by)[match(by, unique(by))]
+per_cell <- function(x, cell) replace(numeric(nrow(strata)), unique(cell), by_group(x, cell))  # of all strata
 ratio <- function(a, b) ifelse(b > 0, a / b, 0)
 more_than_one <- function(n) n / pmax(n - 1, 1)
 clustered <- function(x, by) {
@@ -27,8 +21,10 @@ satterthwaite <- function(v, f) if (sum(v) > 0) sum(v)^2 / sum(v^2 / f) else sum
 
 # Weights that sum to 1 in each part: N_h / r_h, or 1 / chance; over the chance of staying with `stay`.
 weights_of <- function(r, under = 1, stay = FALSE) {
-  w <- under * ifelse(unequal[r$part], 1 / r$chance, 1) / (if (stay) r$staying else 1)
-  w <- ifelse(unequal[r$part], w, w * r$candidates / sums(w, r$cell))
+  own <- unequal[r$part]
+  w <- under / (if (stay) r$staying else 1) * rep(1, length(own))
+  w[own] <- (w / r$chance)[own]
+  w[!own] <- (w * r$candidates / sums(w, r$cell))[!own]
   w / sums(w, r$part)
 }
 
@@ -149,7 +145,7 @@ estimate <- function(r, y, x, sides, P, share, stay = FALSE, under = NULL, singl
   W <- lapply(seq_along(sides), function(s) P[r$part] * weights_of(r, if (is.null(under)) 1 else under[[s]], stay))
   below <- mapply(function(w, m) sum((w * x)[m]), W, sides)
   means <- mapply(function(w, m) sum((w * y)[m]), W, sides) / below
-  residual <- lapply(seq_along(sides), function(s) ifelse(sides[[s]], (y - means[s] * x) / below[s], 0))
+  residual <- lapply(seq_along(sides), function(s) sides[[s]] * (y - means[s] * x) / below[s])
   centre <- mapply(function(w, u) sums(w * u, r$cell) / sums(w, r$cell), W, residual, SIMPLIFY = FALSE)
   errors <- mapply(function(w, u, m) w * (u - m), W, residual, centre, SIMPLIFY = FALSE)
   minus <- function(both) if (length(both) == 2) both[[2]] - both[[1]] else both[[1]]
@@ -188,7 +184,8 @@ estimate <- function(r, y, x, sides, P, share, stay = FALSE, under = NULL, singl
     if (unequal[p] && diff(range(weight[o])) > 0) {
       f[k] <- min(f[k], max(kish(by_group(weight[o]^2, r$who[o])) - 1, 1))
     }
-    first_phase[k] <- P[p]^2 * first_phase_of(take(r, i), W[[1]][i], x[i], middle[i], taken[i], unequal[p])
+    pool <- take(r[c("cell", "candidates", "universe")], i)
+    first_phase[k] <- P[p]^2 * first_phase_of(pool, W[[1]][i], x[i], middle[i], taken[i], unequal[p])
   }
   least <- if (repeats) 0 else floor_of(r, W, errors, sides, length(sides) == 2 && any(unequal[unique(r$part)]))
   if (!single) v <- v + first_phase
@@ -340,7 +337,7 @@ assisted_of <- function(f) {
   f$coefficient <- rep(NA, length(parts))
   predicted <- f$r$prediction - f$r$prediction_mean
   predicted[is.na(predicted)] <- 0
-  highest <- function(x, by) { m <- tapply(x, by, max, na.rm = TRUE); as.vector(m[as.character(by)]) }
+  highest <- function(x, by) unname(tapply(x, by, max)[as.character(by)])
   size <- highest(abs(ifelse(is.na(f$r$prediction), 0, f$r$prediction)), f$r$part)
   predicted[abs(predicted) <= 1e-9 * size] <- 0  # equal but for rounding
   taken <- numeric(length(predicted))
@@ -378,7 +375,7 @@ weights_of_people <- function() {
   made <- if (length(columns) == 1) postStratify(start, formulas[[1]], targets[[1]]) else
     suppressWarnings(rake(start, formulas, targets, control = list(maxit = 1000, epsilon = 1e-12)))
   w <- weights(made)
-  furthest <- function(target) max(abs(by_group(w, people[[names(target)[1]]])[target[[1]]] - target$Freq)) / n
+  furthest <- function(target) max(abs(tapply(w, people[[names(target)[1]]], sum)[target[[1]]] - target$Freq)) / n
   if (max(sapply(targets, furthest)) > 1e-6) return(NULL)  # no weights give all margins their shares
   limit <- as.numeric(margins$trim[1])
   if (max(w) > limit) for (k in 1:1000) {
@@ -477,7 +474,8 @@ extreme <- function(f, lost, inside, sign, odds, end) {
   at <- c(as.numeric(f$sides[[1]][use]), about[lost$cell] * lost$inside)
   value <- c(f$y[use], rep(0, length(lost$cell)))
   w <- ifelse(unequal[r$part], 1 / r$chance, 1)
-  total <- function(x) per_cell(w * x, cell)  # of strata, as all that follows
+  cells <- unique(cell)
+  total <- function(x) replace(numeric(nrow(strata)), cells, by_group(w * x, cell))  # of strata, as all that follows
   given <- ifelse(answered, at, 0)
   missing <- ifelse(answered, 0, at)
   everything <- total(1)
@@ -642,8 +640,8 @@ totals_of <- function(first, second) {  # each of: y, x, w, respondent
   both <- intersect(first$respondent, second$respondent)
   one <- lapply(list(first, second), function(o) {
     o <- o[o$respondent %in% both, ]
-    above <- by_group(o$w * o$y, o$respondent)[as.character(both)]
-    below <- by_group(o$w * o$x, o$respondent)[as.character(both)]
+    above <- by_group(o$w * o$y, o$respondent)[match(both, unique(o$respondent))]
+    below <- by_group(o$w * o$x, o$respondent)[match(both, unique(o$respondent))]
     mean <- sum(above) / sum(below)
     list(mean = mean, d = (above - mean * below) / sum(below), w = o$w / base::mean(o$w))
   })
