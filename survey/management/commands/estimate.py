@@ -87,7 +87,7 @@ class Command(ReportCommand):
         if out is not None:
             content = json.dumps(report.as_json(), indent=1, allow_nan=False)
             levels = read_condition(study, condition)
-            design = design_files(study, levels=levels, thresholds=report.thresholds, by=by)
+            design = design_files(study, levels=levels, thresholds=report.thresholds, by=by, weighting=population)
             result = ReportResult(
                 "",
                 tables=[*findings.tables, estimate_tables.codebook_table(design)],

@@ -14,6 +14,7 @@ import pytest
 from django.core.management import call_command
 
 import bandit
+import bandit.assistance
 import bandit.clustered
 import bandit.combining
 import bandit.dropout
@@ -235,6 +236,23 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("trim", [100, 1.4], ids=["raked", "trimmed"])
+def test_r_weighs_people_to_several_margins(r: None, trim: float, tmp_path: Path) -> None:
+    population = tmp_path / "population.toml"
+    ages = '"under 30" = 0.15, "30 to 49" = 0.45, "50 or more" = 0.4'
+    population.write_text(
+        f"trim = {trim}\n"
+        '[[margins]]\nby = ["use"]\nshares = { never = 0.45, weekly = 0.3, daily = 0.25 }\n'
+        f'[[margins]]\nby = ["age"]\nshares = {{ {ages} }}\n'
+    )
+    study = test_people_groups.asked_study()
+    assert "not computed" not in agrees(study, tmp_path, f"--weighting={population}")
+    with (tmp_path / "population.csv").open(newline="", encoding="utf-8") as file:
+        off = max(abs(float(row["weighted"]) - float(row["in_population"])) for row in csv.DictReader(file))
+    assert (off > 0.001) == (trim == 1.4), "only a limit moves shares"
+
+
+@pytest.mark.thorough
 def test_r_agrees_with_a_study_of_18480_answers(r: None, tmp_path: Path) -> None:
     study = run_study(
         on=cast.small_bank(400, name="large"),
@@ -298,6 +316,13 @@ FAULTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         bandit.dropout._Side,
         "variance",
         lambda old: lambda side, value, size: 1.21 * old(side, value, size),
+    ),
+    "predictions are trusted too much": ("conditions", bandit.assistance, "CAUTION", lambda old: old / 2),
+    "an answer fits its own coefficient": (
+        "conditions",
+        bandit.assistance._Fit,
+        "_of_others",
+        lambda _old: lambda _fit, pieces: np.broadcast_to(pieces.sum(axis=0), pieces.shape),
     ),
     "questions count as people do": (
         "conditions",

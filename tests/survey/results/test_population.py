@@ -10,9 +10,11 @@ from django.core.management import call_command
 from survey.exceptions import FileErrors
 from survey.models import Assignment, Study
 from survey.services.results.estimates import stored_estimates, study_estimates
+from survey.services.results.estimates.design_rows import design_files
 from survey.services.results.estimates.estimate_tables import estimate_rows
 from survey.services.results.estimates.population import read_weighting
 from survey.services.results.estimates.sensitivity import POPULATION
+from survey.services.results.package.coarsening import Coarse
 from survey.study_file import StudyFileError, WeightingConfig, parse
 from tests import cast
 from tests.survey.results.test_people_groups import BLOCKS, SAID, asked_study
@@ -115,6 +117,20 @@ def test_the_study_file_has_it_for_every_page(capsys: pytest.CaptureFixture[str]
     study.__dict__["config"] = config
     stored = stored_estimates.current_estimates(study, by=(), condition=())
     assert stored.weighting == by_command.weighting and stored.figures == by_command.figures
+
+
+def test_groups_of_people_are_in_an_export_and_stay_out_of_a_public_package() -> None:
+    study = asked_study()
+    design, figures, margins = design_files(study, levels={}, weighting=weighting(USE, AGE))
+    assert [list(row)[1:3] for row in margins.rows][2:4] == [["daily", 0.6], ["under 30", 0.15]]
+    assert [column.name for column in design.columns if column.name.startswith("margin")] == ["margin__1", "margin__2"]
+    places = {column.name: place for place, column in enumerate(design.columns)}
+    said = {row[places["respondent"]]: row[places["margin__1"]] for row in design.rows}
+    assert [*said.values()].count("never") == SAID.count("never") and [*said.values()].count("daily") == 9
+    coarse = Coarse(study, reviewed=True)
+    public = coarse.table(design)
+    assert public is not None and not any(column.name.startswith("margin") for column in public.columns)
+    assert coarse.table(margins) is None and coarse.table(figures) is not None
 
 
 @pytest.mark.parametrize(

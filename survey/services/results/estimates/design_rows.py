@@ -15,13 +15,16 @@ from survey.contracts.tables import Column, ExtraFile, ValueColumn
 from survey.models import Question, Respondent, Study
 from survey.services.answers.blinding import shown_conditions
 from survey.services.plans.planning import anytime_rho
+from survey.study_file import WeightingConfig
 
+from .people_groups import people_questions
+from .population import groups_in_margins
 from .stage_rows import StageRows
 from .study_estimates import ReadStudy, _Reading, own_divisions, read_study
 from .study_figures import StagePart
 
 ANSWERED, UNANSWERED, EXCLUDED, PLANNED = "answered", "unanswered", "excluded", "planned"
-DESIGN, FIGURES = "design.csv", "figures.csv"
+DESIGN, FIGURES, MARGINS = "design.csv", "figures.csv", "margins.csv"
 
 
 class DesignRow(NamedTuple):
@@ -41,6 +44,8 @@ class DesignRow(NamedTuple):
     questions: Sequence[str | None] = (None, None)
     staying: float | None = None
     weight_leaving: float | None = None
+    prediction: float | None = None
+    prediction_mean: float | None = None
     own: Mapping[str, Any] = {}
 
 
@@ -104,6 +109,12 @@ COLUMNS = (
         "The answer's weight in the figures weighted for leaving, 1 on average: a mean of answers with these weights "
         "is the figure of all stages. Empty where the answer enters none.",
     ),
+    ValueColumn(
+        "prediction",
+        "number",
+        "What assisted figures take for the item, by a predictor that has not seen the answer; empty without one.",
+    ),
+    ValueColumn("prediction_mean", "number", "The mean of these over the candidates of the stratum."),
 )
 FIGURE_COLUMNS = (
     Column("figure", "text", "The figure's name: its column in design.csv. Its NAME__per is what a ratio divides by."),
@@ -113,6 +124,12 @@ FIGURE_COLUMNS = (
     Column("highest", "number", "The highest value that an answer can have."),
     Column("odds_ratio", "number", "Of the bounds: between unanswered and answered items."),
 )
+MARGIN_COLUMNS = (
+    Column("margin", "text", "The column of design.csv that has people's groups."),
+    Column("group", "text", "A group of [weighting], or a cell."),
+    Column("share", "0 to 1", "The population's share of it."),
+    Column("trim", "number", "No person weighs more than so many people do on average."),
+)
 
 
 def design_files(
@@ -121,23 +138,35 @@ def design_files(
     levels: Mapping[str, str],
     thresholds: Sequence[int] = (),
     by: Sequence[str] = (),
-) -> tuple[ExtraFile, ExtraFile]:
-    """design.csv and figures.csv. Answers are read while the rows of design.csv are iterated."""
+    weighting: WeightingConfig | None = None,
+) -> tuple[ExtraFile, ...]:
+    """design.csv, figures.csv and, of a study that is weighted to a population, margins.csv. Answers are read while the
+    rows of design.csv are iterated.
+
+    Args:
+        weighting: the population, in place of the study file's.
+    """
     estimates = instruments.of_study(study).estimates
     if estimates is None:
         return ExtraFile(DESIGN, COLUMNS, ()), ExtraFile(FIGURES, FIGURE_COLUMNS, ())
     estimands = estimates.estimands([], thresholds=tuple(thresholds) or tuple(estimates.default_thresholds()))
-    own = _own_columns(study, estimands, by)
+    weighting = study.config.weighting if weighting is None else weighting
+    own = [*_own_columns(study, estimands, by), *_margin_columns(weighting)]
     columns: list[Column] = [*COLUMNS, *own]
     read = (value.read for value in COLUMNS)
     readers: list[Callable[[DesignRow], Any]] = [*read, *(_reads(column.name) for column in own)]
 
     def rows() -> Iterator[list[Any]]:
-        for row in _rows(read_study(study, levels, thresholds, by)):
+        for row in _rows(read_study(study, levels, thresholds, by), weighting):
             yield [reader(row) for reader in readers]
 
-    figures = _figure_rows(study, estimands)
-    return ExtraFile(DESIGN, columns, rows()), ExtraFile(FIGURES, FIGURE_COLUMNS, figures)
+    files = [
+        ExtraFile(DESIGN, columns, rows()),
+        ExtraFile(FIGURES, FIGURE_COLUMNS, _figure_rows(study, estimands)),
+    ]
+    if weighting is not None:
+        files.append(ExtraFile(MARGINS, MARGIN_COLUMNS, _margin_rows(weighting)))
+    return tuple(files)
 
 
 def _reads(name: str) -> Callable[[DesignRow], Any]:
@@ -146,12 +175,13 @@ def _reads(name: str) -> Callable[[DesignRow], Any]:
 
 def _own_columns(study: Study, estimands: Estimands, by: Sequence[str]) -> list[Column]:
     factors = [condition.factor for condition in shown_conditions(study)]
-    items = own_divisions(study)
     columns = [Column(f"level__{factor}", "text", f"The level of {factor}.") for factor in factors]
+    of_people = people_questions(study, own_divisions(study))
     for name in by:
-        if name not in factors:
-            kind = "by" if name in items else "level"
-            columns.append(Column(f"{kind}__{name}", "text", f"The part of {name} that the item or person is in."))
+        if name in of_people:
+            columns.append(Column(f"group__{name}", "text", f"The group of {name} that the person is in."))
+        elif name not in factors:
+            columns.append(Column(f"by__{name}", "text", f"The part of {name} that the item is in."))
     for measure in estimands.measures:
         about = f"What the answer says of: {measure.title}. Empty: nothing."
         columns.append(Column(measure.name, "number", about))
@@ -163,6 +193,24 @@ def _own_columns(study: Study, estimands: Estimands, by: Sequence[str]) -> list[
     return columns
 
 
+def _margin_columns(weighting: WeightingConfig | None) -> list[Column]:
+    return [
+        Column(_margin(number), "text", f"The person's group of {margin.title}; empty: in no weighted figure.")
+        for number, margin in enumerate(() if weighting is None else weighting.margins)
+    ]
+
+
+def _margin(number: int) -> str:
+    return f"margin__{number + 1}"
+
+
+def _margin_rows(weighting: WeightingConfig) -> Iterator[list[Any]]:
+    for number, margin in enumerate(weighting.margins):
+        total = sum(margin.shares.values())
+        for group, share in margin.shares.items():
+            yield [_margin(number), group, share / total, weighting.trim]
+
+
 def _figure_rows(study: Study, estimands: Estimands) -> Iterator[list[Any]]:
     for measure in estimands.measures:
         kind = "share" if measure.is_share else "mean" if measure.per is None else "ratio"
@@ -172,16 +220,18 @@ def _figure_rows(study: Study, estimands: Estimands) -> Iterator[list[Any]]:
         yield [check.name, "check", True, None, None, None]
 
 
-def _rows(read: ReadStudy) -> Iterator[DesignRow]:
+def _rows(read: ReadStudy, weighting: WeightingConfig | None) -> Iterator[DesignRow]:
     weighted = [reading.part for reading in read.readings if reading.part.staying is not None and reading.part.weighs]
     total = sum(part.plan_weight for part in weighted)
     about = [reading.part.subjects for reading in read.readings if reading.part.subjects is not None]
     keys = np.unique(np.concatenate(about)).tolist() if about else []
+    people = {int(person) for reading in read.readings for person in reading.part.cluster}
     known = _Known(
         divisions=read.divisions,
         people=dict(Respondent.objects.filter(study=read.study).order_by().values_list("pk", "pseudonym")),
         questions=dict(Question.objects.filter(pk__in=keys).order_by().values_list("pk", "external_id")),
         scale=sum(part.stratum.size for part in weighted) / total if total else 0.0,
+        margins={} if weighting is None else groups_in_margins(read.study, weighting, people),
     )
     for stage_rows in read.rows:
         for reading in read.readings:
@@ -191,12 +241,14 @@ def _rows(read: ReadStudy) -> Iterator[DesignRow]:
 
 @dataclass(frozen=True)
 class _Known:
-    """What all parts share. `people`, `questions`: names by key; `scale` makes weights for leaving 1 on average."""
+    """What all parts share. `people`, `questions`: names by key; `scale` makes weights for leaving 1 on average.
+    `margins`: each person's group in every margin of the population."""
 
     divisions: Mapping[str, str]
     people: Mapping[int, str]
     questions: Mapping[int, str]
     scale: float
+    margins: Mapping[int, Sequence[str | None]]
 
 
 @dataclass(frozen=True)
@@ -222,6 +274,7 @@ class _PartRows:
         part, known, weights = self.reading.part, self.known, None
         if part.staying is not None and part.weighs:
             weights = known.scale * part.plan_weight * part.stayed_weights
+        predictions = None if isinstance(part.predictions, str) else part.predictions
         for place, (answer, own) in enumerate(zip(self.reading.answers, self._own_values(), strict=True)):
             subjects = () if part.subjects is None else part.subjects[place].tolist()
             yield self._row(
@@ -235,6 +288,8 @@ class _PartRows:
                 questions=[*(known.questions.get(key) for key in subjects), None, None],
                 staying=None if part.staying is None else float(part.staying[place]),
                 weight_leaving=None if weights is None else float(weights[place]),
+                prediction=None if predictions is None else _known_number(predictions.values[place]),
+                prediction_mean=None if predictions is None else _known_number(predictions.means[part.stratum[place]]),
                 own=own,
             )
 
@@ -273,6 +328,9 @@ class _PartRows:
         reading, columns = self.reading, dict[str, Sequence[Any]]()
         for name, kind in self.known.divisions.items():
             columns[f"{kind}__{name}"] = [str(label) or None for label in reading.divisions[name]]
+        of_people = [self.known.margins.get(answer.sitting.respondent_id) for answer in reading.answers]
+        for number in range(max((len(own) for own in of_people if own is not None), default=0)):
+            columns[_margin(number)] = [None if own is None else own[number] for own in of_people]
         for measure in reading.estimands.measures:
             where = np.ones(len(reading.answers), dtype=bool) if measure.where is None else measure.where
             for name, values in ((measure.name, measure.values), (f"{measure.name}__per", measure.per)):
@@ -284,3 +342,7 @@ class _PartRows:
             columns[f"{check.name}__side"] = [2 if second else 1 if first else None for first, second in sides]
         for place in range(len(reading.answers)):
             yield {name: values[place] for name, values in columns.items()}
+
+
+def _known_number(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)

@@ -5,7 +5,7 @@ figure times its person's, inside a stratum in proportion, and stages are put to
 The error is that of what the margins do not explain (`bandit.unexplained`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -112,16 +112,12 @@ class PersonWeights(NamedTuple):
 
 def weigh_people(study: Study, wanted: WeightingConfig, people: Sequence[int]) -> PersonWeights:
     """The weights of these people (keys of respondents)."""
-    questions = people_questions(study)
-    said = {
-        name: groups_of(study, questions[name], people).of_person
-        for name in sorted({name for margin in wanted.margins for name in margin.by})
+    names = [[*margin.shares] for margin in wanted.margins]
+    placed = {
+        person: tuple(groups.index(group) for groups, group in zip(names, own, strict=True) if group is not None)
+        for person, own in groups_in_margins(study, wanted, people).items()
+        if None not in own
     }
-    placed: dict[int, tuple[int, ...]] = {}
-    for person in people:
-        own = [_group(margin, said, person) for margin in wanted.margins]
-        if all(group is not None for group in own):
-            placed[person] = tuple(place for place in own if place is not None)
     columns = [np.array([own[number] for own in placed.values()], dtype=int) for number in range(len(wanted.margins))]
     unplaced = len(people) - len(placed)
     lines = _groups(wanted, columns)
@@ -148,11 +144,21 @@ def weigh_people(study: Study, wanted: WeightingConfig, people: Sequence[int]) -
     return PersonWeights(weighting, dict(zip(placed, raked.weights.tolist(), strict=True)), placed)
 
 
-def _group(margin: MarginConfig, said: Mapping[str, Mapping[int, str]], person: int) -> int | None:
-    """The place of a person's group; None where they did not say, or it has no share."""
-    answers = [said[name].get(person, NO_ANSWER) for name in margin.by]
-    cell = BETWEEN.join(answers)
-    return [*margin.shares].index(cell) if cell in margin.shares else None
+def groups_in_margins(
+    study: Study, wanted: WeightingConfig, people: Collection[int]
+) -> dict[int, tuple[str | None, ...]]:
+    """By person (key of a respondent): their group in each margin; None where they did not say, or it has no share."""
+    questions = people_questions(study)
+    said = {
+        name: groups_of(study, questions[name], people).of_person
+        for name in sorted({name for margin in wanted.margins for name in margin.by})
+    }
+
+    def group(margin: MarginConfig, person: int) -> str | None:
+        cell = BETWEEN.join(said[name].get(person, NO_ANSWER) for name in margin.by)
+        return cell if cell in margin.shares else None
+
+    return {person: tuple(group(margin, person) for margin in wanted.margins) for person in people}
 
 
 def _groups(

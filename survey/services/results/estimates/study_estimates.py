@@ -398,7 +398,7 @@ def _read_stages(
 class ReadStudy:
     """What the figures of a study are computed from: the rows of each stage that is no draft, and its parts, those of
     later waves among them. `divisions`: the names of the parts' divisions that are wanted, each with what it is:
-    "level" of a factor or of people, or "by" for a division of the items."""
+    "level" of a factor, "group" of people, or "by" for a division of the items."""
 
     study: Study
     rows: Sequence[StageRows]
@@ -409,18 +409,21 @@ class ReadStudy:
 def read_study(
     study: Study, levels: Mapping[str, str], thresholds: Sequence[int] = (), by: Sequence[str] = ()
 ) -> ReadStudy:
-    """The answers as `estimate` takes them, with their chances of staying unless the study is blind: these depend on
-    levels."""
+    """The answers as `estimate` takes them, with predictions of their items, and with their chances of staying unless
+    the study is blind: these depend on levels."""
     instrument = instruments.of_study(study)
     wanted = tuple(thresholds) or instruments.estimates_of(instrument).default_thresholds()
     rows, first, later = _read_stages(study, instrument, wanted, levels)
+    if first and first[0].estimands.measures:
+        first = _with_predictions(study, first, instrument)
     if first and first[0].estimands.measures and not study.is_blind:
         of_first = [of_stage for of_stage in rows if of_stage.stage.wave == 1]
         first, _leaving = _with_leaving(study, of_first, first, instrument, wanted, levels)
     groups = _groups(study, first, by)
     factors = [condition.factor for condition in shown_conditions(study)]
     divisions = {
-        name: "level" if name in factors or name in groups else "by" for name in dict.fromkeys([*factors, *by])
+        name: "level" if name in factors else "group" if name in groups else "by"
+        for name in dict.fromkeys([*factors, *by])
     }
     return ReadStudy(study, rows, [_with_groups(part, groups) for part in [*first, *later]], divisions)
 

@@ -34,7 +34,7 @@ AGES = ("age", "alter", "years_old")  # names of form fields that ask for an age
 LEFT_OUT = frozenset(
     {
         *("audit", "practice", "question_reports", "steps", "unfinished_screens", "amendments", "candidates", "checks"),
-        "quotas",
+        *("quotas", "margins"),
     }
 )
 # Columns that hold exact times or the panel's facts, whatever else is in them.
@@ -44,6 +44,7 @@ DROPPED = frozenset(
         *("remarks", "last_seen_at", "expired_at", "consented_at", "withdrawn_at"),
     }
 )
+GROUPS = "margin__"  # Columns of people's groups in the population's margins: forms say these, more coarsely.
 
 
 class Coarse:
@@ -69,7 +70,9 @@ class Coarse:
         public = [
             (index, column)
             for index, column in enumerate(file.columns)
-            if column.name not in DROPPED and (self.reviewed or not column.written)
+            if column.name not in DROPPED
+            and not column.name.startswith(GROUPS)
+            and (self.reviewed or not column.written)
         ]
         changes = [self._change(stem, column) for _index, column in public]
         columns = [_public(stem, column) for _index, column in public]
