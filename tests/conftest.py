@@ -116,6 +116,20 @@ def rules_of_tests(config: pytest.Config) -> Iterator[Callable[[pytest.Item], bo
         yield is_about_the_database if tier == "test" else is_for_postgresql
 
 
+# A file names them in its own text where one of its tests bears them.
+NAMES_OF_DATABASE_MARKS = ("every_database", "postgresql")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what has nothing for PostgreSQL: `make test` runs one file in fourteen there."""
+    if not (config.getoption("--database-only") and config.getoption("--tier") == "test"):
+        return None
+    if not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if any(name in text for name in NAMES_OF_DATABASE_MARKS) else True
+
+
 # The modules that were loaded when every test file was: tests/architecture/test_collecting.py looks at them.
 LOADED_BY_COLLECTING = pytest.StashKey[frozenset[str]]()
 
