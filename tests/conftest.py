@@ -27,6 +27,7 @@ from survey.study_file.kept import forget_files
 from tests import audited, databases, servers
 from tests.browsing import Browser
 from tests.statements import QueryCounts
+from tests.waiting import PATIENCE
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
 hypothesis.settings.register_profile("hunch", deadline=None, database=None)
@@ -372,8 +373,9 @@ def running_browser(chromium: Path) -> Iterator[tuple[Browser, Any]]:
     Playwright's loop counts as running in this thread for as long as the browser does, and code that is not about a
     browser must not find it: the fixture `browser` shows it to its own tests alone.
     """
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE * 1000)  # milliseconds
     with sync_playwright() as playwright:
         loop = asyncio.get_running_loop()
         running = playwright.chromium.launch(executable_path=str(chromium), args=CHROMIUM_FLAGS)
