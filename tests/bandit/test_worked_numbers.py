@@ -10,7 +10,6 @@ Where Hunch's number differs by intent, both stand here, with the reason.
 """
 
 import csv
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from bandit import estimators
 from bandit.anytime import errors_wide, mixture_parameter
 from bandit.bradley_terry import Duels
 from bandit.intervals import wilson_interval
+from tests import r_packages
 from tests.conftest import unavailable
 
 # survey: data(fpc), from Lehtonen and Pahkinen; two strata of 15 and 12, of which 5 and 3 were drawn.
@@ -87,7 +87,7 @@ def test_a_total_of_two_stages_is_rs_with_replacement() -> None:
 # Data that the R package survey brings
 
 R_DATA = """
-suppressPackageStartupMessages(library(survey)); data(api); data(election)
+data(api, package = "survey"); data(election, package = "survey")
 for (name in c("apistrat", "apiclus1", "apiclus2", "election_pps"))
   write.csv(get(name), file.path(commandArgs(TRUE)[1], paste0(name, ".csv")), na = "", row.names = FALSE)
 """
@@ -96,13 +96,11 @@ Table = dict[str, np.ndarray]
 
 @pytest.fixture(scope="module")
 def r_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
-    if shutil.which("Rscript") is None:
-        unavailable("the worked numbers of data in R, since R is not installed.")
+    if not r_packages.is_installed("survey"):
+        unavailable("the worked numbers of data in R, since R with the package survey is not installed.")
     folder = tmp_path_factory.mktemp("r")
     (folder / "data.R").write_text(R_DATA)
-    made = subprocess.run(["Rscript", str(folder / "data.R"), str(folder)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        unavailable("the worked numbers of data in R, since its package survey is not installed.")
+    subprocess.run(["Rscript", str(folder / "data.R"), str(folder)], check=True)
     return {path.stem: _table(path) for path in folder.glob("*.csv")}
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +29,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
 from survey.instruments.self_paced_reading.estimands import ReadingEstimates
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
+from tests import r_packages
 from tests.survey.instruments.test_cloze_figures import number
 
 MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "people": "cloze_s"}
@@ -360,15 +360,8 @@ def test_the_script_leaves_out_rows_that_do_not_say_whether_the_word_before_was_
     )
 
 
-def r_has_mgcv() -> bool:
-    return (
-        bool(shutil.which("Rscript"))
-        and not subprocess.run(["Rscript", "-e", "library(mgcv)"], capture_output=True, check=False).returncode
-    )
-
-
 def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dict[str, str]]:
-    if not r_has_mgcv():
+    if not r_packages.is_installed("mgcv"):
         pytest.skip("R with the package mgcv is not installed here")
     call_command("reading", times=times, readings=readings, model=["gamm"], out=out, **options)
     ran = subprocess.run(["Rscript", str(out / "reading_gamm.R")], capture_output=True, text=True, check=False)
@@ -421,7 +414,7 @@ def test_curves_find_what_those_of_mgcv_find(tmp_path: Path) -> None:
     assert smooth["slopes"][0]["value"] == pytest.approx(float(row["ms_a_nat"]), abs=0.3)
 
 
-@pytest.mark.slow  # It starts R.
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_r_finds_on_the_public_data_what_the_linear_model_finds(de_varda: tuple[Path, Path], tmp_path: Path) -> None:
     """There the smooth terms become straight lines."""
