@@ -374,10 +374,17 @@ def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dic
 def test_r_runs_the_script_and_finds_the_slope_of_people(tmp_path: Path) -> None:
     """Lengths and positions with few values, for which the usual number of knots would be too large; passages enough
     that curves of their words cannot follow the times without any surprisal."""
-    (row,) = ran_by_r(*own_files(tmp_path, passages=30), tmp_path / "out")
-    assert row["model"] == "A" and row["rows"] == "1080"
-    assert float(row["delta_log_likelihood"]) > 20
-    assert float(row["ms_a_nat"]) == pytest.approx(20, abs=2)
+    times, readings = own_files(tmp_path, passages=30)
+    with readings.open("a") as file:  # Another model, whose nats are twice as many.
+        file.writelines(
+            f"B,{row['passage']},{row['position']},{2 * float(row['surprisal'])}\n" for row in rows_of(readings)
+        )
+    first, second = ran_by_r(times, readings, tmp_path / "out")
+    assert (first["model"], first["rows"], second["model"], second["rows"]) == ("A", "1080", "B", "1080")
+    assert float(first["delta_log_likelihood"]) > 20
+    assert float(second["delta_log_likelihood"]) == pytest.approx(float(first["delta_log_likelihood"]), rel=1e-4)
+    assert float(first["ms_a_nat"]) == pytest.approx(20, abs=2)
+    assert float(second["ms_a_nat"]) == pytest.approx(float(first["ms_a_nat"]) / 2, rel=1e-4)
 
 
 @pytest.mark.thorough
