@@ -8,6 +8,8 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.waiting import PATIENCE
+
 # What playwright sets on a tab as well as on a context.
 MEDIA = {"color_scheme", "reduced_motion", "forced_colors"}
 
@@ -17,6 +19,7 @@ class Context:
 
     def __init__(self, running: Any, options: dict[str, Any]) -> None:
         self.context = running.new_context(**options)
+        self.context.set_default_timeout(PATIENCE * 1000)  # milliseconds
         self.blank = self.context.new_page()
         self.devtools = self.context.new_cdp_session(self.blank)
         self.used = False

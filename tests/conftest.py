@@ -27,6 +27,7 @@ from survey.study_file.kept import forget_files
 from tests import audited, databases, servers
 from tests.browsing import Browser
 from tests.statements import QueryCounts
+from tests.waiting import PATIENCE
 
 # No deadline: how long an example takes on a busy machine says nothing about the code.
 hypothesis.settings.register_profile("hunch", deadline=None, database=None)
@@ -114,6 +115,20 @@ def rules_of_tests(config: pytest.Config) -> Iterator[Callable[[pytest.Item], bo
         yield is_quick_enough
     if database_only:
         yield is_about_the_database if tier == "test" else is_for_postgresql
+
+
+# A file names them in its own text where one of its tests bears them.
+NAMES_OF_DATABASE_MARKS = ("every_database", "postgresql")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what has nothing for PostgreSQL: `make test` runs one file in fourteen there."""
+    if not (config.getoption("--database-only") and config.getoption("--tier") == "test"):
+        return None
+    if not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if any(name in text for name in NAMES_OF_DATABASE_MARKS) else True
 
 
 # The modules that were loaded when every test file was: tests/architecture/test_collecting.py looks at them.
@@ -358,8 +373,9 @@ def running_browser(chromium: Path) -> Iterator[tuple[Browser, Any]]:
     Playwright's loop counts as running in this thread for as long as the browser does, and code that is not about a
     browser must not find it: the fixture `browser` shows it to its own tests alone.
     """
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE * 1000)  # milliseconds
     with sync_playwright() as playwright:
         loop = asyncio.get_running_loop()
         running = playwright.chromium.launch(executable_path=str(chromium), args=CHROMIUM_FLAGS)

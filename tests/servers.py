@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from survey.processes.embedded import ServicesError, redis_command, redis_server_binary
+from tests.waiting import PATIENCE
 
 __all__ = ["ServicesError", "embedded_postgresql", "embedded_redis", "postgresql", "redis_server_binary"]
 
@@ -32,7 +33,7 @@ def embedded_redis(socket: Path) -> Iterator[str]:
         [sys.executable, "-I", "-S", str(DIE_WITH_PARENT), str(os.getpid()), *command], stdout=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not socket.exists():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the embedded Redis did not start (status {process.poll()})")
@@ -40,7 +41,7 @@ def embedded_redis(socket: Path) -> Iterator[str]:
         yield f"unix://{socket}"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
 
 
 @dataclass
@@ -112,7 +113,7 @@ class DaskCluster:
         self.workers: list[subprocess.Popen[bytes]] = []
         written = folder / "scheduler.json"
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", str(written))
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while (address := _address_in(written)) is None:
             if self.scheduler.poll() is not None or time.monotonic() > deadline:
                 self.stop()

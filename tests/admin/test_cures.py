@@ -45,9 +45,9 @@ def study() -> Study:
     return cast.small_study()
 
 
-def texts(path: Path) -> list[str]:
+def texts(source: str) -> list[str]:
     """The strings of a module, without its docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(source)
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef)
     documented = {
         id(node.body[0].value)
@@ -73,7 +73,10 @@ def test_every_message_that_names_a_command_has_it_in_backticks_so_that_pages_ca
     for path in sorted((ROOT / "survey").rglob("*.py")):
         where = str(path.relative_to(ROOT / "survey"))
         if not any(part in where for part in (*IN_TERMINALS, "migrations/", "-tpl")):
-            bare = [re.sub(r"`[^`]*`", "", text) for text in texts(path)]
+            source = path.read_text(encoding="utf-8")
+            if not named.search(source) and not re.search(r"\bhunch\b", source):  # To parse all of them takes long.
+                continue
+            bare = [re.sub(r"`[^`]*`", "", text) for text in texts(source)]
             wrong += [f"{where}: {text[:150]}" for text in bare if " " in text and named.search(text)]
     assert wrong == [], "\n".join(wrong)
 

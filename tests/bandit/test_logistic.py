@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import bandit
 
@@ -16,6 +15,8 @@ def answers(seed: int = 1, n: int = 600) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def test_without_clusters_it_agrees_with_scikit_learn() -> None:
+    from sklearn.linear_model import LogisticRegression
+
     columns, label, _person = answers()
     fit = bandit.fit_logistic(columns=columns, label=label, precision=np.full(4, 0.5), tolerance=1e-10, iterations=50)
     reference = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(columns, label)

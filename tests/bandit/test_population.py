@@ -1,7 +1,6 @@
 """Weights to a population: against a table by hand, R's package survey where it is installed, and simulated samples."""
 
 import csv
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,8 @@ import numpy as np
 import pytest
 
 from bandit import DesignError, clustered_variance, rake, stratified_mean, unexplained
+from tests import r_packages
+from tests.conftest import unavailable
 
 YOUNG, OLD = 0, 1
 
@@ -108,18 +109,17 @@ IN_R = {
 }
 POPULATION = 6194
 SCRIPT = """
-suppressMessages(library(survey)); data(api)
+data(api, package = "survey")
 write.csv(apiclus1[, c("dnum", "stype", "sch.wide", "api00", "enroll")], commandArgs(TRUE)[1], row.names = FALSE)
 """
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
 @pytest.mark.parametrize("how", IN_R)
 def test_schools_of_california_are_weighted_as_in_r(how: str, tmp_path: Path) -> None:
+    if not r_packages.is_installed("survey"):
+        unavailable("weights as in R, since R with the package survey is not installed.")
     (tmp_path / "data.R").write_text(SCRIPT)
-    made = subprocess.run(["Rscript", "data.R", "schools.csv"], cwd=tmp_path, capture_output=True, check=False)
-    if made.returncode:
-        pytest.skip("R's package survey is not installed")
+    subprocess.run(["Rscript", "data.R", "schools.csv"], cwd=tmp_path, check=True)
     with (tmp_path / "schools.csv").open() as file:
         schools = list(csv.DictReader(file))
     kind = np.array(["EHM".index(school["stype"]) for school in schools])

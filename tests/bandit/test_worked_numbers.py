@@ -11,7 +11,6 @@ Where Hunch's number differs by intent, both stand here, with the reason.
 """
 
 import csv
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from bandit import estimators
 from bandit.anytime import errors_wide, mixture_parameter
 from bandit.bradley_terry import Duels
 from bandit.intervals import wilson_interval
+from tests import r_packages
 from tests.conftest import unavailable
 
 # survey: data(fpc), from Lehtonen and Pahkinen; two strata of 15 and 12, of which 5 and 3 were drawn.
@@ -134,7 +134,7 @@ def test_a_part_of_two_phases(floor: bool, of_total: float, of_mean: float, monk
 # Data that the R package survey brings
 
 R_DATA = """
-suppressPackageStartupMessages(library(survey)); data(api); data(election)
+data(api, package = "survey"); data(election, package = "survey")
 for (name in c("apistrat", "apiclus1", "apiclus2", "election_pps"))
   write.csv(get(name), file.path(commandArgs(TRUE)[1], paste0(name, ".csv")), na = "", row.names = FALSE)
 """
@@ -148,12 +148,10 @@ def r_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
 
 def _in_r(script: str, folder: Path, *, package: str) -> dict[str, Table]:
     """The tables that a script writes."""
-    if shutil.which("Rscript") is None:
-        unavailable("the worked numbers of data in R, since R is not installed.")
+    if not r_packages.is_installed(package):
+        unavailable(f"the worked numbers of data in R, since R with the package {package} is not installed.")
     (folder / "data.R").write_text(script)
-    made = subprocess.run(["Rscript", str(folder / "data.R"), str(folder)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        unavailable(f"the worked numbers of data in R, since its package {package} is not installed.")
+    subprocess.run(["Rscript", str(folder / "data.R"), str(folder)], check=True)
     return {path.stem: _table(path) for path in folder.glob("*.csv")}
 
 

@@ -207,7 +207,7 @@ class Visitor:
             say(f"problem shown: {facts['problem']}, and the title is {facts['title']!r}")
         if facts["problem"]:
             try:  # The browser sets the focus when it draws the page, which is after loading it.
-                page.wait_for_selector(".error-summary:focus", timeout=5_000)
+                page.wait_for_selector(".error-summary:focus", timeout=20_000)
             except TooLate:
                 say("the summary of errors has no focus")
         if (weight := page.evaluate(WEIGHT) + ICON.stat().st_size) > HEAVIEST:

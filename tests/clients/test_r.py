@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from django.contrib.auth.models import Permission, User
 from survey.models import ApiToken, Job, Study
 from survey.services.base import jobs
 from survey.services.stages import lifecycle
-from tests import cast
+from tests import cast, r_packages
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/from-r.md"
 ADDRESS = "https://survey.example.org"
@@ -33,14 +32,9 @@ def examples() -> list[str]:
     return re.findall(r"(?ms)^```r\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
 
 
-def _has_httr2() -> bool:
-    program = shutil.which("Rscript")
-    return program is not None and not subprocess.run([program, "-e", "library(httr2)"], capture_output=True).returncode
-
-
 @pytest.mark.django_db(transaction=True)
 def test_the_examples_for_r_run(live_server: Any, tmp_path: Path) -> None:
-    if not _has_httr2():
+    if not r_packages.is_installed("httr2"):
         pytest.skip("Not tested: the examples of docs/from-r.md, since R or its package httr2 is not installed")
     user = User.objects.create_user("owner")
     user.user_permissions.set(Permission.objects.filter(content_type__app_label="survey"))

@@ -29,7 +29,8 @@ from survey.services.studies.creating import create_study
 from tests import cast, databases
 from tests.browsing import Browser
 from tests.frontend.pages import fields_for, read
-from tests.infrastructure.test_process_manager import alive, eventually
+from tests.infrastructure.test_process_manager import alive
+from tests.waiting import eventually
 
 from .blocks import DOCS, blocks_of, files_of
 from .picturing import take_picture

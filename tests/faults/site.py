@@ -23,9 +23,9 @@ from django.db import connection
 from survey import settings as readers
 from tests import servers
 from tests.frontend.pages import Page, fields_for, read
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 100  # seconds, for a machine that does other things too
 # Each client would read the certificates of all authorities, for pages that come without any.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 CONNECTION = ("NAME", "USER", "PASSWORD", "HOST", "PORT", "OPTIONS")

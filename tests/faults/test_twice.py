@@ -14,6 +14,7 @@ from survey.models import Booklet, JobStep, SnapshotAnswer, Stage
 from survey.services.stages import lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 TWO: dict[str, Any] = {
@@ -94,7 +95,7 @@ def test_two_beats_at_the_same_moment_send_each_step_once(sent: Sent) -> None:
     def beat() -> None:
         try:
             connection.ensure_connection()
-            gate.wait(timeout=30)
+            gate.wait(timeout=PATIENCE)
             tasks.run_due_steps()
         finally:
             connection.close()
@@ -103,7 +104,7 @@ def test_two_beats_at_the_same_moment_send_each_step_once(sent: Sent) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=PATIENCE)
     assert sorted(args for _task, args in sent) == sorted((step.pk,) for step in JobStep.objects.filter(kind="freeze"))
 
 

@@ -39,6 +39,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     if path == "/broken":
         raise ValueError("broken at once")
     if path.startswith("/sleep/"):
+        print(f"{path} has come", file=sys.stderr, flush=True)
         time.sleep(float(path.removeprefix("/sleep/")))
     said = {
         "pid": os.getpid(),

@@ -6,9 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from survey.processes import process_manager
 from survey.processes.process_manager import Service, ServicesError, run_services
 from tests import databases
+from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.redis, pytest.mark.slow]
@@ -43,15 +43,6 @@ class Running:
                 if "ml@%h" in child.cmdline():
                     return child
         return None
-
-
-def eventually(happens: Callable[[], object], *, seconds: float = 20.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if happens():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
@@ -114,7 +105,7 @@ def test_all_services_run_are_restarted_and_end_with_the_manager(
         # The port is taken: it takes another one, and says so.
         assert f"Port {taken_port} cannot be used" in running.output
         assert not running.base_url.endswith(f":{taken_port}")
-        with urllib.request.urlopen(f"{running.base_url}/healthz", timeout=10) as response:
+        with urllib.request.urlopen(f"{running.base_url}/healthz", timeout=PATIENCE) as response:
             assert response.status == 200
         # A second manager from the same folder is refused.
         second = subprocess.run(
@@ -139,7 +130,7 @@ def test_all_services_run_are_restarted_and_end_with_the_manager(
         children += [child for child in running.descendants() if child not in children]
         assert len(children) >= 8  # redis, web and its two, two workers and their pools, beat
         running.process.kill()
-        gone = eventually(lambda: not alive(children), seconds=60)
+        gone = eventually(lambda: not alive(children))
         left = alive(children)
         for child in left:
             child.kill()
@@ -175,7 +166,7 @@ def test_a_signal_ends_every_process(
         assert eventually(lambda: len(services.descendants()) == 4)
         children = services.descendants()
         services.process.send_signal(number)
-        assert services.process.wait(timeout=90) == status
+        assert services.process.wait(timeout=PATIENCE) == status
         assert alive(children) == []
 
 

@@ -28,12 +28,11 @@ import yaml
 from survey import gunicorn_config, settings
 from tests.conftest import unavailable
 from tests.infrastructure.test_request_worker import (
-    PATIENCE,
     Server,
-    eventually,
     read_all,
     serving,
 )
+from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
 PROXY = ROOT / "proxy"
@@ -191,7 +190,7 @@ def started(folder: Path, *, deadline: float = 60.0) -> Iterator[Proxy]:
 
 def is_well(proxy: Proxy) -> bool:
     with suppress(OSError):
-        connection = http.client.HTTPConnection("127.0.0.1", proxy.health, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.health, timeout=PATIENCE)
         connection.request("GET", "/")
         return connection.getresponse().status == 204
     return False

@@ -15,6 +15,7 @@ from django.urls import include, path
 from survey.celery import app as hunch
 from survey.logs import request_ids
 from survey.logs.log_format import JsonFormatter, LineFormatter
+from tests.waiting import PATIENCE
 
 GIVEN = "0123456789abcdef" * 2
 seen: list[str] = []
@@ -118,7 +119,7 @@ def test_a_task_has_the_id_of_who_sent_it_and_gives_it_along() -> None:
 
     with start_worker(app, pool="solo", perform_ping_check=False):
         request_ids.current.set(GIVEN)
-        mine, other = first.delay().get(timeout=20)
-        assert [mine, app.AsyncResult(other).get(timeout=20)] == [GIVEN, GIVEN]
-        unnamed = contextvars.Context().run(second.delay).get(timeout=20)
+        mine, other = first.delay().get(timeout=PATIENCE)
+        assert [mine, app.AsyncResult(other).get(timeout=PATIENCE)] == [GIVEN, GIVEN]
+        unnamed = contextvars.Context().run(second.delay).get(timeout=PATIENCE)
         assert request_ids.PATTERN.fullmatch(unnamed) and unnamed != GIVEN

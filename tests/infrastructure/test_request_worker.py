@@ -23,11 +23,11 @@ from typing import Any
 import pytest
 
 from survey import settings
+from tests.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.infrastructure.serving_app"
 DIE_WITH_PARENT = ROOT / "survey/processes/die_with_parent.py"
-PATIENCE = 60.0  # seconds for what happens at once on a machine that is not busy
 SLOW = pytest.mark.slow
 
 
@@ -96,13 +96,6 @@ def serving(
 def with_suppressed(call: Callable[[], Any]) -> Any:
     with suppress(OSError):
         return call()
-
-
-def eventually(happens: Callable[[], Any], *, seconds: float = PATIENCE) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (outcome := happens()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return outcome
 
 
 def read_all(sock: socket.socket) -> bytes:
@@ -357,7 +350,7 @@ def test_the_access_line_names_no_query_string(tmp_path: Path) -> None:
 def test_a_worker_that_stops_answers_what_it_has(tmp_path: Path) -> None:
     with serving(tmp_path) as server, server.connect() as sock, slow_header(server) as unfinished:
         sock.sendall(request(method="GET", path="/sleep/1.5"))
-        time.sleep(0.5)
+        assert eventually(lambda: "/sleep/1.5 has come" in server.log.read_text())
         server.process.send_signal(signal.SIGTERM)
         answer = read_all(sock)
         assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer
@@ -380,7 +373,12 @@ def test_workers_that_are_replaced_after_some_requests_lose_none(tmp_path: Path)
         for visitor in visitors:
             visitor.join()
         assert len(pids) == 40
-        assert len(set(pids)) > 2  # Two at the start.
+
+        def ask_once_more() -> bool:
+            pids.append(server.ask()["pid"])
+            return len(set(pids)) > 2  # Two at the start.
+
+        assert eventually(ask_once_more)
 
 
 @pytest.mark.thorough

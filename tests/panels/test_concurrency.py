@@ -17,6 +17,7 @@ from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import FakeProlific
 from survey.panels.submissions import read_posting
 from tests.survey.sittings.test_concurrency import together
+from tests.waiting import PATIENCE
 
 from .world import arrives, begins, posted
 
@@ -60,7 +61,7 @@ def test_a_payment_that_is_sent_while_another_process_looks_is_not_paid_again(fa
             time.sleep(0.5)  # The other process reads the payments meanwhile.
 
     def looks() -> object:
-        is_marked.wait(5)
+        assert is_marked.wait(PATIENCE)
         return money.pay_owed(fetched(posting))
 
     _sent, result = together(sends, looks)
@@ -140,7 +141,7 @@ def test_somebody_who_settles_and_the_sender_leave_one_truth(fake: FakeProlific,
     monkeypatch.setattr(ProlificAccount, "pay_bonuses", slow)
 
     def settles() -> object:
-        is_sent.wait(5)
+        assert is_sent.wait(PATIENCE)
         return money.settle(PaymentBatch.objects.get(), was_paid=False)
 
     sent, settled = together(lambda: money.pay_owed(fetched(posting)), settles)
@@ -212,12 +213,12 @@ def test_a_payment_cannot_be_settled_while_it_is_on_its_way(
     def slowly(batch: object) -> None:
         pay(batch)  # type: ignore[arg-type]
         is_at_the_panel.set()
-        assert may_answer.wait(30)
+        assert may_answer.wait(PATIENCE)
 
     monkeypatch.setattr(fake, "_pay", slowly)
 
     def settles() -> object:
-        assert is_at_the_panel.wait(30)
+        assert is_at_the_panel.wait(PATIENCE)
         try:
             return money.settle(PaymentBatch.objects.get(), was_paid=False)
         finally:

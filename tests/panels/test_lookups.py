@@ -21,6 +21,7 @@ from survey.services.sittings import lookups
 from survey.services.sittings.entry import arrive
 from tests import cast
 from tests.frontend.pages import read
+from tests.waiting import PATIENCE, eventually
 
 from .test_prolific import STUDY
 
@@ -176,7 +177,7 @@ def test_a_slow_panel_blocks_two_threads_and_no_more(study: Study, monkeypatch: 
 
         def look_up(self, *_given: Any) -> Any:
             asked.release()
-            assert let_go.wait(30)
+            assert let_go.wait(PATIENCE)
             return lookups.Verdict.SENT
 
     monkeypatch.setattr(lookups, "spend", lambda *_given, **_more: 0)  # SQLite would let one thread write at a time.
@@ -193,14 +194,13 @@ def test_a_slow_panel_blocks_two_threads_and_no_more(study: Study, monkeypatch: 
     threads = [threading.Thread(target=visit, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    assert asked.acquire(timeout=30) and asked.acquire(timeout=30)
-    for thread in threads:
-        thread.join(0.5)
-    assert sum(thread.is_alive() for thread in threads) == lookups.MAX_LOOKUPS_AT_ONCE == 2
+    assert asked.acquire(timeout=PATIENCE) and asked.acquire(timeout=PATIENCE)
+    assert lookups.MAX_LOOKUPS_AT_ONCE == 2
+    assert eventually(lambda: sum(thread.is_alive() for thread in threads) == 2)
     assert not asked.acquire(blocking=False)
     let_go.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert results.count(lookups.LookedUp(lookups.Verdict.SENT)) == 2
     refused = [result for result in results if isinstance(result, EntryRefused)]
     assert {(refusal.code, refusal.status, refusal.retry_after) for refusal in refused} == {

@@ -526,7 +526,9 @@ def test_once_enough_have_finished_their_median_counts(fake: FakeProlific, monke
     for minutes in (10, 12, 50):
         place = {"participant_id": f"p{minutes}", "study_id": posting.external_id, "id": f"x{minutes}"}
         sitting = begins(posting.study, place)
-        Sitting.objects.filter(pk=sitting.pk).update(started_at=timezone.now() - timedelta(minutes=minutes))
+        assert sitting.ended_at is not None
+        started_at = sitting.ended_at - timedelta(minutes=minutes)
+        Sitting.objects.filter(pk=sitting.pk).update(started_at=started_at)
     pay = hourly_pay(posting.study)
     assert pay and pay.is_measured and pay.is_too_low and round(pay.cents) == 500
     with pytest.raises(PayTooLow, match=r"the median of 3 finished sittings, 12\.0 minutes"):

@@ -13,6 +13,7 @@ from predictors.endpoints import ChatCall, Endpoint, EndpointError, Usage
 from predictors.errors import PredictorError, Stopped
 from tests.predictors import fake_endpoint
 from tests.predictors.fake_endpoint import Raw, chat, refusal
+from tests.waiting import PATIENCE
 
 KEY = "sk-secret-0123456789"
 QUESTION = {"model": "m", "messages": [{"role": "user", "content": "2 + 2?"}]}
@@ -373,7 +374,7 @@ def test_address_and_key_come_from_the_named_variables(server, monkeypatch):
 
 
 def test_as_many_calls_as_wished_are_in_flight_and_no_more(server, connect):
-    together = threading.Barrier(6, timeout=20)
+    together = threading.Barrier(6, timeout=PATIENCE)
 
     def answer(seen):
         together.wait()

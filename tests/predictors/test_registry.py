@@ -9,7 +9,6 @@ from pkgutil import resolve_name
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from predictors import artifacts, registry, training
 from predictors.errors import PredictorError
@@ -22,6 +21,8 @@ FEATURES = [Features({"text": "a river"}, {"length": 2.0}), Features({"text": "a
 
 @pytest.mark.torch
 def test_every_predictor_has_settings_and_can_be_created_and_cloned():
+    from sklearn.base import clone
+
     for name in registry.names():
         estimator = registry.create(name, {}, seed=3)
         params = {**registry.default_params(name), **registry.declaration(name).fixed, "random_state": 3}
@@ -30,6 +31,8 @@ def test_every_predictor_has_settings_and_can_be_created_and_cloned():
 
 
 def test_parameters_and_their_defaults_are_those_of_the_settings_class():
+    from sklearn.base import clone
+
     @dataclass(frozen=True)
     class Depth:
         depth: int = 4

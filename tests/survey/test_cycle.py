@@ -31,10 +31,10 @@ from survey.services.plans import planning
 from survey.services.stages import lifecycle
 from tests import cast, servers
 from tests.conftest import unavailable
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.redis, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-PATIENCE = 150  # seconds, for a machine that does other things too
 ML = ("worker", "--pool-start-method", "spawn", "-Q", "train,score", "-c", "1", "-n", "ml@%h")
 DEFAULT = ("worker", "-Q", "default", "-c", "1", "-n", "default@%h")
 
@@ -60,7 +60,7 @@ def celery(*arguments: str, environment: dict[str, str], log: Path) -> Iterator[
 def kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from survey.services.base.auditing import actor_of, record
 from survey.services.base.hashing import digest
 from survey.services.stages import jobs, lifecycle
 from tests import cast, databases
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -281,7 +282,7 @@ def test_an_entry_of_a_transaction_that_ends_late_is_waited_for(monkeypatch: pyt
     slow = threading.Thread(target=in_its_own_transaction, args=(written, may_end), kwargs={"fails": fails})
     slow.start()
     try:
-        assert written.wait(30)
+        assert written.wait(PATIENCE)
         record("open_stage", "written second")
         assert audit_chain.seal_entries() == 1  # Only what stands before the gap.
         assert audit_chain.seal_entries() == 0
@@ -312,7 +313,7 @@ def test_a_gap_is_passed_while_others_write(monkeypatch: pytest.MonkeyPatch) -> 
         writers = seen()
         if not later.is_alive() and not written.is_set():
             later.start()
-            assert written.wait(30)
+            assert written.wait(PATIENCE)
         return writers
 
     monkeypatch.setattr(audit_chain, "_writers", begins_meanwhile)
@@ -343,7 +344,7 @@ def test_one_process_seals_at_a_time() -> None:
     other = threading.Thread(target=hold)
     other.start()
     try:
-        assert held.wait(30)
+        assert held.wait(PATIENCE)
         assert audit_chain.seal_entries() == 0
     finally:
         may_end.set()

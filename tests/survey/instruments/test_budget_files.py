@@ -25,6 +25,7 @@ from survey.instruments.token_comparison.analysis.simulation import TokenPlan, T
 from survey.instruments.token_comparison.reports.budget import ComparisonBudget
 from survey.services.base.toml_files import read_toml
 from survey.services.results import budgets
+from tests.survey.instruments.test_budgeting import read_budget, write
 
 STUDIES = Path(__file__).parents[3] / "studies"
 FILES = {
@@ -237,8 +238,10 @@ def test_processes_of_their_own_find_the_same(monkeypatch: pytest.MonkeyPatch, t
         yield started[0]
 
     monkeypatch.setattr(budgets, "ProcessPoolExecutor", started_once)
-    for name in FILES:
-        budget, seen = budget_of(changed(name, tmp_path, *SMALLER[name]), studies=2), []
+    small = {name: budget_of(changed(name, tmp_path, *SMALLER[name]), studies=2) for name in FILES}
+    small["belief"] = read_budget(write(tmp_path))
+    for name, budget in small.items():
+        seen: list[int] = []
         alone = budgets.report(budget, source=name, progress=lambda seen=seen: seen.append(1))
         assert budgets.report(budget, source=name, jobs=2, progress=lambda seen=seen: seen.append(1)).data == alone.data
         assert len(seen) == 2 * budgets.simulated_studies(budget)

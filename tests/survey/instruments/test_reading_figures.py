@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
 from survey.instruments.self_paced_reading.estimands import ReadingEstimates
 from survey.instruments.self_paced_reading.reports import own_times
 from survey.instruments.self_paced_reading.reports.own_times import LAYOUTS, TimeSettings
+from tests import r_packages
 from tests.survey.instruments.test_cloze_figures import number
 
 MODELS = {"GPT-2": "s_GPT2", "4-gram": "tetragram", "people": "cloze_s"}
@@ -419,15 +419,8 @@ def test_the_script_leaves_out_rows_that_do_not_say_whether_the_word_before_was_
     )
 
 
-def r_has_mgcv() -> bool:
-    return (
-        bool(shutil.which("Rscript"))
-        and not subprocess.run(["Rscript", "-e", "library(mgcv)"], capture_output=True, check=False).returncode
-    )
-
-
 def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dict[str, str]]:
-    if not r_has_mgcv():
+    if not r_packages.is_installed("mgcv"):
         pytest.skip("R with the package mgcv is not installed here")
     call_command("reading", times=times, readings=readings, model=["gamm"], out=out, **options)
     ran = subprocess.run(["Rscript", str(out / "reading_gamm.R")], capture_output=True, text=True, check=False)
@@ -440,10 +433,17 @@ def ran_by_r(times: Path, readings: Path, out: Path, **options: Any) -> list[dic
 def test_r_runs_the_script_and_finds_the_slope_of_people(tmp_path: Path) -> None:
     """Lengths and positions with few values, for which the usual number of knots would be too large; passages enough
     that curves of their words cannot follow the times without any surprisal."""
-    (row,) = ran_by_r(*own_files(tmp_path, passages=30), tmp_path / "out")
-    assert row["model"] == "A" and row["rows"] == "1080"
-    assert float(row["delta_log_likelihood"]) > 20
-    assert float(row["ms_a_nat"]) == pytest.approx(20, abs=2)
+    times, readings = own_files(tmp_path, passages=30)
+    with readings.open("a") as file:  # Another model, whose nats are twice as many.
+        file.writelines(
+            f"B,{row['passage']},{row['position']},{2 * float(row['surprisal'])}\n" for row in rows_of(readings)
+        )
+    first, second = ran_by_r(times, readings, tmp_path / "out")
+    assert (first["model"], first["rows"], second["model"], second["rows"]) == ("A", "1080", "B", "1080")
+    assert float(first["delta_log_likelihood"]) > 20
+    assert float(second["delta_log_likelihood"]) == pytest.approx(float(first["delta_log_likelihood"]), rel=1e-4)
+    assert float(first["ms_a_nat"]) == pytest.approx(20, abs=2)
+    assert float(second["ms_a_nat"]) == pytest.approx(float(first["ms_a_nat"]) / 2, rel=1e-4)
 
 
 @pytest.mark.thorough
@@ -480,7 +480,7 @@ def test_curves_find_what_those_of_mgcv_find(tmp_path: Path) -> None:
     assert smooth["slopes"][0]["value"] == pytest.approx(float(row["ms_a_nat"]), abs=0.3)
 
 
-@pytest.mark.slow  # It starts R.
+@pytest.mark.thorough
 @pytest.mark.any_database
 def test_r_finds_on_the_public_data_what_the_linear_model_finds(de_varda: tuple[Path, Path], tmp_path: Path) -> None:
     """There the smooth terms become straight lines."""

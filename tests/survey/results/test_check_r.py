@@ -2,10 +2,8 @@
 of all kinds, and says so when an estimator of ours is wrong."""
 
 import csv
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from survey.models import Sitting, Stage, Study
 from survey.services.results.estimates import study_estimates, study_figures
 from survey.services.results.export import check_programs
 from survey.services.stages import jobs, lifecycle
-from tests import cast
+from tests import cast, r_packages
 from tests.clients.test_r import examples
 from tests.conftest import unavailable
 from tests.golden import store
@@ -45,17 +43,9 @@ ADAPTIVE: dict[str, Any] = {"predictor": {"name": "same_task"}, "candidates": {"
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25}
 
 
-@cache
-def has_r() -> bool:
-    return (
-        shutil.which("Rscript") is not None
-        and subprocess.run(["Rscript", "-e", "library(survey)"], capture_output=True, check=False).returncode == 0
-    )
-
-
 @pytest.fixture
 def r() -> None:
-    if not has_r():
+    if not r_packages.is_installed("survey"):
         unavailable("check.R, since R with the package survey is not installed.")
 
 

@@ -23,6 +23,7 @@ from survey.services.stages import jobs as stage_jobs
 from survey.services.stages import lifecycle
 from tests import cast
 from tests.survey.results.test_export_job import manifest, table
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ALL = {"format": list(formats.FORMATS), "table": ["answers", "sittings"]}
@@ -156,7 +157,7 @@ def test_a_disk_that_is_full_while_the_zip_is_packed_is_said(study: Study, monke
 @pytest.mark.every_database
 def test_two_windows_that_ask_at_once_get_one_job_and_one_file(study: Study) -> None:
     user = User.objects.create_superuser("owner")
-    ready, asked_jobs = threading.Barrier(2, timeout=60), []
+    ready, asked_jobs = threading.Barrier(2, timeout=PATIENCE), []
 
     def ask() -> None:
         try:

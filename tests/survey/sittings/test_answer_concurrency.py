@@ -17,8 +17,9 @@ from survey.services.sittings.answering import Answered, answer, answer_by_token
 from survey.services.sittings.queries import locked_sitting
 from survey.services.sittings.withdrawal import withdraw
 from tests import cast
+from tests.waiting import PATIENCE
 
-from .test_concurrency import no_errors, together
+from .test_concurrency import no_errors, together, until_somebody_waits
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
@@ -56,10 +57,9 @@ def while_it_waits(visitor: cast.Visitor, waiting: Callable[[], Any], meanwhile:
     with transaction.atomic():
         sitting = locked_sitting(visitor.sitting.pk)
         thread.start()
-        thread.join(timeout=0.5)
-        assert thread.is_alive(), "it did not wait for the lock"
+        until_somebody_waits()
         meanwhile(sitting)
-    thread.join(timeout=60)
+    thread.join(timeout=PATIENCE)
     assert not thread.is_alive()
     return results[0]
 

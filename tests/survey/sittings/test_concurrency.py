@@ -23,6 +23,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.stages import jobs, lifecycle
 from tests import cast
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
@@ -35,7 +36,7 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
     def run(index: int) -> None:
         try:
             connection.ensure_connection()
-            gate.wait(timeout=30)
+            gate.wait(timeout=PATIENCE)
             results[index] = calls[index]()
         except Exception as exc:
             results[index] = exc
@@ -46,7 +47,7 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=PATIENCE)
     assert not any(thread.is_alive() for thread in threads), "threads wait for each other"
     return results
 
@@ -97,7 +98,7 @@ def until_somebody_waits() -> None:
         "SELECT EXISTS (SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) "
         "WHERE NOT granted AND datname = current_database())"
     )
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     with connection.cursor() as cursor:
         while time.monotonic() < end:
             cursor.execute("SELECT pg_stat_clear_snapshot()")
@@ -121,7 +122,7 @@ def meanwhile(change: Callable[[], Any], call: Callable[[], Any], *, commit: boo
         return result
 
     def second() -> Any:
-        assert made.wait(timeout=30)
+        assert made.wait(timeout=PATIENCE)
         return call()
 
     return together(first, second)
@@ -358,7 +359,7 @@ def test_two_members_that_finish_at_once_both_stand_in_their_run(monkeypatch: py
 
     def store_together(folder: Path) -> str:
         stored = store(folder)
-        both_are_trained.wait(timeout=30)
+        both_are_trained.wait(timeout=PATIENCE)
         return stored
 
     monkeypatch.setattr(files, "store_folder", store_together)

@@ -12,6 +12,7 @@ from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import lifecycle
 from survey.services.stages.verifying import verify_stage
 from tests import cast
+from tests.waiting import PATIENCE
 
 from .test_concurrency import no_errors, together
 
@@ -57,7 +58,7 @@ def test_a_withdrawal_waits_for_the_snapshot_that_is_being_taken(monkeypatch: py
         return as_it_is(*arguments)
 
     def take_back_meanwhile() -> Withdrawal:
-        taken.wait(timeout=30)
+        assert taken.wait(timeout=PATIENCE)
         done = take_back(gone)
         withdrawn.set()
         return done

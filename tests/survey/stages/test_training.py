@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -47,6 +46,7 @@ from survey.services.stages.runs import runs_in_force
 from survey.services.studies import amending
 from tests import cast
 from tests.kept import kept
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -708,11 +708,12 @@ def test_a_plan_that_takes_long_keeps_its_lease(monkeypatch: pytest.MonkeyPatch)
     def slowly(*args: Any, **kwargs: Any) -> Stage:
         lapsed = timezone.now() - timedelta(seconds=1)
         JobStep.objects.filter(pk=step.pk).update(lease_until=lapsed)
-        for _look in range(200):
+
+        def is_renewed() -> bool:
             seen.append(JobStep.objects.get(pk=step.pk).lease_until)
-            if seen[-1] > timezone.now():
-                break
-            time.sleep(0.02)
+            return bool(seen[-1] > timezone.now())
+
+        assert eventually(is_renewed)
         return plan(*args, **kwargs)
 
     monkeypatch.setattr(leases, "RENEW_EVERY", 0.05)
