@@ -171,3 +171,27 @@ def test_every_instrument_with_estimates_says_its_main_figures_in_sentences() ->
         assert "{}" in first.sentence
         assert all("{}" in measure.sentence for measure in others if measure.sentence)
     assert len(own) > 6
+
+
+def test_gaps_have_a_picture_of_each_model_and_those_of_an_event_share_their_axis(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    charts: list[Any] = []
+
+    def drawn(_name: str, _title: str, _text: str, chart: Any, *, beside: str) -> str:
+        charts.append(chart)
+        return beside
+
+    monkeypatch.setattr(gaps_report.Picture, "of", drawn)
+    parts = [(PartGap("", "", 9, 9, 0.5, 0.7, Figure(value, value - 0.1, value + 0.1)),) for value in (0.1, -0.3, 0.6)]
+    events = [SimpleNamespace(event=SimpleNamespace(name=name)) for name in ("right", "right", "changed")]
+    gaps = [
+        Gaps(name, "model", part, UNKNOWN, (), "") for name, part in zip(("owl", "cat", "ours"), parts, strict=True)
+    ]
+    first, second, other = gaps_report._pictures(list(zip(events, gaps, strict=True)))  # type: ignore[arg-type]
+    assert first == second != other and "right" in str(first)
+    assert [(min(chart.x.includes), max(chart.x.includes)) for chart in charts] == [
+        *[pytest.approx((-40, 20))] * 2,
+        pytest.approx((50, 70)),
+    ]
+    assert [chart.title for chart in charts[:2]] == ["right: people less owl", "right: people less cat"]
