@@ -16,7 +16,7 @@ from survey.services.answers.conditions import pairs_of
 from survey.services.base import rights
 from survey.services.base.rights import Right
 from survey.services.results import reports
-from survey.services.results.estimates import headlines, stored_estimates, study_estimates
+from survey.services.results.estimates import main_picture, stored_estimates, study_estimates
 from survey.services.results.estimates.estimate_tables import tables_of
 from survey.services.results.estimates.people_groups import people_questions
 
@@ -64,12 +64,11 @@ def context(
         stored = stored_estimates.shown_estimates(study, by=values["by"], condition=values["condition"])
     except HunchError as exc:
         return {**values, "problem": exc.message}
-    picture = headlines.picture(stored.report)
+    picture = main_picture.picture(stored.report)
     return {
         **values,
         "stored": stored,
         "report": stored.report,
-        "headlines": [*headlines.sentences(stored.report)],
         "picture": picture and report_pages.drawn(picture, ""),
         "as_files": _query([name for name in values["by"] if name in own], values["condition"]),
         "tables": [(table, rendering.sheets_of(table)) for table in tables_of(stored.report)],

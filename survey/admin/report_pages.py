@@ -1,7 +1,7 @@
 """One page for every report of a study: a form for its arguments, its tables, pictures and files."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from mimetypes import guess_type
@@ -82,13 +82,14 @@ class ShownTable:
 
 @dataclass(frozen=True)
 class ShownPicture:
-    """`svg` is empty if the page does not draw the picture; `why` then says the reason."""
+    """`svg` is empty if the page does not draw the picture; `why` then says the reason. `beside`: as in `Picture`."""
 
     name: str
     title: str
     text: str
     svg: SafeString | str
     why: str
+    beside: str = ""
 
 
 def take_files(request: HttpRequest, study: Study, name: str) -> HttpResponse:
@@ -202,9 +203,17 @@ def _shown(findings: ReportResult, study: Study, name: str, *, may_export: bool)
         "lines": findings.lines,
         "notes": findings.notes,
         "tables": [_table(table, may_export=may_export) for table in findings.tables],
-        "pictures": [drawn(picture, command) for picture in findings.pictures],
+        "picture_groups": _beside(drawn(picture, command) for picture in findings.pictures),
         "files": [*(file.name for file in findings.files), reports.MARKDOWN],
     }
+
+
+def _beside(pictures: Iterable[ShownPicture]) -> list[list[ShownPicture]]:
+    """Each picture, and together those that stand side by side."""
+    groups: dict[str, list[ShownPicture]] = {}
+    for picture in pictures:
+        groups.setdefault(picture.beside or picture.name, []).append(picture)
+    return list(groups.values())
 
 
 def _table(table: Table, *, may_export: bool) -> ShownTable:
@@ -220,7 +229,7 @@ def drawn(picture: Picture, command: str) -> ShownPicture:
         svg, why = inline(_content(picture.draw).decode()), ""
     except (NotAPicture, UnicodeDecodeError) as exc:
         svg, why = SafeString(), f"It cannot be shown here: {exc}."
-    return ShownPicture(picture.name, picture.title, picture.text, svg, why)
+    return ShownPicture(picture.name, picture.title, picture.text, svg, why, picture.beside)
 
 
 def _content(write: Any) -> bytes:

@@ -232,6 +232,7 @@ class Estimates(TypedDict):
     study: str
     title: str
     estimand: Annotated[str, "What the estimates are means over, in words."]
+    headlines: Annotated[Sequence[str], "The main figures in words, each with what the plain figure would say."]
     assumptions: Sequence[str]
     thresholds: Sequence[int]
     answers: int

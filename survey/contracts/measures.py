@@ -18,7 +18,9 @@ class Measure:
     as right guesses over guesses. A share has values 0 and 1. `unit` is "share" or the unit in words. `span`, if given,
     has the lowest and the highest value that an answer can have, for worst-case bounds; that of a share is known.
     `has_far_answers`: a few answers may decide the figure, as those far from the truth do in a log loss; its interval
-    then rests on how many people really say something about the variance.
+    then rests on how many people really say something about the variance. `sentence` says the figure to a reader, with
+    {} where the number and its unit stand, such as "{} of beliefs changed at all"; the first three measures with one
+    are what estimates begin with.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Measure:
     per: np.ndarray | None = None
     span: tuple[float, float] | None = None
     has_far_answers: bool = False
+    sentence: str = ""
 
     @property
     def is_share(self) -> bool:

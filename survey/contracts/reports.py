@@ -154,6 +154,9 @@ class Picture:
     """A figure. `draw` writes it as SVG; it imports what it draws with. `text` says in words what it shows. `of` makes
     one of a chart.
 
+    `beside`: the heading of pictures that a page shows side by side, with the text of the first: the same figures of
+    one model each. Give their axes the same range.
+
     `heavy`: drawing it loads a large library such as matplotlib, which web processes must not load. A page then names
     the command that draws the figure.
     """
@@ -163,12 +166,13 @@ class Picture:
     text: str
     draw: Callable[[Path], None]
     heavy: bool = False
+    beside: str = ""
 
     @classmethod
-    def of(cls, name: str, title: str, text: str, chart: Chart) -> "Picture":
+    def of(cls, name: str, title: str, text: str, chart: Chart, *, beside: str = "") -> "Picture":
         """A chart, drawn when somebody asks for the picture. `title`: its heading, which may be shorter than the
         chart's own title."""
-        return cls(name, title, text, partial(chart.write, name=name, text=text))
+        return cls(name, title, text, partial(chart.write, name=name, text=text), beside=beside)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class FirstAccountLink(models.Model):
-    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    token_hash = models.CharField("hash of the link's secret", max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)

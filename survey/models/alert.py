@@ -23,15 +23,21 @@ class Alert(models.Model):
         RETURNS_HIGH = "returns_high", "many returns"
 
     cause = models.CharField(max_length=20, choices=Cause.choices)
-    subject = models.CharField(max_length=120, help_text="What it is about, such as a stage or a queue.")
+    subject = models.CharField(
+        "what it is about", max_length=120, help_text="What it is about, such as a stage or a queue."
+    )
     study = models.ForeignKey(Study, on_delete=models.CASCADE, null=True, blank=True, related_name="alerts")
     message = models.TextField()
     opened_at = models.DateTimeField()
-    seen_at = models.DateTimeField(help_text="When it was last found.")
-    sending_at = models.DateTimeField(null=True, blank=True, help_text="When a message about it began to be sent.")
+    seen_at = models.DateTimeField("last seen at", help_text="When it was last found.")
+    sending_at = models.DateTimeField(
+        "message begun at", null=True, blank=True, help_text="When a message about it began to be sent."
+    )
     sent_at = models.DateTimeField(null=True, blank=True, help_text="When a message about it was last sent.")
     resolved_at = models.DateTimeField(null=True, blank=True)
-    over_sent_at = models.DateTimeField(null=True, blank=True, help_text="When a message that it is over was sent.")
+    over_sent_at = models.DateTimeField(
+        "end told at", null=True, blank=True, help_text="When a message that it is over was sent."
+    )
 
     class Meta:
         ordering = ["-opened_at", "-id"]
@@ -48,8 +54,8 @@ class Alert(models.Model):
 class WatchRecord(models.Model):
     """When beat's watch last looked, and since when it finds the site unhealthy. There is one row."""
 
-    looked_at = models.DateTimeField()
-    unhealthy_since = models.DateTimeField(null=True, blank=True)
+    looked_at = models.DateTimeField("last looked at")
+    unhealthy_since = models.DateTimeField("not well since", null=True, blank=True)
 
     def __str__(self) -> str:
         return f"looked at {self.looked_at:%Y-%m-%d %H:%M:%S}"

@@ -13,18 +13,29 @@ class Amendment(models.Model):
     """What was changed, by whom and why, with the file as it was before, so that older answers can be understood."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="amendments")
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        verbose_name="who did it",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
     )
-    via = models.CharField(max_length=20, default="command", help_text="admin, command")
+    via = models.CharField("where it was done", max_length=20, default="command", help_text="admin, command")
     reason = models.CharField(max_length=1000)
-    was_locked = models.BooleanField(help_text="Whether the first main stage had been opened by then.")
-    old_sha256 = models.CharField(max_length=64)
-    new_sha256 = models.CharField(max_length=64)
-    changes = models.JSONField(default=list, help_text="Key, old value and new value of everything that changed.")
-    old_text = models.TextField(help_text="The study file as it was before.")
-    old_config = models.JSONField(help_text="The same, checked: sittings that had begun with it go on with it.")
+    was_locked = models.BooleanField(
+        "after the study began", help_text="Whether the first main stage had been opened by then."
+    )
+    old_sha256 = models.CharField("hash of the earlier file", max_length=64)
+    new_sha256 = models.CharField("hash of the new file", max_length=64)
+    changes = models.JSONField(
+        "what changed", default=list, help_text="Key, old value and new value of everything that changed."
+    )
+    old_text = models.TextField("earlier file", help_text="The study file as it was before.")
+    old_config = models.JSONField(
+        "earlier settings", help_text="The same, checked: sittings that had begun with it go on with it."
+    )
 
     class Meta:
         ordering = ["study", "id"]

@@ -30,16 +30,19 @@ class AuditEntry(models.Model):
     It names nobody: `actor` is a keyed pseudonym, without a foreign key, so that an entry outlives the account.
     """
 
-    at = models.DateTimeField(auto_now_add=True)
+    at = models.DateTimeField("time", auto_now_add=True)
     actor = models.CharField(
-        max_length=24, blank=True, help_text="The user's audit name; empty for nobody or a worker."
+        "who did it", max_length=24, blank=True, help_text="The user's audit name; empty for nobody or a worker."
     )
-    via = models.CharField(max_length=20, default="command", help_text="admin, api, web, command, worker")
+    via = models.CharField(
+        "where it was done", max_length=20, default="command", help_text="admin, api, web, command, worker"
+    )
     action = models.CharField(max_length=60)
-    subject = models.CharField(max_length=200)
+    subject = models.CharField("what it was done to", max_length=200)
     study = models.CharField(max_length=80, blank=True, help_text="Short name of the study that it is about.")
-    detail = models.JSONField(default=dict, blank=True)
+    detail = models.JSONField("details", default=dict, blank=True)
     salt = models.CharField(
+        "random number",
         max_length=32,
         default=new_salt,
         blank=True,
@@ -74,10 +77,12 @@ class AuditSeal(models.Model):
     """
 
     number = models.BigIntegerField(primary_key=True)
-    entry_id = models.BigIntegerField(unique=True)
-    entry_sha256 = models.CharField(max_length=64)
+    entry_id = models.BigIntegerField("number of the entry", unique=True)
+    entry_sha256 = models.CharField("hash of the entry", max_length=64)
     sealed_at = models.DateTimeField()
-    sha256 = models.CharField(max_length=64, help_text="Of the seal before, and of this one's other columns.")
+    sha256 = models.CharField(
+        "hash of the seal", max_length=64, help_text="Of the seal before, and of this one's other columns."
+    )
 
     class Meta:
         ordering = ["number"]
@@ -98,11 +103,15 @@ class ApiToken(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80, blank=True)
-    prefix = models.CharField(max_length=8, help_text="The token's first characters, to tell tokens apart.")
-    digest = models.CharField(max_length=64, unique=True)
-    scope = models.CharField(max_length=4, choices=Scope.choices, default=Scope.READ)
+    prefix = models.CharField(
+        "first characters", max_length=8, help_text="The token's first characters, to tell tokens apart."
+    )
+    digest = models.CharField("hash of the token", max_length=64, unique=True)
+    scope = models.CharField("what it may do", max_length=4, choices=Scope.choices, default=Scope.READ)
     for_all_studies = models.BooleanField(default=True, help_text="All of its user's studies, later ones as well.")
-    studies = models.ManyToManyField(Study, blank=True, related_name="+", help_text="Otherwise these alone.")
+    studies = models.ManyToManyField(
+        Study, verbose_name="studies that it is for", blank=True, related_name="+", help_text="Otherwise these alone."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(default=end_of_new_tokens)
     last_used_at = models.DateTimeField(null=True, blank=True)

@@ -7,10 +7,10 @@ class BudgetCount(models.Model):
     """A count that ends with its span. `who` is a keyed hash that differs by span; it is empty where all are counted
     together, or the name of what is closed until then."""
 
-    what = models.CharField(max_length=40)
-    who = models.CharField(max_length=64, blank=True)
-    until = models.DateTimeField(help_text="The end of the span. The row is deleted afterwards.")
-    count = models.PositiveIntegerField(default=0)
+    what = models.CharField("what is counted", max_length=40)
+    who = models.CharField("whose it is", max_length=64, blank=True)
+    until = models.DateTimeField("counts until", help_text="The end of the span. The row is deleted afterwards.")
+    count = models.PositiveIntegerField("number", default=0)
 
     class Meta:
         constraints = [

@@ -14,11 +14,15 @@ class AttentionAnswer(models.Model):
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="attention_answers")
     name = models.CharField(max_length=40, help_text="The check's name in the study file.")
-    position = models.PositiveSmallIntegerField(help_text="How many items the person had answered before.")
-    answer = models.PositiveSmallIntegerField(help_text="The chosen option's index in the study file, from 0.")
-    shown = models.JSONField(help_text="Indices of the options in the order shown.")
+    position = models.PositiveSmallIntegerField(
+        "items answered before", help_text="How many items the person had answered before."
+    )
+    answer = models.PositiveSmallIntegerField(
+        "option chosen", help_text="The chosen option's index in the study file, from 0."
+    )
+    shown = models.JSONField("options in the order shown", help_text="Indices of the options in the order shown.")
     passed = models.BooleanField()
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
 
     class Meta:
         ordering = ["sitting_id", "at", "id"]
@@ -37,7 +41,7 @@ class QuestionReport(models.Model):
     assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="question_reports")
     screen = models.CharField(max_length=40, help_text="The item's screen that it was sent from.")
     text = models.CharField(max_length=LONGEST_REPORT)
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
 
     class Meta:
         ordering = ["-at", "-id"]
@@ -56,8 +60,8 @@ class DataChoice(models.Model):
     """What a person chose after the debriefing: the answers may be used, or they are withdrawn."""
 
     sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="data_choice")
-    may_use = models.BooleanField()
-    at = models.DateTimeField()
+    may_use = models.BooleanField("agrees to the use of the data")
+    at = models.DateTimeField("time")
 
     def __str__(self) -> str:
         return f"{'use' if self.may_use else 'withdraw'}: {self.sitting}"

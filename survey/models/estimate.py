@@ -40,13 +40,18 @@ class StoredEstimate(Leased):
     """
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="stored_estimates")
-    asked = models.JSONField(help_text="The divisions (by) and the levels (condition) that somebody asked for.")
-    asked_sha256 = models.CharField(max_length=64)
-    basis_sha256 = models.CharField(max_length=64, blank=True, help_text="Of all that the figures rest on.")
-    report = models.TextField(blank=True, help_text="The figures as JSON; empty if there are none now.")
-    problem = models.TextField(blank=True, help_text="Why there can be none.")
+    asked = models.JSONField(
+        "divisions and levels asked for",
+        help_text="The divisions (by) and the levels (condition) that somebody asked for.",
+    )
+    asked_sha256 = models.CharField("hash of what was asked for", max_length=64)
+    basis_sha256 = models.CharField(
+        "hash of what it rests on", max_length=64, blank=True, help_text="Of all that the figures rest on."
+    )
+    report = models.TextField("figures", blank=True, help_text="The figures as JSON; empty if there are none now.")
+    problem = models.TextField("why there are no figures", blank=True, help_text="Why there can be none.")
     computed_at = models.DateTimeField(null=True, blank=True)
-    seconds = models.FloatField(default=0, help_text="How long it took.")
+    seconds = models.FloatField("seconds that it took", default=0, help_text="How long it took.")
 
     objects = StoredEstimateQuerySet.as_manager()
 

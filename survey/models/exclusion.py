@@ -11,7 +11,9 @@ class Exclusion(models.Model):
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="exclusions")
     sitting = models.OneToOneField(Sitting, on_delete=models.CASCADE, related_name="exclusion")
-    flags = models.JSONField(help_text="The flags that it had and that leave answers out.")
+    flags = models.JSONField(
+        "signs of careless answering", help_text="The flags that it had and that leave answers out."
+    )
     decided_at = models.DateTimeField()
 
     class Meta:

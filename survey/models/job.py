@@ -63,17 +63,21 @@ class Job(Leased):
         related_name="jobs",
         help_text="Who asked, and alone gets the files. Empty: a command did.",
     )
-    arguments = models.JSONField(default=dict, blank=True, help_text="Each argument's texts, checked.")
-    asked_sha256 = models.CharField(max_length=64, help_text="Of kind, arguments and who asked.")
-    key = models.CharField(max_length=32, unique=True, default=new_key, editable=False)
+    arguments = models.JSONField(
+        "what was asked for", default=dict, blank=True, help_text="Each argument's texts, checked."
+    )
+    asked_sha256 = models.CharField(
+        "hash of what was asked for", max_length=64, help_text="Of kind, arguments and who asked."
+    )
+    key = models.CharField("keyed name", max_length=32, unique=True, default=new_key, editable=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     tries_left = models.PositiveSmallIntegerField(default=TRIES, help_text="Claims left before it fails for good.")
-    progress_done = models.PositiveIntegerField(default=0)
-    progress_total = models.PositiveIntegerField(default=0)
-    progress_text = models.CharField(max_length=200, blank=True)
+    progress_done = models.PositiveIntegerField("done so far", default=0)
+    progress_total = models.PositiveIntegerField("to do in all", default=0)
+    progress_text = models.CharField("what is being done", max_length=200, blank=True)
     error = models.TextField(blank=True, help_text="Why it failed, or what it waits for.")
-    result = models.JSONField(default=dict, blank=True, help_text="What the kind says of it.")
-    files = models.JSONField(default=list, blank=True, help_text="Each result file: name, bytes, sha256.")
+    result = models.JSONField("outcome", default=dict, blank=True, help_text="What the kind says of it.")
+    files = models.JSONField("files made", default=list, blank=True, help_text="Each result file: name, bytes, sha256.")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="When its files are deleted.")

@@ -64,25 +64,42 @@ class ModelAnswer(models.Model):
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="answers")
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="model_answers")
     correct = models.BooleanField(
-        null=True, blank=True, help_text="Unknown where nobody judged the reply, or where it is right in part."
+        "right", null=True, blank=True, help_text="Unknown where nobody judged the reply, or where it is right in part."
     )
     share_correct = models.FloatField(
-        null=True, blank=True, help_text="Above 0 and below 1: the share of right replies, or the grade of one."
+        "share of right replies",
+        null=True,
+        blank=True,
+        help_text="Above 0 and below 1: the share of right replies, or the grade of one.",
     )
     response = models.TextField(
-        blank=True, help_text="Exactly as it came, the first of several. Empty where only its verdict was imported."
+        "reply",
+        blank=True,
+        help_text="Exactly as it came, the first of several. Empty where only its verdict was imported.",
     )
-    replies = models.JSONField(default=list, blank=True, help_text="All replies where the question was asked again.")
-    stated = models.TextField(blank=True, help_text="The answer that the reply states; empty where it states none.")
+    replies = models.JSONField(
+        "all replies", default=list, blank=True, help_text="All replies where the question was asked again."
+    )
+    stated = models.TextField(
+        "answer that is stated", blank=True, help_text="The answer that the reply states; empty where it states none."
+    )
     reason = models.TextField(blank=True, help_text="Why no answer could be read off the reply.")
     unreadable = models.PositiveSmallIntegerField(
-        default=0, help_text="How many of the replies state no answer, or two. They count as not right."
+        "replies without an answer",
+        default=0,
+        help_text="How many of the replies state no answer, or two. They count as not right.",
     )
     rules_version = models.CharField(
-        max_length=20, blank=True, help_text="Of the rules that judged it; empty where its verdict was imported."
+        "version of the rules",
+        max_length=20,
+        blank=True,
+        help_text="Of the rules that judged it; empty where its verdict was imported.",
     )
     request_sha256 = models.CharField(
-        max_length=64, blank=True, help_text="Of question, model, prompt and parameters; empty for imported answers."
+        "hash of the request",
+        max_length=64,
+        blank=True,
+        help_text="Of question, model, prompt and parameters; empty for imported answers.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -131,28 +148,52 @@ class AnswerCollection(Leased):
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="collections")
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="collections")
-    model = models.CharField(max_length=200, help_text="The server's name for it, or local:FOLDER for one on disk.")
-    max_tokens = models.PositiveIntegerField(default=5)
-    replies = models.PositiveSmallIntegerField(default=1, help_text="How often each question is asked.")
+    model = models.CharField(
+        "model's name at the server",
+        max_length=200,
+        help_text="The server's name for it, or local:FOLDER for one on disk.",
+    )
+    max_tokens = models.PositiveIntegerField("most tokens of a reply", default=5)
+    replies = models.PositiveSmallIntegerField(
+        "replies to each question", default=1, help_text="How often each question is asked."
+    )
     temperature = models.FloatField(default=0)
-    template = models.TextField(blank=True, help_text="The text of a template (see Help); empty: ours.")
-    limit = models.PositiveIntegerField(null=True, blank=True, help_text="So many questions only, drawn at random.")
-    seed = models.BigIntegerField(default=0)
-    concurrency = models.PositiveSmallIntegerField(default=8)
+    template = models.TextField(
+        "wording of the request", blank=True, help_text="The text of a template (see Help); empty: ours."
+    )
+    limit = models.PositiveIntegerField(
+        "most questions", null=True, blank=True, help_text="So many questions only, drawn at random."
+    )
+    seed = models.BigIntegerField("seed of chance", default=0)
+    concurrency = models.PositiveSmallIntegerField("requests at once", default=8)
     price_in = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="For a million tokens that are sent."
+        "price of a million tokens sent",
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="For a million tokens that are sent.",
     )
     price_out = models.DecimalField(
-        max_digits=12, decimal_places=6, null=True, blank=True, help_text="For a million tokens that come back."
+        "price of a million tokens received",
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="For a million tokens that come back.",
     )
-    cost_cap = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
+    cost_cap = models.DecimalField("most that it may cost", max_digits=12, decimal_places=4, null=True, blank=True)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
-    stop_requested = models.BooleanField(default=False)
-    wanted = models.PositiveIntegerField(default=0, help_text="Questions to ask.")
-    answered = models.PositiveIntegerField(default=0, help_text="Of these, with an answer by now.")
-    refused = models.PositiveIntegerField(default=0, help_text="Questions that the server refused one by one.")
-    tokens_in = models.PositiveBigIntegerField(default=0)
-    tokens_out = models.PositiveBigIntegerField(default=0)
+    stop_requested = models.BooleanField("asked to stop", default=False)
+    wanted = models.PositiveIntegerField("questions to ask", default=0, help_text="Questions to ask.")
+    answered = models.PositiveIntegerField(
+        "questions with an answer", default=0, help_text="Of these, with an answer by now."
+    )
+    refused = models.PositiveIntegerField(
+        "questions refused", default=0, help_text="Questions that the server refused one by one."
+    )
+    tokens_in = models.PositiveBigIntegerField("tokens sent", default=0)
+    tokens_out = models.PositiveBigIntegerField("tokens received", default=0)
     error = models.TextField(blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"

@@ -18,8 +18,8 @@ class Leased(models.Model):
     RUNNING = "running"
 
     state = models.CharField(max_length=8, default=QUEUED)
-    attempt = models.PositiveIntegerField(default=0)
-    lease_until = models.DateTimeField(null=True, blank=True)
+    attempt = models.PositiveIntegerField("number of the try", default=0)
+    lease_until = models.DateTimeField("kept for its worker until", null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -15,13 +15,14 @@ class EntryLink(models.Model):
     wave = models.PositiveSmallIntegerField(default=1, help_text="The wave that it invites to.")
     first = models.ForeignKey(
         "self",
+        verbose_name="link of the first wave",
         on_delete=models.CASCADE,
         null=True,
         blank=True,
         related_name="later",
         help_text="Of a later wave: the link with which its person began.",
     )
-    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    token_hash = models.CharField("hash of the link's secret", max_length=64, unique=True, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )

@@ -23,16 +23,20 @@ class LiveSnapshot(models.Model):
     """
 
     study = models.OneToOneField(Study, on_delete=models.CASCADE, related_name="live_snapshot", primary_key=True)
-    quick = models.JSONField(default=dict, blank=True)
-    quick_at = models.DateTimeField(null=True, blank=True)
-    quick_seconds = models.FloatField(default=0, help_text="How long it took to make.")
-    quick_attempt = models.PositiveIntegerField(default=0)
-    quick_claimed_until = models.DateTimeField(null=True, blank=True)
-    slow = models.JSONField(default=dict, blank=True)
-    slow_at = models.DateTimeField(null=True, blank=True)
-    slow_seconds = models.FloatField(default=0, help_text="How long it took to make.")
-    slow_attempt = models.PositiveIntegerField(default=0)
-    slow_claimed_until = models.DateTimeField(null=True, blank=True)
+    quick = models.JSONField("quick part", default=dict, blank=True)
+    quick_at = models.DateTimeField("quick part made at", null=True, blank=True)
+    quick_seconds = models.FloatField(
+        "seconds that the quick part took", default=0, help_text="How long it took to make."
+    )
+    quick_attempt = models.PositiveIntegerField("number of the quick part's try", default=0)
+    quick_claimed_until = models.DateTimeField("quick part kept for its worker until", null=True, blank=True)
+    slow = models.JSONField("slow part", default=dict, blank=True)
+    slow_at = models.DateTimeField("slow part made at", null=True, blank=True)
+    slow_seconds = models.FloatField(
+        "seconds that the slow part took", default=0, help_text="How long it took to make."
+    )
+    slow_attempt = models.PositiveIntegerField("number of the slow part's try", default=0)
+    slow_claimed_until = models.DateTimeField("slow part kept for its worker until", null=True, blank=True)
 
     objects = LiveSnapshotQuerySet.as_manager()
 

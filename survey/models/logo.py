@@ -8,8 +8,8 @@ class Logo(models.Model):
     """A picture under a name that it keeps: another picture has another name, so that what people saw stays known."""
 
     name = models.SlugField(max_length=60, unique=True, help_text="As study files name it.")
-    sha256 = models.CharField(max_length=64, help_text="Of the content.")
-    content = models.BinaryField(help_text="A PNG without anything but the picture.")
+    sha256 = models.CharField("hash of the picture", max_length=64, help_text="Of the content.")
+    content = models.BinaryField("picture", help_text="A PNG without anything but the picture.")
     width = models.PositiveIntegerField(help_text="In pixels.")
     height = models.PositiveIntegerField(help_text="In pixels.")
     created_by = models.ForeignKey(

@@ -15,15 +15,17 @@ class Look(models.Model):
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="looks")
     number = models.PositiveIntegerField(help_text="From 1 in its stage.")
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
     answers_until = models.DateTimeField(help_text="Later answers were not looked at.")
     people = models.PositiveIntegerField()
     answers = models.PositiveIntegerField()
     value = models.FloatField()
     standard_error = models.FloatField()
-    low = models.FloatField()
-    high = models.FloatField()
-    reached = models.BooleanField(default=False, help_text="The interval was narrow enough: the stage was closed.")
+    low = models.FloatField("lower end")
+    high = models.FloatField("upper end")
+    reached = models.BooleanField(
+        "narrow enough", default=False, help_text="The interval was narrow enough: the stage was closed."
+    )
 
     class Meta:
         ordering = ["stage_id", "number"]

@@ -21,7 +21,9 @@ class StudyMembership(models.Model):
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="study_memberships")
     role = models.CharField(max_length=8, choices=Role.choices)
-    may_spend = models.BooleanField(default=False, help_text="Publish at a panel, approve, pay bonuses.")
+    may_spend = models.BooleanField(
+        "may spend money", default=False, help_text="Publish at a panel, approve, pay bonuses."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -41,9 +43,9 @@ class StudyInvitation(models.Model):
     """A link that makes one person a member. It is shown once; only its hash is stored."""
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="invitations")
-    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    token_hash = models.CharField("hash of the link's secret", max_length=64, unique=True, editable=False)
     role = models.CharField(max_length=8, choices=StudyMembership.Role.choices)
-    may_spend = models.BooleanField(default=False)
+    may_spend = models.BooleanField("may spend money", default=False)
     invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()

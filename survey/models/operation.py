@@ -8,7 +8,7 @@ class KeyFingerprint(models.Model):
     """A keyed hash of a fixed label: it shows whether a key is the one that was used here, and not what the key is."""
 
     name = models.CharField(max_length=40, unique=True, help_text="The setting: HUNCH_IDENTITY_KEY or SECRET_KEY.")
-    fingerprint = models.CharField(max_length=64)
+    fingerprint = models.CharField("fingerprint of the key", max_length=64)
     since = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -30,11 +30,13 @@ class Erasure(models.Model):
         IDS = "ids", "the panel's ids"
         HASHES = "hashes", "the panel's ids and the hashes that bar a second participation"
 
-    public_id = models.UUIDField(unique=True, editable=False)
-    what = models.CharField(max_length=8, choices=What.choices)
-    refs = models.JSONField(help_text="Whose: keyed hashes of pseudonyms and submissions.")
-    at = models.DateTimeField()
-    listed_at = models.DateTimeField(null=True, blank=True, help_text="When it was written to the file.")
+    public_id = models.UUIDField("random id", unique=True, editable=False)
+    what = models.CharField("what is erased", max_length=8, choices=What.choices)
+    refs = models.JSONField("whose data", help_text="Whose: keyed hashes of pseudonyms and submissions.")
+    at = models.DateTimeField("time")
+    listed_at = models.DateTimeField(
+        "written to the file at", null=True, blank=True, help_text="When it was written to the file."
+    )
 
     class Meta:
         ordering = ["id"]
@@ -50,7 +52,7 @@ class Erasure(models.Model):
 class Restore(models.Model):
     """A filling of this database from a backup. Until `finished_at`, erasures may be missing, and nothing starts."""
 
-    backup_at = models.DateTimeField(help_text="When the backup was made.")
+    backup_at = models.DateTimeField("backup made at", help_text="When the backup was made.")
     started_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -19,12 +19,19 @@ class TokenizerRecord(models.Model):
     """A tokenizer that has cut passages. One source is one tokenizer for ever: another hash is refused."""
 
     source = models.CharField(
-        max_length=520, unique=True, help_text="Where it is from: pairs:NAME, local:FOLDER, ngram:NAME or characters."
+        "where it is from",
+        max_length=520,
+        unique=True,
+        help_text="Where it is from: pairs:NAME, local:FOLDER, ngram:NAME or characters.",
     )
-    sha256 = models.CharField(max_length=64, help_text="Of all that decides how it cuts a text.")
-    size = models.PositiveIntegerField(help_text="Tokens of its vocabulary.")
-    words = models.BinaryField(help_text="The text of each token, by its id: JSON, compressed.")
-    content = models.BinaryField(blank=True, help_text="The tokenizer itself, where it was trained here.")
+    sha256 = models.CharField(
+        "hash of the tokenizer", max_length=64, help_text="Of all that decides how it cuts a text."
+    )
+    size = models.PositiveIntegerField("number of tokens", help_text="Tokens of its vocabulary.")
+    words = models.BinaryField("texts of the tokens", help_text="The text of each token, by its id: JSON, compressed.")
+    content = models.BinaryField(
+        "tokenizer file", blank=True, help_text="The tokenizer itself, where it was trained here."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -45,9 +52,9 @@ class CutText(models.Model):
     """A text as a tokenizer cuts it. The text itself is not stored, only its hash."""
 
     tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="texts")
-    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
-    token_count = models.PositiveIntegerField()
-    tokens = models.BinaryField(help_text="Id, start and end of each token, as a .npy file.")
+    text_sha256 = models.CharField("hash of the text", max_length=64, help_text="Of the text in UTF-8, without markup.")
+    token_count = models.PositiveIntegerField("number of tokens")
+    tokens = models.BinaryField("where the tokens are", help_text="Id, start and end of each token, as a .npy file.")
 
     class Meta:
         ordering = ["pk"]
@@ -68,12 +75,15 @@ class TokenExpectation(models.Model):
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
     tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="expectations")
-    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
-    source = models.CharField(max_length=520, help_text="What read it: local:FOLDER or ngram:NAME.")
-    source_sha256 = models.CharField(max_length=64, help_text="Of all that the reading depends on beside the text.")
+    text_sha256 = models.CharField("hash of the text", max_length=64, help_text="Of the text in UTF-8, without markup.")
+    source = models.CharField("model file", max_length=520, help_text="What read it: local:FOLDER or ngram:NAME.")
+    source_sha256 = models.CharField(
+        "hash of what it was read from", max_length=64, help_text="Of all that the reading depends on beside the text."
+    )
     code_version = models.CharField(max_length=10)
     values = models.BinaryField(
-        help_text="Log-probability of the token, entropy, likeliest token and its log-probability, as a .npy file."
+        "chances of the tokens",
+        help_text="Log-probability of the token, entropy, likeliest token and its log-probability, as a .npy file.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -12,7 +12,9 @@ class Item(QuickRows):
     """What a slot presents. The instrument keeps the content in a typed table, one row for each item."""
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="items")
-    key = models.CharField(max_length=120, help_text="The instrument's name for it, the same on every machine.")
+    key = models.CharField(
+        "name of the item", max_length=120, help_text="The instrument's name for it, the same on every machine."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["study", "key"], name="item_key_unique_in_study")]
@@ -38,23 +40,37 @@ class CandidateSet(models.Model):
 
     stage = models.OneToOneField(Stage, on_delete=models.PROTECT, related_name="candidate_set")
     kind = models.CharField(max_length=12, choices=Kind.choices)
-    size = models.PositiveBigIntegerField()
-    universe_size = models.PositiveBigIntegerField()
-    probability = models.FloatField(help_text="First phase: the chance that an item is in the pool.")
-    seed = models.BigIntegerField()
+    size = models.PositiveBigIntegerField("number of candidates")
+    universe_size = models.PositiveBigIntegerField("number of all items")
+    probability = models.FloatField(
+        "chance of being in the pool", help_text="First phase: the chance that an item is in the pool."
+    )
+    seed = models.BigIntegerField("seed of chance")
     predictor_run = models.ForeignKey(
-        PredictorRun, on_delete=models.PROTECT, null=True, blank=True, related_name="candidate_sets"
+        PredictorRun,
+        verbose_name="trained predictor",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="candidate_sets",
     )
-    excluded = models.PositiveBigIntegerField(default=0, help_text="Items that may not be drawn: those planned before.")
-    file_sha256 = models.CharField(max_length=64, blank=True)
-    shortlist_sha256 = models.CharField(max_length=64, blank=True)
-    drawn_sha256 = models.CharField(max_length=64, blank=True)
-    uniform_sha256 = models.CharField(max_length=64, blank=True)
-    both_outcomes_sha256 = models.CharField(max_length=64, blank=True)
+    excluded = models.PositiveBigIntegerField(
+        "items left out", default=0, help_text="Items that may not be drawn: those planned before."
+    )
+    file_sha256 = models.CharField("hash of the file", max_length=64, blank=True)
+    shortlist_sha256 = models.CharField("hash of the shortlist", max_length=64, blank=True)
+    drawn_sha256 = models.CharField("hash of the drawn pairs", max_length=64, blank=True)
+    uniform_sha256 = models.CharField("hash of the uniform draw", max_length=64, blank=True)
+    both_outcomes_sha256 = models.CharField("hash of the file of both outcomes", max_length=64, blank=True)
     fidelity = models.JSONField(
-        default=dict, blank=True, help_text="How well the pair scorer ranks fresh pairs as the predictor does."
+        "how well the pair scorer ranks",
+        default=dict,
+        blank=True,
+        help_text="How well the pair scorer ranks fresh pairs as the predictor does.",
     )
-    questions_sha256 = models.CharField(max_length=64, help_text="Of the questions that the rows count through.")
+    questions_sha256 = models.CharField(
+        "hash of the questions", max_length=64, help_text="Of the questions that the rows count through."
+    )
 
     class Meta:
         constraints = [
@@ -73,8 +89,10 @@ class CandidateSet(models.Model):
 class Stratum(QuickRows):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="strata")
     name = models.CharField(max_length=20)
-    size = models.PositiveBigIntegerField(help_text="Candidates in it.")
-    slots = models.PositiveIntegerField(help_text="Candidates drawn from it; each has as many slots as replicates.")
+    size = models.PositiveBigIntegerField("number of candidates", help_text="Candidates in it.")
+    slots = models.PositiveIntegerField(
+        "candidates drawn", help_text="Candidates drawn from it; each has as many slots as replicates."
+    )
     lowest_score = models.FloatField(null=True, blank=True)
     mean_score = models.FloatField(null=True, blank=True)
     highest_score = models.FloatField(null=True, blank=True)
@@ -101,7 +119,7 @@ class Booklet(QuickRows):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="booklets")
     number = models.PositiveIntegerField()
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.MAIN)
-    claimed_at = models.DateTimeField(null=True, blank=True)
+    claimed_at = models.DateTimeField("taken up at", null=True, blank=True)
 
     class Meta:
         ordering = ["stage_id", "number"]
@@ -127,15 +145,19 @@ class Slot(QuickRows):
         REPEAT = "repeat", "repeat"
 
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="slots")
-    number = models.PositiveIntegerField(help_text="Place in the order of the draw, from 1.")
+    number = models.PositiveIntegerField("place in the draw", help_text="Place in the order of the draw, from 1.")
     item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="slots")
-    replicate = models.PositiveSmallIntegerField(default=1)
+    replicate = models.PositiveSmallIntegerField("number of the copy", default=1)
     role = models.CharField(max_length=10, choices=Role.choices)
     control_kind = models.CharField(
-        max_length=24, blank=True, help_text="What a control slot asks, by the instrument's name for it."
+        "kind of control",
+        max_length=24,
+        blank=True,
+        help_text="What a control slot asks, by the instrument's name for it.",
     )
     repeat_of = models.ForeignKey(
         "self",
+        verbose_name="slot that it repeats",
         on_delete=models.PROTECT,
         null=True,
         blank=True,
@@ -144,12 +166,19 @@ class Slot(QuickRows):
     )
     stratum = models.ForeignKey(Stratum, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
     inclusion_probability = models.FloatField(
-        null=True, blank=True, help_text="Given the candidate set, its cut and all earlier answers."
+        "chance of being drawn",
+        null=True,
+        blank=True,
+        help_text="Given the candidate set, its cut and all earlier answers.",
     )
-    pool_probability = models.FloatField(null=True, blank=True, help_text="First phase: the chance to be a candidate.")
-    score = models.FloatField(null=True, blank=True, help_text="What the stage's predictor gave the item.")
+    pool_probability = models.FloatField(
+        "chance of being in the pool", null=True, blank=True, help_text="First phase: the chance to be a candidate."
+    )
+    score = models.FloatField(
+        "predictor's score", null=True, blank=True, help_text="What the stage's predictor gave the item."
+    )
     booklet = models.ForeignKey(Booklet, on_delete=models.PROTECT, null=True, blank=True, related_name="slots")
-    position = models.PositiveSmallIntegerField(null=True, blank=True)
+    position = models.PositiveSmallIntegerField("place in the booklet", null=True, blank=True)
 
     class Meta:
         ordering = ["stage_id", "number"]

@@ -14,7 +14,7 @@ class PracticeAnswer(models.Model):
     number = models.PositiveSmallIntegerField(help_text="1, 2, ... inside the sitting.")
     screen = models.CharField(max_length=40)
     data = models.JSONField(help_text="The fields that were accepted, by name.")
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
 
     class Meta:
         ordering = ["sitting_id", "number"]

@@ -14,8 +14,8 @@ class SnapshotAnswer(models.Model):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="snapshot")
     number = models.PositiveIntegerField()
     assignment = models.ForeignKey("survey.Assignment", on_delete=models.SET_NULL, null=True, related_name="snapshots")
-    digest = models.CharField(max_length=64)
-    withdrawn_at = models.DateTimeField(null=True, blank=True)
+    digest = models.CharField("keyed hash of the answer", max_length=64)
+    withdrawn_at = models.DateTimeField("taken back at", null=True, blank=True)
 
     class Meta:
         ordering = ["stage", "number"]
@@ -39,19 +39,30 @@ class PredictorRun(models.Model):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="predictor_runs")
     name = models.CharField(max_length=60, help_text="Name in the registry of predictors.")
     role = models.CharField(
-        max_length=10, choices=Role.choices, default=Role.MAIN, help_text="Only the main one plans a stage."
+        "main predictor or comparison",
+        max_length=10,
+        choices=Role.choices,
+        default=Role.MAIN,
+        help_text="Only the main one plans a stage.",
     )
-    params = models.JSONField(default=dict)
-    seed = models.BigIntegerField()
+    params = models.JSONField("settings", default=dict)
+    seed = models.BigIntegerField("seed of chance")
     held_out_through = models.PositiveSmallIntegerField(
-        default=0, help_text="The pairs that the plans of the stages up to this one hold out were kept from it."
+        "kept apart up to stage",
+        default=0,
+        help_text="The pairs that the plans of the stages up to this one hold out were kept from it.",
     )
-    input_sha256 = models.CharField(max_length=64)
-    example_count = models.PositiveIntegerField()
-    members = models.JSONField(default=dict, help_text="Member number to its files: name to sha256.")
-    seconds = models.FloatField(default=0, help_text="Of training, all members together.")
+    input_sha256 = models.CharField("hash of what it is made from", max_length=64)
+    example_count = models.PositiveIntegerField("answers learnt from")
+    members = models.JSONField(
+        "files of each member", default=dict, help_text="Member number to its files: name to sha256."
+    )
+    seconds = models.FloatField("seconds of training", default=0, help_text="Of training, all members together.")
     held_out_sha256 = models.CharField(
-        max_length=64, blank=True, help_text="File of its scores of held-out items, if somebody asked for them."
+        "file of scores of held-out items",
+        max_length=64,
+        blank=True,
+        help_text="File of its scores of held-out items, if somebody asked for them.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True, blank=True)
@@ -93,9 +104,11 @@ class Evaluation(models.Model):
     `difference`, by the same names, are the figures minus those of the main predictor.
     """
 
-    predictor_run = models.ForeignKey(PredictorRun, on_delete=models.PROTECT, related_name="evaluations")
+    predictor_run = models.ForeignKey(
+        PredictorRun, verbose_name="trained predictor", on_delete=models.PROTECT, related_name="evaluations"
+    )
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="evaluations")
-    metrics = models.JSONField()
+    metrics = models.JSONField("measures of fit")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -132,24 +145,27 @@ class JobStep(Leased):
     kind = models.CharField(max_length=10, choices=Kind.choices)
     predictor_run = models.ForeignKey(
         PredictorRun,
+        verbose_name="trained predictor",
         on_delete=models.PROTECT,
         null=True,
         blank=True,
         related_name="job_steps",
         help_text="What a training step trains.",
     )
-    member = models.PositiveSmallIntegerField(default=0)
-    input_sha256 = models.CharField(max_length=64)
+    member = models.PositiveSmallIntegerField("member of the predictor", default=0)
+    input_sha256 = models.CharField("hash of what it is made from", max_length=64)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
     # Two columns of `Leased`, repeated with other help texts for the admin pages.
-    attempt = models.PositiveIntegerField(default=0, help_text="Claims so far; only the newest may write.")
+    attempt = models.PositiveIntegerField(
+        "number of the try", default=0, help_text="Claims so far; only the newest may write."
+    )
     sent_at = models.DateTimeField(null=True, blank=True, help_text="When a task was last sent for it.")
     tries_left = models.PositiveSmallIntegerField(default=TRIES, help_text="Claims left before a person must look.")
-    heartbeat_at = models.DateTimeField(null=True, blank=True)
-    progress_done = models.PositiveIntegerField(default=0)
-    progress_total = models.PositiveIntegerField(default=0)
-    progress_text = models.CharField(max_length=200, blank=True)
-    result = models.JSONField(default=dict, blank=True)
+    heartbeat_at = models.DateTimeField("last sign of life at", null=True, blank=True)
+    progress_done = models.PositiveIntegerField("done so far", default=0)
+    progress_total = models.PositiveIntegerField("to do in all", default=0)
+    progress_text = models.CharField("what is being done", max_length=200, blank=True)
+    result = models.JSONField("outcome", default=dict, blank=True)
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -195,17 +211,21 @@ class ScoringPart(Leased):
         DONE = "done", "done"
 
     step = models.ForeignKey(JobStep, on_delete=models.CASCADE, related_name="parts")
-    predictor_run = models.ForeignKey(PredictorRun, on_delete=models.PROTECT, related_name="+")
-    member = models.PositiveSmallIntegerField(
-        null=True, help_text="The one member that scores; empty: the mean of all."
+    predictor_run = models.ForeignKey(
+        PredictorRun, verbose_name="trained predictor", on_delete=models.PROTECT, related_name="+"
     )
-    questions_sha256 = models.CharField(max_length=64, help_text="The questions that the rows name by their places.")
-    rows = models.BinaryField(help_text="The candidates, as a .npy file.")
-    count = models.PositiveIntegerField()
-    input_sha256 = models.CharField(max_length=64)
+    member = models.PositiveSmallIntegerField(
+        "member of the predictor", null=True, help_text="The one member that scores; empty: the mean of all."
+    )
+    questions_sha256 = models.CharField(
+        "hash of the questions", max_length=64, help_text="The questions that the rows name by their places."
+    )
+    rows = models.BinaryField("candidates", help_text="The candidates, as a .npy file.")
+    count = models.PositiveIntegerField("number")
+    input_sha256 = models.CharField("hash of what it is made from", max_length=64)
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
     helpers_left = models.PositiveSmallIntegerField(
-        default=TRIES, help_text="Claims left for others than the worker that has the step."
+        "tries left for helpers", default=TRIES, help_text="Claims left for others than the worker that has the step."
     )
     error = models.TextField(blank=True, help_text="Why the last worker gave it back.")
     scores = models.BinaryField(null=True, help_text="Their scores, float32, as a .npy file.")

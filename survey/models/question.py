@@ -37,9 +37,9 @@ def render_text(text: str) -> SafeString:
 class Bank(models.Model):
     name = models.SlugField(max_length=80)
     version = models.PositiveIntegerField()
-    sha256 = models.CharField(max_length=64, help_text="Of the rows as imported, in their order.")
-    source_file = models.CharField(max_length=255, blank=True)
-    question_count = models.PositiveIntegerField()
+    sha256 = models.CharField("hash of the rows", max_length=64, help_text="Of the rows as imported, in their order.")
+    source_file = models.CharField("file that it came from", max_length=255, blank=True)
+    question_count = models.PositiveIntegerField("number of questions")
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -83,20 +83,27 @@ class Question(QuickRows):
 
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="questions")
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="questions")
-    position = models.PositiveIntegerField(help_text="Place in the bank's fixed order, from 0.")
-    external_id = models.CharField(max_length=200)
+    position = models.PositiveIntegerField("place in the bank", help_text="Place in the bank's fixed order, from 0.")
+    external_id = models.CharField("id in the file", max_length=200)
     text = models.TextField(
         help_text="As in the file. <b>, </b> and <br> are markup; where they are letters, &lt;br&gt; stands."
     )
-    answer = models.TextField(blank=True, help_text="The key. Empty where the question has none.")
-    reason = models.TextField(blank=True, help_text="Why the key is right.")
-    extra = models.JSONField(default=dict, blank=True, help_text="Further columns of the file, for an instrument.")
-    flag = models.CharField(max_length=12, choices=Flag.choices, blank=True, default=Flag.NONE)
-    flag_reason = models.CharField(max_length=500, blank=True)
-    flagged_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    answer = models.TextField("right answer", blank=True, help_text="The key. Empty where the question has none.")
+    reason = models.TextField("why the answer is right", blank=True, help_text="Why the key is right.")
+    extra = models.JSONField(
+        "further columns", default=dict, blank=True, help_text="Further columns of the file, for an instrument."
     )
-    flagged_at = models.DateTimeField(null=True, blank=True)
+    flag = models.CharField("mark", max_length=12, choices=Flag.choices, blank=True, default=Flag.NONE)
+    flag_reason = models.CharField("why it is marked", max_length=500, blank=True)
+    flagged_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name="marked by",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    flagged_at = models.DateTimeField("marked at", null=True, blank=True)
 
     class Meta:
         ordering = ["bank", "position"]

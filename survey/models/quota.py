@@ -20,10 +20,12 @@ class QuotaPlace(models.Model):
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="quota_places")
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="quota_places")
     quota = models.CharField(max_length=40, help_text="The quota's name in the study file.")
-    cell = models.CharField(max_length=40, blank=True, help_text="The cell's name; empty outside of all.")
+    cell = models.CharField(
+        "part of the quota", max_length=40, blank=True, help_text="The cell's name; empty outside of all."
+    )
     state = models.CharField(max_length=10, choices=State.choices)
     answers = models.JSONField(help_text="The answers that decided, by question.")
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
 
     class Meta:
         ordering = ["sitting_id", "id"]

@@ -17,14 +17,24 @@ class Reading(models.Model):
     """
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="readings")
-    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
-    characters = models.PositiveIntegerField(help_text="Of the text.")
-    source = models.CharField(max_length=520, help_text="What read it: local:FOLDER, endpoint:MODEL and so on.")
-    source_sha256 = models.CharField(max_length=64, help_text="Of all that the reading depends on beside the text.")
-    tokenizer_sha256 = models.CharField(max_length=64, help_text="Of what cut the text into tokens.")
-    token_count = models.PositiveIntegerField()
-    reads_end = models.BooleanField(default=False, help_text="Whether the last token is the end of the text.")
-    tokens = models.BinaryField(help_text="Start, end and natural log-probability of each token, as a .npy file.")
+    text_sha256 = models.CharField("hash of the text", max_length=64, help_text="Of the text in UTF-8, without markup.")
+    characters = models.PositiveIntegerField("number of characters", help_text="Of the text.")
+    source = models.CharField(
+        "model file or server", max_length=520, help_text="What read it: local:FOLDER, endpoint:MODEL and so on."
+    )
+    source_sha256 = models.CharField(
+        "hash of what it was read from", max_length=64, help_text="Of all that the reading depends on beside the text."
+    )
+    tokenizer_sha256 = models.CharField(
+        "hash of the tokenizer", max_length=64, help_text="Of what cut the text into tokens."
+    )
+    token_count = models.PositiveIntegerField("number of tokens")
+    reads_end = models.BooleanField(
+        "reads the end of the text", default=False, help_text="Whether the last token is the end of the text."
+    )
+    tokens = models.BinaryField(
+        "chances of the tokens", help_text="Start, end and natural log-probability of each token, as a .npy file."
+    )
     code_version = models.CharField(max_length=10)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -51,7 +61,7 @@ class QuestionText(models.Model):
     """The hash of a question's text as a reader sees it, by which readings find it. There where a bank was read."""
 
     question = models.OneToOneField(Question, on_delete=models.CASCADE, related_name="text_hash")
-    text_sha256 = models.CharField(max_length=64, db_index=True)
+    text_sha256 = models.CharField("hash of the text", max_length=64, db_index=True)
 
     class Meta:
         ordering = ["question"]
@@ -73,13 +83,17 @@ class NgramModel(models.Model):
         KNESER_NEY = "kneser_ney", "Kneser-Ney"
 
     name = models.SlugField(max_length=80, unique=True)
-    order = models.PositiveSmallIntegerField(help_text="It counts the predicted unit.")
-    unit = models.CharField(max_length=10, choices=Unit.choices)
+    order = models.PositiveSmallIntegerField(
+        "number of units that it counts", help_text="It counts the predicted unit."
+    )
+    unit = models.CharField("what it predicts", max_length=10, choices=Unit.choices)
     smoothing = models.CharField(max_length=12, choices=Smoothing.choices)
     vocabulary_size = models.PositiveIntegerField(help_text="Units that can come next, with <unk> and END.")
-    states = models.PositiveBigIntegerField(help_text="Different contexts in the training texts.")
-    train_texts = models.PositiveIntegerField()
-    input_sha256 = models.CharField(max_length=64, help_text="Of the training texts and the settings.")
+    states = models.PositiveBigIntegerField("different contexts", help_text="Different contexts in the training texts.")
+    train_texts = models.PositiveIntegerField("number of training texts")
+    input_sha256 = models.CharField(
+        "hash of texts and settings", max_length=64, help_text="Of the training texts and the settings."
+    )
     files = models.JSONField(default=dict, help_text="Name to sha256.")
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -19,11 +19,17 @@ class Receiver(models.Model):
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="receivers")
     kind = models.CharField(max_length=8, choices=Kind.choices)
-    shown = models.CharField(max_length=254, help_text="What pages show: the host of a webhook, or the e-mail address.")
-    sealed = models.BinaryField(help_text="The address and the secret that signs, encrypted.")
-    causes = models.JSONField(default=list, help_text="The alerts that it gets.")
-    is_active = models.BooleanField(default=True)
-    off_because = models.CharField(max_length=200, blank=True, help_text="Why it was switched off.")
+    shown = models.CharField(
+        "address as pages show it",
+        max_length=254,
+        help_text="What pages show: the host of a webhook, or the e-mail address.",
+    )
+    sealed = models.BinaryField(
+        "address and secret, encrypted", help_text="The address and the secret that signs, encrypted."
+    )
+    causes = models.JSONField("alerts that it gets", default=list, help_text="The alerts that it gets.")
+    is_active = models.BooleanField("switched on", default=True)
+    off_because = models.CharField("why it is off", max_length=200, blank=True, help_text="Why it was switched off.")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
@@ -51,13 +57,15 @@ class Delivery(Leased):
 
     receiver = models.ForeignKey(Receiver, on_delete=models.CASCADE, related_name="deliveries")
     alert = models.ForeignKey(Alert, on_delete=models.SET_NULL, null=True, blank=True, related_name="deliveries")
-    event_id = models.CharField(max_length=40)
+    event_id = models.CharField("id of the event", max_length=40)
     event = models.CharField(max_length=20, help_text="An alert's cause, or test.")
-    body = models.JSONField(help_text="What is sent.")
+    body = models.JSONField("what is sent", help_text="What is sent.")
     state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
     tries = models.PositiveSmallIntegerField(default=0)
-    due_at = models.DateTimeField()
-    answer = models.CharField(max_length=300, blank=True, help_text="What the last try brought.")
+    due_at = models.DateTimeField("next try at")
+    answer = models.CharField(
+        "answer to the last try", max_length=300, blank=True, help_text="What the last try brought."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

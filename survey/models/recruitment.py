@@ -32,42 +32,72 @@ class Posting(models.Model):
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="postings")
     wave = models.PositiveSmallIntegerField(default=1)
     panel = models.CharField(max_length=40)
-    internal_name = models.CharField(max_length=120, unique=True, help_text="How it is found at the panel again.")
-    external_id = models.CharField(max_length=64, blank=True, help_text="The panel's id; empty until it answered.")
+    internal_name = models.CharField(
+        "name at the panel", max_length=120, unique=True, help_text="How it is found at the panel again."
+    )
+    external_id = models.CharField(
+        "id at the panel", max_length=64, blank=True, help_text="The panel's id; empty until it answered."
+    )
     state = models.CharField(max_length=40, blank=True, help_text="As the panel says it.")
-    reward = models.PositiveIntegerField()
+    reward = models.PositiveIntegerField("pay in cents")
     currency = models.CharField(max_length=3)
     places = models.PositiveIntegerField()
-    expected_minutes = models.PositiveSmallIntegerField()
-    screen_outs = models.PositiveIntegerField(default=0, help_text="What all who are screened out may cost, in cents.")
-    fee_rate = models.PositiveIntegerField(
-        default=0, help_text="The panel's fee on what people get, in hundredths of a percent."
+    expected_minutes = models.PositiveSmallIntegerField("minutes that it should take")
+    screen_outs = models.PositiveIntegerField(
+        "cost of those screened out", default=0, help_text="What all who are screened out may cost, in cents."
     )
-    vat_rate = models.PositiveIntegerField(default=0, help_text="VAT on the fee, in hundredths of a percent.")
+    fee_rate = models.PositiveIntegerField(
+        "panel's fee", default=0, help_text="The panel's fee on what people get, in hundredths of a percent."
+    )
+    vat_rate = models.PositiveIntegerField(
+        "VAT on the fee", default=0, help_text="VAT on the fee, in hundredths of a percent."
+    )
     fixed_fee = models.PositiveIntegerField(
-        default=0, help_text="What the panel takes beside that, VAT included, in cents: for a representative sample."
+        "fixed fee in cents",
+        default=0,
+        help_text="What the panel takes beside that, VAT included, in cents: for a representative sample.",
     )
     group = models.CharField(
-        max_length=64, blank=True, help_text="The panel's id of the group of those who have begun here."
+        "group of those who began",
+        max_length=64,
+        blank=True,
+        help_text="The panel's id of the group of those who have begun here.",
     )
-    panel_facts = models.JSONField(default=dict, help_text="What the panel last said of money and time.")
-    publish_at = models.DateTimeField(null=True, blank=True, help_text="When the panel is to show it by itself.")
+    panel_facts = models.JSONField(
+        "what the panel last said", default=dict, help_text="What the panel last said of money and time."
+    )
+    publish_at = models.DateTimeField(
+        "to be published at", null=True, blank=True, help_text="When the panel is to show it by itself."
+    )
     invited_group = models.CharField(
-        max_length=64, blank=True, help_text="Of a later wave: the panel's group of those who are invited."
+        "group of those invited",
+        max_length=64,
+        blank=True,
+        help_text="Of a later wave: the panel's group of those who are invited.",
     )
-    draft = models.JSONField(default=dict, help_text="What the panel was sent, filters and codes among it.")
+    draft = models.JSONField(
+        "what the panel was sent", default=dict, help_text="What the panel was sent, filters and codes among it."
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
     published_at = models.DateTimeField(null=True, blank=True, help_text="When publishing was asked for first.")
     pending = models.CharField(
-        max_length=8, blank=True, choices=Pending.choices, help_text="What the panel was asked and has not answered."
+        "asked of the panel, without an answer",
+        max_length=8,
+        blank=True,
+        choices=Pending.choices,
+        help_text="What the panel was asked and has not answered.",
     )
-    pending_at = models.DateTimeField(null=True, blank=True, help_text="When it was asked for that.")
+    pending_at = models.DateTimeField(
+        "asked of the panel at", null=True, blank=True, help_text="When it was asked for that."
+    )
     changed_at = models.DateTimeField(null=True, blank=True, help_text="When the panel last answered a change of ours.")
     paused_at = models.DateTimeField(null=True, blank=True, help_text="When it was paused from here.")
-    read_at = models.DateTimeField(null=True, blank=True, help_text="When its submissions were last read whole.")
+    read_at = models.DateTimeField(
+        "read at the panel at", null=True, blank=True, help_text="When its submissions were last read whole."
+    )
     error = models.TextField(blank=True, help_text="Why they could not be read the last time.")
 
     class Meta:
@@ -129,7 +159,7 @@ class PostingPart(models.Model):
 
     posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="parts")
     panel = models.CharField(max_length=40)
-    external_id = models.CharField(max_length=64, help_text="The panel's id of the part.")
+    external_id = models.CharField("id at the panel", max_length=64, help_text="The panel's id of the part.")
     found_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -154,27 +184,51 @@ class Submission(models.Model):
     respondent = models.ForeignKey(
         Respondent, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"
     )
-    submission_hash = models.CharField(max_length=64, help_text="The same as the panel identity's.")
-    ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
-    status = models.CharField(max_length=40, help_text="As the panel says it.")
-    entered_code = models.CharField(max_length=100, blank=True)
+    submission_hash = models.CharField(
+        "keyed hash of the submission", max_length=64, help_text="The same as the panel identity's."
+    )
+    ids_encrypted = models.BinaryField(
+        "ids at the panel, encrypted", help_text="Person, study and submission ids, encrypted with the identity key."
+    )
+    status = models.CharField("status at the panel", max_length=40, help_text="As the panel says it.")
+    entered_code = models.CharField("code entered", max_length=100, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
-    seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Time taken, as the panel counts it.")
-    read_at = models.DateTimeField(help_text="When the panel was asked for what stands here.")
-    approved_at = models.DateTimeField(null=True, blank=True, help_text="When we approved it.")
-    asked_back_at = models.DateTimeField(null=True, blank=True, help_text="When we asked for a return.")
-    rejected_at = models.DateTimeField(null=True, blank=True, help_text="When we rejected it.")
-    rejection_category = models.CharField(max_length=80, blank=True, help_text="The panel's category of our rejection.")
-    rejection_message = models.TextField(blank=True, help_text="What the person was to read with it.")
-    pending = models.CharField(
-        max_length=8, blank=True, choices=Pending.choices, help_text="What the panel was asked and has not answered."
+    seconds = models.PositiveIntegerField(
+        "seconds by the panel's count", null=True, blank=True, help_text="Time taken, as the panel counts it."
     )
-    pending_at = models.DateTimeField(null=True, blank=True, help_text="When it was asked for that.")
-    resolution = models.CharField(max_length=300, blank=True, help_text="What a person decided where the two differ.")
-    resolved_status = models.CharField(max_length=40, blank=True, help_text="The panel's status at that time.")
-    resolved_at = models.DateTimeField(null=True, blank=True)
-    grouped_at = models.DateTimeField(null=True, blank=True, help_text="When the person was put into the group.")
+    read_at = models.DateTimeField("read at the panel at", help_text="When the panel was asked for what stands here.")
+    approved_at = models.DateTimeField(null=True, blank=True, help_text="When we approved it.")
+    asked_back_at = models.DateTimeField(
+        "asked to return at", null=True, blank=True, help_text="When we asked for a return."
+    )
+    rejected_at = models.DateTimeField(null=True, blank=True, help_text="When we rejected it.")
+    rejection_category = models.CharField(
+        "reason of the rejection", max_length=80, blank=True, help_text="The panel's category of our rejection."
+    )
+    rejection_message = models.TextField(
+        "message of the rejection", blank=True, help_text="What the person was to read with it."
+    )
+    pending = models.CharField(
+        "asked of the panel, without an answer",
+        max_length=8,
+        blank=True,
+        choices=Pending.choices,
+        help_text="What the panel was asked and has not answered.",
+    )
+    pending_at = models.DateTimeField(
+        "asked of the panel at", null=True, blank=True, help_text="When it was asked for that."
+    )
+    resolution = models.CharField(
+        "what was decided", max_length=300, blank=True, help_text="What a person decided where the two differ."
+    )
+    resolved_status = models.CharField(
+        "status when it was decided", max_length=40, blank=True, help_text="The panel's status at that time."
+    )
+    resolved_at = models.DateTimeField("decided at", null=True, blank=True)
+    grouped_at = models.DateTimeField(
+        "put into the group at", null=True, blank=True, help_text="When the person was put into the group."
+    )
 
     class Meta:
         ordering = ["posting", "id"]
@@ -213,9 +267,9 @@ class PaymentBatch(models.Model):
 
     posting = models.ForeignKey(Posting, on_delete=models.PROTECT, related_name="payment_batches")
     state = models.CharField(max_length=8, choices=State.choices, default=State.PREPARED)
-    external_id = models.CharField(max_length=64, blank=True)
+    external_id = models.CharField("id at the panel", max_length=64, blank=True)
     fees = models.PositiveIntegerField(
-        default=0, help_text="What these bonuses cost beside themselves, VAT included, in cents."
+        "fees in cents", default=0, help_text="What these bonuses cost beside themselves, VAT included, in cents."
     )
     error = models.TextField(blank=True)
     created_by = models.ForeignKey(
@@ -223,7 +277,7 @@ class PaymentBatch(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     sent_at = models.DateTimeField(null=True, blank=True)
-    settled_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField("all done at", null=True, blank=True)
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -258,8 +312,8 @@ class Payment(models.Model):
     batch = models.ForeignKey(PaymentBatch, on_delete=models.PROTECT, related_name="payments")
     submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="payments")
     kind = models.CharField(max_length=12, choices=Kind.choices)
-    amount = models.PositiveIntegerField()
-    is_void = models.BooleanField(default=False)
+    amount = models.PositiveIntegerField("amount in cents")
+    is_void = models.BooleanField("cancelled", default=False)
 
     class Meta:
         ordering = ["batch", "id"]
@@ -279,17 +333,25 @@ class Rehearsal(models.Model):
     """A trial of a study at its panel, which leads into the study's test copy. Nothing of it counts or costs."""
 
     study = models.ForeignKey(Study, on_delete=models.CASCADE, related_name="rehearsals")
-    copy = models.BigIntegerField(help_text="The key of the test copy that it leads into. The copy may be gone.")
+    copy = models.BigIntegerField(
+        "test copy", help_text="The key of the test copy that it leads into. The copy may be gone."
+    )
     panel = models.CharField(max_length=40)
-    external_id = models.CharField(max_length=64, help_text="The panel's id of the trial.")
+    external_id = models.CharField(
+        "id of the trial at the panel", max_length=64, help_text="The panel's id of the trial."
+    )
     address = models.TextField(blank=True, help_text="Where the test participant takes part.")
-    steps = models.JSONField(default=list, help_text="What was found in the last look: title, done, sentence.")
-    is_over = models.BooleanField(default=False)
+    steps = models.JSONField(
+        "what was found", default=list, help_text="What was found in the last look: title, done, sentence."
+    )
+    is_over = models.BooleanField("finished", default=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    read_at = models.DateTimeField(null=True, blank=True, help_text="When the panel was last asked about it.")
+    read_at = models.DateTimeField(
+        "read at the panel at", null=True, blank=True, help_text="When the panel was last asked about it."
+    )
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -308,16 +370,20 @@ class WebhookEvent(models.Model):
         FAILED = "failed", "failed"
 
     panel = models.CharField(max_length=40)
-    event_id = models.CharField(max_length=100, help_text="The same whenever the panel sends the event again.")
-    signed_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the bytes that the panel signed.")
+    event_id = models.CharField(
+        "id of the event", max_length=100, help_text="The same whenever the panel sends the event again."
+    )
+    signed_sha256 = models.CharField(
+        "hash of what the panel signed", max_length=64, blank=True, help_text="Of the bytes that the panel signed."
+    )
     event_type = models.CharField(max_length=80)
-    body_encrypted = models.BinaryField()
+    body_encrypted = models.BinaryField("message, encrypted")
     state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
     tries = models.PositiveSmallIntegerField(default=0)
-    due_at = models.DateTimeField()
+    due_at = models.DateTimeField("next try at")
     error = models.TextField(blank=True)
     received_at = models.DateTimeField(auto_now_add=True)
-    done_at = models.DateTimeField(null=True, blank=True)
+    done_at = models.DateTimeField("dealt with at", null=True, blank=True)
 
     class Meta:
         ordering = ["-received_at", "-id"]

@@ -15,12 +15,16 @@ class ScreenTiming(models.Model):
     """A step that was taken and has no response of an item: instructions, checks, a form, an attention check."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.CASCADE, related_name="screen_timings")
-    step = models.PositiveIntegerField()
-    kind = models.CharField(max_length=20)
+    step = models.PositiveIntegerField("page")
+    kind = models.CharField("kind of page", max_length=20)
     name = models.CharField(max_length=60, blank=True, help_text="The block's name in the study file, or the screen's.")
-    taken_at = models.DateTimeField()
-    server_ms = models.PositiveBigIntegerField(help_text="Since the sitting's previous accepted POST.")
-    client = models.JSONField(default=dict, blank=True, help_text="What the browser measured, as it sent it.")
+    taken_at = models.DateTimeField("shown from")
+    server_ms = models.PositiveBigIntegerField(
+        "milliseconds by the server's clock", help_text="Since the sitting's previous accepted POST."
+    )
+    client = models.JSONField(
+        "times measured by the browser", default=dict, blank=True, help_text="What the browser measured, as it sent it."
+    )
 
     class Meta:
         ordering = ["sitting_id", "step"]
@@ -34,12 +38,16 @@ class UnfinishedScreen(models.Model):
     """A page that was left without being sent. The person may have come back to it."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.CASCADE, related_name="unfinished_screens")
-    step = models.PositiveIntegerField()
-    number = models.PositiveSmallIntegerField(help_text="1, 2, ... for each time that the step was left.")
-    kind = models.CharField(max_length=20)
+    step = models.PositiveIntegerField("page")
+    number = models.PositiveSmallIntegerField(
+        "number of the try", help_text="1, 2, ... for each time that the step was left."
+    )
+    kind = models.CharField("kind of page", max_length=20)
     name = models.CharField(max_length=60, blank=True)
     left_at = models.DateTimeField(help_text="When the browser's word came.")
-    client = models.JSONField(default=dict, blank=True, help_text="What the browser measured, as it sent it.")
+    client = models.JSONField(
+        "times measured by the browser", default=dict, blank=True, help_text="What the browser measured, as it sent it."
+    )
 
     class Meta:
         ordering = ["sitting_id", "step", "number"]

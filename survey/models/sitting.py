@@ -27,10 +27,11 @@ class Respondent(QuickRows):
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="respondents")
     pseudonym = models.CharField(max_length=24, unique=True, default=new_pseudonym, editable=False)
-    is_simulated = models.BooleanField(default=False)
+    is_simulated = models.BooleanField("simulated person", default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     came_before = models.OneToOneField(
         "self",
+        verbose_name="earlier visit",
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
@@ -51,12 +52,17 @@ class PanelIdentity(models.Model):
     respondent = models.OneToOneField(Respondent, on_delete=models.CASCADE, related_name="panel_identity")
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="+")
     panel = models.CharField(max_length=40)
-    person_hash = models.CharField(max_length=64)
-    submission_hash = models.CharField(max_length=64, blank=True)
+    person_hash = models.CharField("keyed hash of the person", max_length=64)
+    submission_hash = models.CharField("keyed hash of the submission", max_length=64, blank=True)
     browser_hash = models.CharField(
-        max_length=64, blank=True, help_text="Of a secret of the browser in which the person consented."
+        "hash of the browser's secret",
+        max_length=64,
+        blank=True,
+        help_text="Of a secret of the browser in which the person consented.",
     )
-    ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
+    ids_encrypted = models.BinaryField(
+        "ids at the panel, encrypted", help_text="Person, study and submission ids, encrypted with the identity key."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -73,13 +79,20 @@ class PanelIdentity(models.Model):
 class WaveIdentity(models.Model):
     """The panel's ids with which a person came back for a later wave. Those of wave 1 are the panel identity's."""
 
-    identity = models.ForeignKey(PanelIdentity, on_delete=models.CASCADE, related_name="of_waves")
-    wave = models.PositiveSmallIntegerField()
-    submission_hash = models.CharField(max_length=64, blank=True)
-    browser_hash = models.CharField(
-        max_length=64, blank=True, help_text="Of a secret of the browser in which the person consented."
+    identity = models.ForeignKey(
+        PanelIdentity, verbose_name="first identity", on_delete=models.CASCADE, related_name="of_waves"
     )
-    ids_encrypted = models.BinaryField(help_text="Person, study and submission ids, encrypted with the identity key.")
+    wave = models.PositiveSmallIntegerField()
+    submission_hash = models.CharField("keyed hash of the submission", max_length=64, blank=True)
+    browser_hash = models.CharField(
+        "hash of the browser's secret",
+        max_length=64,
+        blank=True,
+        help_text="Of a secret of the browser in which the person consented.",
+    )
+    ids_encrypted = models.BinaryField(
+        "ids at the panel, encrypted", help_text="Person, study and submission ids, encrypted with the identity key."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -109,21 +122,27 @@ class Sitting(QuickRows):
         TURNED_AWAY = "turned_away", "turned away (stage full)"
         SCREENED_OUT = "screened_out", "screened out"
 
-    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    public_id = models.UUIDField("random id", default=uuid.uuid4, unique=True, editable=False)
     respondent = models.ForeignKey(Respondent, on_delete=models.PROTECT, related_name="sittings")
     stage = models.ForeignKey(Stage, on_delete=models.PROTECT, related_name="sittings")
     wave = models.PositiveSmallIntegerField(default=1)
     booklet = models.OneToOneField(Booklet, on_delete=models.PROTECT, null=True, blank=True, related_name="sitting")
     state = models.CharField(max_length=14, choices=State.choices, default=State.LIVE)
     language = models.CharField(max_length=10, default="en")
-    step = models.PositiveIntegerField(default=0)
-    block = models.PositiveSmallIntegerField(default=0, help_text="Index in the study file's blocks.")
+    step = models.PositiveIntegerField("page", default=0)
+    block = models.PositiveSmallIntegerField(
+        "part of the study", default=0, help_text="Index in the study file's blocks."
+    )
     started_at = models.DateTimeField()
     last_seen_at = models.DateTimeField(help_text="Time of the last accepted POST.")
-    expired_at = models.DateTimeField(null=True, blank=True, help_text="When it last expired, also after a return.")
+    expired_at = models.DateTimeField(
+        "ran out of time at", null=True, blank=True, help_text="When it last expired, also after a return."
+    )
     ended_at = models.DateTimeField(null=True, blank=True)
     withdrawn_at = models.DateTimeField(null=True, blank=True, help_text="When its person took all of it back.")
-    study_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force when it began.")
+    study_sha256 = models.CharField(
+        "hash of the study file", max_length=64, blank=True, help_text="Of the study file in force when it began."
+    )
 
     # Not stored. Whether `begin_sitting` has just made this row.
     is_new = False
@@ -232,10 +251,10 @@ class ConditionLevel(models.Model):
     """The level of a factor that a sitting was given, with its chance and seed."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.CASCADE, related_name="conditions")
-    factor = models.CharField(max_length=40)
+    factor = models.CharField("condition", max_length=40)
     level = models.CharField(max_length=60)
     probability = models.FloatField()
-    seed = models.BigIntegerField()
+    seed = models.BigIntegerField("seed of chance")
 
     class Meta:
         constraints = [
@@ -253,7 +272,7 @@ class ChosenLevels(models.Model):
     """Levels that the person who walks through a test copy has chosen. They take the place of a draw."""
 
     sitting = models.OneToOneField(Sitting, on_delete=models.CASCADE, related_name="chosen_levels")
-    levels = models.JSONField(default=dict, help_text="Factor to level.")
+    levels = models.JSONField("level of each condition", default=dict, help_text="Factor to level.")
 
     class Meta:
         verbose_name_plural = "chosen levels"
@@ -266,10 +285,10 @@ class AssignmentCondition(models.Model):
     """The level of a factor that one item of a sitting was given, with its chance and seed."""
 
     assignment = models.ForeignKey("Assignment", on_delete=models.CASCADE, related_name="conditions")
-    factor = models.CharField(max_length=40)
+    factor = models.CharField("condition", max_length=40)
     level = models.CharField(max_length=60)
     probability = models.FloatField()
-    seed = models.BigIntegerField()
+    seed = models.BigIntegerField("seed of chance")
 
     class Meta:
         constraints = [
@@ -289,7 +308,7 @@ class Consent(QuickRows):
     sitting = models.OneToOneField(Sitting, on_delete=models.PROTECT, related_name="consent")
     version = models.CharField(max_length=40)
     language = models.CharField(max_length=10)
-    text_sha256 = models.CharField(max_length=64)
+    text_sha256 = models.CharField("hash of the text", max_length=64)
     given_at = models.DateTimeField()
 
     def __str__(self) -> str:
@@ -300,11 +319,15 @@ class CheckAttempt(models.Model):
     """One attempt at the comprehension checks."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="check_attempts")
-    attempt = models.PositiveSmallIntegerField()
+    attempt = models.PositiveSmallIntegerField("number of the try")
     answers = models.JSONField(help_text="Check id to the chosen option's index.")
-    shown = models.JSONField(default=dict, help_text="Check id to the indices of its options in the order shown.")
+    shown = models.JSONField(
+        "options in the order shown",
+        default=dict,
+        help_text="Check id to the indices of its options in the order shown.",
+    )
     passed = models.BooleanField()
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
 
     class Meta:
         ordering = ["sitting_id", "attempt"]
@@ -321,10 +344,10 @@ class FormAnswer(models.Model):
     """The answers to one questionnaire block."""
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="form_answers")
-    block = models.CharField(max_length=60, help_text="The block's name in the study file.")
-    version = models.CharField(max_length=40, default="1", help_text="Of the block's questions.")
+    block = models.CharField("name of the form", max_length=60, help_text="The block's name in the study file.")
+    version = models.CharField("version of the form", max_length=40, default="1", help_text="Of the block's questions.")
     answers = models.JSONField()
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["sitting", "block"], name="form_answer_once_a_block")]
@@ -347,10 +370,14 @@ class Assignment(QuickRows):
     GIVEN_BACK = (State.RELEASED, State.LATE, State.WITHDRAWN)
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="assignments")
-    slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="assignments")
-    position = models.PositiveSmallIntegerField(help_text="1 for the first item of the sitting.")
+    slot = models.ForeignKey(
+        Slot, verbose_name="place in the plan", on_delete=models.PROTECT, related_name="assignments"
+    )
+    position = models.PositiveSmallIntegerField(
+        "place in the sitting", help_text="1 for the first item of the sitting."
+    )
     state = models.CharField(max_length=9, choices=State.choices, default=State.LIVE)
-    assigned_at = models.DateTimeField()
+    assigned_at = models.DateTimeField("shown at")
     completed_at = models.DateTimeField(null=True, blank=True, help_text="Set for late ones too.")
 
     class Meta:
@@ -409,12 +436,16 @@ class Response(QuickRows):
     """One stored reaction. Its content is in the instrument's typed table, one row for each response."""
 
     assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="responses")
-    number = models.PositiveSmallIntegerField(help_text="1, 2, ... inside the assignment.")
+    number = models.PositiveSmallIntegerField("number in the assignment", help_text="1, 2, ... inside the assignment.")
     screen = models.CharField(max_length=40)
-    screen_sha256 = models.CharField(max_length=64, help_text="Of what the screen said.")
+    screen_sha256 = models.CharField("hash of the screen", max_length=64, help_text="Of what the screen said.")
     answered_at = models.DateTimeField()
-    server_ms = models.PositiveBigIntegerField(help_text="Since the sitting's previous accepted POST.")
-    client = models.JSONField(default=dict, blank=True, help_text="What the browser measured, as it sent it.")
+    server_ms = models.PositiveBigIntegerField(
+        "milliseconds by the server's clock", help_text="Since the sitting's previous accepted POST."
+    )
+    client = models.JSONField(
+        "times measured by the browser", default=dict, blank=True, help_text="What the browser measured, as it sent it."
+    )
 
     class Meta:
         ordering = ["assignment_id", "number"]
@@ -432,7 +463,7 @@ class Score(models.Model):
 
     response = models.OneToOneField(Response, on_delete=models.PROTECT, related_name="score")
     value = models.DecimalField(max_digits=10, decimal_places=4)
-    rule = models.CharField(max_length=60)
+    rule = models.CharField("rule that it is by", max_length=60)
     version = models.CharField(max_length=20)
 
     def __str__(self) -> str:

@@ -33,27 +33,41 @@ class Study(models.Model):
     estimates or pay has to tell test people from real ones. Its short name cannot be that of a study file.
     """
 
-    slug = models.SlugField(max_length=80, unique=True)
+    slug = models.SlugField("short name", max_length=80, unique=True)
     title = models.CharField(max_length=200)
     bank = models.ForeignKey(Bank, on_delete=models.PROTECT, related_name="studies")
     instrument = models.CharField(max_length=60, help_text="Name in the registry of instruments.")
-    seed = models.BigIntegerField(help_text="Every random draw of the study descends from it.")
-    stored_config = models.JSONField(help_text="The study file, checked, with its defaults filled in.")
-    source_text = models.TextField(help_text="The study file as it was given.")
-    source_sha256 = models.CharField(max_length=64)
+    seed = models.BigIntegerField("seed of chance", help_text="Every random draw of the study descends from it.")
+    stored_config = models.JSONField(
+        "checked study file", help_text="The study file, checked, with its defaults filled in."
+    )
+    source_text = models.TextField("study file", help_text="The study file as it was given.")
+    source_sha256 = models.CharField("hash of the study file", max_length=64)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    locked_at = models.DateTimeField(null=True, blank=True, help_text="When its first main stage was opened.")
-    locked_sha256 = models.CharField(max_length=64, blank=True, help_text="Of the study file in force at that time.")
-    archived_at = models.DateTimeField(null=True, blank=True, help_text="Out of the lists, and no stage opens.")
+    locked_at = models.DateTimeField(
+        "began at", null=True, blank=True, help_text="When its first main stage was opened."
+    )
+    locked_sha256 = models.CharField(
+        "hash of the file at the beginning",
+        max_length=64,
+        blank=True,
+        help_text="Of the study file in force at that time.",
+    )
+    archived_at = models.DateTimeField(
+        "put away at", null=True, blank=True, help_text="Out of the lists, and no stage opens."
+    )
 
-    is_blind = models.BooleanField(default=False, help_text="Nobody sees conditions until an owner unblinds it.")
-    unblinded_at = models.DateTimeField(null=True, blank=True)
+    is_blind = models.BooleanField(
+        "conditions hidden", default=False, help_text="Nobody sees conditions until an owner unblinds it."
+    )
+    unblinded_at = models.DateTimeField("conditions shown since", null=True, blank=True)
 
     test_of = models.OneToOneField(
         "self",
+        verbose_name="test copy of",
         on_delete=models.PROTECT,
         null=True,
         blank=True,
@@ -177,20 +191,28 @@ class Stage(models.Model):
     }
 
     study = models.ForeignKey(Study, on_delete=models.PROTECT, related_name="stages")
-    index = models.PositiveSmallIntegerField(help_text="1 for the first stage.")
+    index = models.PositiveSmallIntegerField("number of the stage", help_text="1 for the first stage.")
     state = models.CharField(max_length=10, choices=State.choices, default=State.DRAFT)
-    seed = models.BigIntegerField(help_text="Derived from the study's seed; every draw of the stage descends from it.")
-    arrivals = models.PositiveIntegerField(default=0, help_text="Sittings begun, for the blocks of the randomisation.")
-    plan_sha256 = models.CharField(max_length=64, blank=True)
-    snapshot_sha256 = models.CharField(max_length=64, blank=True)
-    manifest = models.JSONField(default=dict, blank=True)
+    seed = models.BigIntegerField(
+        "seed of chance", help_text="Derived from the study's seed; every draw of the stage descends from it."
+    )
+    arrivals = models.PositiveIntegerField(
+        "people who began", default=0, help_text="Sittings begun, for the blocks of the randomisation."
+    )
+    plan_sha256 = models.CharField("hash of the plan", max_length=64, blank=True)
+    snapshot_sha256 = models.CharField("hash of the frozen answers", max_length=64, blank=True)
+    manifest = models.JSONField("record of the frozen stage", default=dict, blank=True)
     planned_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(null=True, blank=True)
-    closing_at = models.DateTimeField(null=True, blank=True)
+    closing_at = models.DateTimeField("began to close at", null=True, blank=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
-    settled_at = models.DateTimeField(null=True, blank=True, help_text="When all that follows from closing was done.")
+    settled_at = models.DateTimeField(
+        "all done at", null=True, blank=True, help_text="When all that follows from closing was done."
+    )
     upkeep_error = models.TextField(
-        blank=True, help_text="Why silent people could not expire, or their slots not be dealt again, the last time."
+        "last error of the upkeep",
+        blank=True,
+        help_text="Why silent people could not expire, or their slots not be dealt again, the last time.",
     )
 
     class Meta:

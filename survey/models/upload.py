@@ -9,8 +9,8 @@ class Upload(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="uploads")
     name = models.CharField(max_length=255, help_text="As the file is called on the sender's machine.")
-    sha256 = models.CharField(max_length=64, help_text="Of the content.")
-    content = models.BinaryField()
+    sha256 = models.CharField("hash", max_length=64, help_text="Of the content.")
+    content = models.BinaryField("file")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
 

@@ -10,16 +10,28 @@ class Withdrawal(models.Model):
     """The person's answers are gone; this row counts them and names the predictors that had learnt from them."""
 
     respondent = models.OneToOneField(Respondent, on_delete=models.PROTECT, related_name="withdrawal")
-    at = models.DateTimeField()
+    at = models.DateTimeField("time")
     reason = models.CharField(max_length=300, blank=True, help_text="How we came to know: the debriefing, a letter.")
     answers = models.PositiveIntegerField(help_text="Items that had been answered to their end.")
-    stages = models.JSONField(default=list, help_text="For each stage: its number, its answers, whether it was frozen.")
-    removed = models.JSONField(default=dict, help_text="Table to the number of its rows that were deleted.")
+    stages = models.JSONField(
+        "stages concerned", default=list, help_text="For each stage: its number, its answers, whether it was frozen."
+    )
+    removed = models.JSONField(
+        "rows deleted", default=dict, help_text="Table to the number of its rows that were deleted."
+    )
     points = models.DecimalField(
-        max_digits=12, decimal_places=4, default=0, help_text="What the scores had come to: a bonus stays owed."
+        "points owed",
+        max_digits=12,
+        decimal_places=4,
+        default=0,
+        help_text="What the scores had come to: a bonus stays owed.",
     )
     predictor_runs = models.ManyToManyField(
-        PredictorRun, blank=True, related_name="withdrawals", help_text="Trained with the answers before they went."
+        PredictorRun,
+        verbose_name="predictors trained with the answers",
+        blank=True,
+        related_name="withdrawals",
+        help_text="Trained with the answers before they went.",
     )
 
     class Meta:

@@ -175,18 +175,6 @@ def differences_of(name: str, content: bytes, stored: bytes) -> list[str]:
 
 
 def cells_of(table: bytes) -> list[list[Any]]:
-    """The rows of a CSV file; a cell with a decimal point or an exponent as a number."""
-    return [
-        [float(cell) if DECIMAL.fullmatch(cell) else cell for cell in row]
-        for row in csv.reader(io.StringIO(table.decode(), newline=""))
-    ]
-
-
-def is_json(name: str) -> bool:
-    return name.endswith(".json")
-
-
-def cells_of(table: bytes) -> list[list[Any]]:
     """The rows of a CSV file; what has a decimal point is a number."""
     rows = csv.reader(io.StringIO(table.decode(), newline=""))
     return [[float(cell) if DECIMAL.fullmatch(cell) else cell for cell in row] for row in rows]

@@ -1,6 +1,6 @@
 """What the belief update's answers estimate, and into which parts its pairs divide. Beliefs in percentage points."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,15 +49,19 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
     wrong, right = outcome == False, outcome == True  # noqa: E712 - None, without evidence, is neither
     change = posterior - prior
     counts = {threshold: np.abs(change) > threshold for threshold in thresholds}
+    sentences = _sentences(thresholds[0]) if thresholds else {}
     return Estimands(
         measures=[
-            *(_measure("changed", "share that changes", "share", counted, at) for at, counted in counts.items()),
             *(
-                _measure("change", "mean change", "points", counted * change, at, (-BELIEFS[1], BELIEFS[1]))
+                _measure("changed", "share that changes", "share", counted, at, sentences)
                 for at, counted in counts.items()
             ),
             *(
-                _measure("size", "mean absolute change", "points", counted * np.abs(change), at, BELIEFS)
+                _measure("change", "mean change", "points", counted * change, at, sentences, (-BELIEFS[1], BELIEFS[1]))
+                for at, counted in counts.items()
+            ),
+            *(
+                _measure("size", "mean absolute change", "points", counted * np.abs(change), at, sentences, BELIEFS)
                 for at, counted in counts.items()
             ),
             Measure("prior", "mean prior", "points", prior, span=BELIEFS),
@@ -102,6 +106,7 @@ def _measure(
     unit: str,
     values: np.ndarray,
     threshold: int,
+    sentences: Mapping[str, str],
     span: tuple[float, float] | None = None,
 ) -> Measure:
     return Measure(
@@ -110,7 +115,18 @@ def _measure(
         unit,
         np.asarray(values, dtype=np.float64),
         span=span,
+        sentence=sentences.get(f"{name}_over_{threshold}", ""),
     )
+
+
+def _sentences(threshold: int) -> dict[str, str]:
+    """What the main figures say, by the name of their measure; changes up to the threshold count as none."""
+    by, without = (f"by more than {threshold} points", f", counting those above {threshold} points")
+    return {
+        f"changed_over_{threshold}": f"{{}} of beliefs changed {by if threshold else 'at all'}",
+        f"change_over_{threshold}": f"the mean change of beliefs is {{}}{without if threshold else ''}",
+        f"size_over_{threshold}": f"up or down, a belief moves by {{}} on average{without if threshold else ''}",
+    }
 
 
 def divisions(items: Sequence["Item"]) -> dict[str, np.ndarray]:

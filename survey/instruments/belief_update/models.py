@@ -13,8 +13,10 @@ class Pair(QuickRows):
     """(ordered evidence, target question). Without evidence it is a re-asking control."""
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="pair", primary_key=True)
-    target = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
-    evidence = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
+    target = models.ForeignKey(Question, verbose_name="target question", on_delete=models.PROTECT, related_name="+")
+    evidence = models.ForeignKey(
+        Question, verbose_name="evidence question", on_delete=models.PROTECT, related_name="+", null=True, blank=True
+    )
     outcome = models.BooleanField(null=True, blank=True, help_text="Whether the model answered the evidence correctly.")
     answer = models.ForeignKey(
         ModelAnswer,
@@ -25,12 +27,30 @@ class Pair(QuickRows):
         help_text="What a language model really answered to the evidence; empty where outcomes are hypothetical.",
     )
     # In items with evidence in steps, the second and the third evidence question in the item's own order.
-    evidence_2 = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
-    outcome_2 = models.BooleanField(null=True, blank=True)
-    answer_2 = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
-    evidence_3 = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+", null=True, blank=True)
-    outcome_3 = models.BooleanField(null=True, blank=True)
-    answer_3 = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    evidence_2 = models.ForeignKey(
+        Question,
+        verbose_name="second evidence question",
+        on_delete=models.PROTECT,
+        related_name="+",
+        null=True,
+        blank=True,
+    )
+    outcome_2 = models.BooleanField("second outcome", null=True, blank=True)
+    answer_2 = models.ForeignKey(
+        ModelAnswer, verbose_name="second answer", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    evidence_3 = models.ForeignKey(
+        Question,
+        verbose_name="third evidence question",
+        on_delete=models.PROTECT,
+        related_name="+",
+        null=True,
+        blank=True,
+    )
+    outcome_3 = models.BooleanField("third outcome", null=True, blank=True)
+    answer_3 = models.ForeignKey(
+        ModelAnswer, verbose_name="third answer", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
 
     class Meta:
         constraints = [
@@ -110,11 +130,17 @@ class Aid(models.Model):
         EMBEDDINGS = "embeddings", "by embeddings of their texts"
 
     pair = models.OneToOneField(Pair, on_delete=models.CASCADE, related_name="aid", primary_key=True)
-    asked = models.PositiveSmallIntegerField(help_text="How many similar questions it counts.")
-    right = models.PositiveSmallIntegerField(help_text="How many of them the model answered correctly.")
+    asked = models.PositiveSmallIntegerField(
+        "similar questions counted", help_text="How many similar questions it counts."
+    )
+    right = models.PositiveSmallIntegerField(
+        "similar questions answered right", help_text="How many of them the model answered correctly."
+    )
     language_model = models.CharField(max_length=120, help_text="Whose real answers are counted.")
     similarity = models.CharField(max_length=10, choices=Similarity.choices)
-    questions = models.JSONField(help_text="The ids of these questions, the most similar first.")
+    questions = models.JSONField(
+        "ids of the similar questions", help_text="The ids of these questions, the most similar first."
+    )
 
     class Meta:
         constraints = [
@@ -132,7 +158,7 @@ class QuestionVector(models.Model):
     question = models.OneToOneField(
         Question, on_delete=models.CASCADE, related_name="similarity_vector", primary_key=True
     )
-    model = models.CharField(max_length=200, help_text="What made it.")
+    model = models.CharField("model that made it", max_length=200, help_text="What made it.")
     vector = models.TextField(help_text="Little-endian half-precision numbers of unit norm, in base64.")
 
     class Meta:
@@ -168,16 +194,24 @@ class Belief(QuickRows):
         HIGHER = "higher", "higher"
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="belief", primary_key=True)
-    kind = models.CharField(max_length=9, choices=Kind.choices)
+    kind = models.CharField("prior or posterior", max_length=9, choices=Kind.choices)
     value = models.PositiveSmallIntegerField()
     direction = models.CharField(max_length=6, choices=Direction.choices, blank=True)
-    entered_by = models.CharField(max_length=10, choices=Entry.choices, blank=True)
-    first_value = models.PositiveSmallIntegerField(null=True, blank=True, help_text="The first number that was set.")
-    value_changes = models.PositiveIntegerField(
-        null=True, blank=True, help_text="How often the number was set to another value, the first time included."
+    entered_by = models.CharField("how it was entered", max_length=10, choices=Entry.choices, blank=True)
+    first_value = models.PositiveSmallIntegerField(
+        "first number set", null=True, blank=True, help_text="The first number that was set."
     )
-    variant = models.CharField(max_length=200, blank=True, help_text="In which form the screen was shown.")
+    value_changes = models.PositiveIntegerField(
+        "times that the number was set",
+        null=True,
+        blank=True,
+        help_text="How often the number was set to another value, the first time included.",
+    )
+    variant = models.CharField(
+        "form of the screen", max_length=200, blank=True, help_text="In which form the screen was shown."
+    )
     place = models.PositiveSmallIntegerField(
+        "evidence question before it",
         null=True,
         blank=True,
         help_text="Which of the item's evidence questions came right before, in its own order; empty with one.",
@@ -225,8 +259,8 @@ class ReasonCode(models.Model):
     """What one coder said of one reason. `coder` is the name of the file that brought it."""
 
     explanation = models.ForeignKey(Explanation, on_delete=models.CASCADE, related_name="codes")
-    coder = models.CharField(max_length=60)
-    code = models.CharField(max_length=80)
+    coder = models.CharField("who read it", max_length=60)
+    code = models.CharField("kind of reason", max_length=80)
 
     class Meta:
         constraints = [
@@ -243,8 +277,10 @@ class TargetAnswer(models.Model):
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="target_answer", primary_key=True)
     text = models.TextField(help_text="The letter of an option, or what was written.")
-    correct = models.BooleanField()
-    rules_version = models.CharField(max_length=20, blank=True, help_text="Of the rules that judged it.")
+    correct = models.BooleanField("right")
+    rules_version = models.CharField(
+        "version of the rules", max_length=20, blank=True, help_text="Of the rules that judged it."
+    )
     confidence = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How sure the person was to be right, in percentage points."
     )

@@ -34,7 +34,14 @@ class ClozeEstimates(Estimates):
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
         (values,) = self.outcomes(assignments).values()
-        return Estimands([Measure("match", "share of words that are the sentence's own", SHARE, values)])
+        return Estimands(
+            [
+                Measure(
+                    *("match", "share of words that are the sentence's own", SHARE, values),
+                    sentence="{} of the words that people give are the sentence's own",
+                )
+            ]
+        )
 
     def divisions(self, items: Sequence["Item"]) -> dict[str, np.ndarray]:
         return {

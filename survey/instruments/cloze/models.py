@@ -19,7 +19,7 @@ class AskedWord(models.Model):
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="asked_word", primary_key=True)
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
-    position = models.PositiveSmallIntegerField(help_text="So many words are shown before it.")
+    position = models.PositiveSmallIntegerField("words shown before it", help_text="So many words are shown before it.")
 
     def __str__(self) -> str:
         return self.item.key
@@ -39,7 +39,9 @@ class WrittenWord(models.Model):
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="written_word", primary_key=True)
     text = models.CharField(max_length=LONGEST, help_text="As typed.")
-    several = models.BooleanField(help_text="More than one word was typed; the first one is judged.")
+    several = models.BooleanField(
+        "more than one word", help_text="More than one word was typed; the first one is judged."
+    )
 
     class Meta:
         constraints = [models.CheckConstraint(condition=~Q(text=""), name="cloze_word_not_empty")]
@@ -52,10 +54,10 @@ class WordScore(models.Model):
     """How a written word compares with the sentence's own, by one version of the rule. A later rule makes new rows."""
 
     word = models.ForeignKey(WrittenWord, on_delete=models.CASCADE, related_name="scores")
-    rule = models.PositiveSmallIntegerField(help_text="Version of the rule.")
-    normalised = models.CharField(max_length=3 * LONGEST, help_text="The word as it was compared.")
-    exact = models.BooleanField(help_text="It is the sentence's own word.")
-    lenient = models.BooleanField(help_text="It is, but for a slip of one letter at most.")
+    rule = models.PositiveSmallIntegerField("version of the rule", help_text="Version of the rule.")
+    normalised = models.CharField("word as compared", max_length=3 * LONGEST, help_text="The word as it was compared.")
+    exact = models.BooleanField("exactly right", help_text="It is the sentence's own word.")
+    lenient = models.BooleanField("right but for a slip", help_text="It is, but for a slip of one letter at most.")
 
     class Meta:
         ordering = ["rule"]
@@ -72,12 +74,22 @@ class SentenceReading(models.Model):
     """What a language model expects at each word of a sentence. It is joined to sentences by the text's hash."""
 
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
-    text_sha256 = models.CharField(max_length=64, db_index=True, help_text="Of the text in UTF-8, without markup.")
-    source = models.CharField(max_length=520, help_text="What read it: local:FOLDER, endpoint:MODEL and so on.")
-    source_sha256 = models.CharField(max_length=64, help_text="Of all that the reading depends on beside the text.")
+    text_sha256 = models.CharField(
+        "hash of the text", max_length=64, db_index=True, help_text="Of the text in UTF-8, without markup."
+    )
+    source = models.CharField(
+        "model file or server", max_length=520, help_text="What read it: local:FOLDER, endpoint:MODEL and so on."
+    )
+    source_sha256 = models.CharField(
+        "hash of what it was read from", max_length=64, help_text="Of all that the reading depends on beside the text."
+    )
     code_version = models.CharField(max_length=10)
-    values = models.BinaryField(help_text="Surprisal, boundary-corrected surprisal and entropy a word, as .npy.")
-    likeliest = models.JSONField(default=list, help_text="The likeliest words at each word, with their chances.")
+    values = models.BinaryField(
+        "surprisals and entropies", help_text="Surprisal, boundary-corrected surprisal and entropy a word, as .npy."
+    )
+    likeliest = models.JSONField(
+        "likeliest words", default=list, help_text="The likeliest words at each word, with their chances."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

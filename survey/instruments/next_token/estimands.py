@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from survey.models import Assignment, Item
 
 UNIT = "share of guesses"
+SENTENCES = {  # by kind of token
+    "begins a word": "where a word begins, {} of guesses are right",
+    "goes on": "where a word goes on, {} of guesses are right",
+}
 
 
 class NextTokenEstimates(Estimates):
@@ -40,10 +44,23 @@ class NextTokenEstimates(Estimates):
                 kind = kind_of(run.text_of(tokens[guess.place]), first=guess.position == 0)
                 right[kind][row] += guess.right
                 asked[kind][row] += 1
-        measures = [Measure("right", "right guesses", UNIT, sum(right.values()), per=sum(asked.values()))]  # type: ignore[arg-type]
+        measures = [
+            Measure(
+                *("right", "right guesses", UNIT),
+                np.sum([*right.values()], axis=0),
+                per=np.sum([*asked.values()], axis=0),
+                sentence="{} of guesses are right",
+            )
+        ]
         for kind in KINDS:
             name = f"right_{kind.replace(' ', '_')}"
-            measures.append(Measure(name, f"right guesses, {kind}", UNIT, right[kind], asked[kind] > 0, asked[kind]))
+            measures.append(
+                Measure(
+                    *(name, f"right guesses, {kind}", UNIT),
+                    *(right[kind], asked[kind] > 0, asked[kind]),
+                    sentence=SENTENCES.get(kind, ""),
+                )
+            )
         return Estimands(measures)
 
     def divisions(self, items: Sequence["Item"]) -> dict[str, np.ndarray]:

@@ -25,9 +25,11 @@ class TokenRun(models.Model):
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="token_run", primary_key=True)
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
     tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="+")
-    start = models.PositiveIntegerField(help_text="So many tokens of the passage stand before it.")
-    length = models.PositiveSmallIntegerField(help_text="Tokens, with those that are given.")
-    tokens = models.JSONField(help_text="Of each token: id, first character, the one after its last, 1 if asked.")
+    start = models.PositiveIntegerField("tokens before it", help_text="So many tokens of the passage stand before it.")
+    length = models.PositiveSmallIntegerField("number of tokens", help_text="Tokens, with those that are given.")
+    tokens = models.JSONField(
+        "where the tokens are", help_text="Of each token: id, first character, the one after its last, 1 if asked."
+    )
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(length__gte=1), name="next_token_run_not_empty")]
@@ -52,11 +54,11 @@ class TokenGuess(models.Model):
     """What a person took for the next token, and whether it was."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="token_guess", primary_key=True)
-    place = models.PositiveSmallIntegerField(help_text="In the run, from 0.")
-    position = models.PositiveIntegerField(help_text="In the passage, from 0.")
+    place = models.PositiveSmallIntegerField("place in the run", help_text="In the run, from 0.")
+    position = models.PositiveIntegerField("place in the passage", help_text="In the passage, from 0.")
     text = models.CharField(max_length=LONGEST, help_text="The guess, with its blanks.")
-    token = models.PositiveIntegerField(help_text="Its id.")
-    true_token = models.PositiveIntegerField(help_text="The id of the passage's own token.")
+    token = models.PositiveIntegerField("id of the guessed token", help_text="Its id.")
+    true_token = models.PositiveIntegerField("id of the true token", help_text="The id of the passage's own token.")
     right = models.BooleanField()
 
     class Meta:

@@ -29,9 +29,14 @@ def of_answers(assignments: Sequence["Assignment"]) -> Estimands:
     said = np.array([value is not None for value in confidences], dtype=bool)
     confidence = np.array([0 if value is None else value for value in confidences], dtype=np.float64)
     measures = [
-        Measure("correct", "share correct", "share", correct),
-        Measure("confidence", "mean confidence", "points", confidence, said),
-        Measure("overconfidence", "confidence less share correct", "points", confidence - 100 * correct, said),
+        Measure("correct", "share correct", "share", correct, sentence="{} of answers are right"),
+        Measure(
+            "confidence", "mean confidence", "points", confidence, said, sentence="the mean confidence is {} of 100"
+        ),
+        Measure(
+            *("overconfidence", "confidence less share correct", "points", confidence - 100 * correct, said),
+            sentence="confidence less the share of right answers is {}",
+        ),
     ]
     return Estimands(measures=measures)
 

@@ -11,7 +11,9 @@ class AskedQuestion(models.Model):
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="asked_question", primary_key=True)
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
-    copy = models.PositiveSmallIntegerField(help_text="From 1, up to the study's answers_per_question.")
+    copy = models.PositiveSmallIntegerField(
+        "number of the copy", help_text="From 1, up to the study's answers_per_question."
+    )
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(copy__gte=1), name="asked_question_copy_at_least_1")]
@@ -25,10 +27,14 @@ class OwnAnswer(models.Model):
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="own_answer", primary_key=True)
     text = models.TextField(help_text="Exactly as it was given.")
-    correct = models.BooleanField()
-    stated = models.TextField(blank=True, help_text="The answer that the text states; empty where it states none.")
+    correct = models.BooleanField("right")
+    stated = models.TextField(
+        "answer that is stated", blank=True, help_text="The answer that the text states; empty where it states none."
+    )
     reason = models.TextField(blank=True, help_text="Why no answer could be read off the text.")
-    rules_version = models.CharField(max_length=20, blank=True, help_text="Of the rules that judged it.")
+    rules_version = models.CharField(
+        "version of the rules", max_length=20, blank=True, help_text="Of the rules that judged it."
+    )
     confidence = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="How sure the person was to be right, in percentage points."
     )

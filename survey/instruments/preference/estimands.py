@@ -14,7 +14,12 @@ from .models import MIDDLE
 
 
 class PreferenceEstimates(Estimates):
+    """`models`: those of the study file, in its order; none without a study."""
+
     units = {"a_better": SHARE}
+
+    def __init__(self, models: Sequence[str] = ()) -> None:
+        self._models = models
 
     def outcomes(self, assignments: Sequence[Assignment]) -> dict[str, np.ndarray]:
         """`a_better`: 1 where the reply of the model that the study file names first is better."""
@@ -33,6 +38,7 @@ class PreferenceEstimates(Estimates):
             [MIDDLE if judgement is None or judgement.place is None else judgement.place for judgement in judgements]
         )
         ratings = np.array([rating_of(assignment) or 0.0 for assignment in assignments])
+        first, second = self._models if len(self._models) == 2 else ("the model named first", "the other one")
         measures = [
             Measure(
                 "a_better",
@@ -40,6 +46,7 @@ class PreferenceEstimates(Estimates):
                 SHARE,
                 np.where(judged, ratings > 0, 0.0),
                 judged,
+                sentence=f"in {{}} of comparisons {first} is preferred to {second}",
             ),
             Measure(
                 "first_better",
@@ -47,9 +54,13 @@ class PreferenceEstimates(Estimates):
                 SHARE,
                 np.where(judged, places < MIDDLE, 0.0),
                 judged,
+                sentence="in {} of comparisons the reply shown first is preferred",
             ),
             Measure("strength", "how far from the middle", "places", np.abs(places - MIDDLE), judged, span=(0.5, 3.5)),
-            Measure("judged", "share that could be judged", SHARE, judged.astype(np.float64)),
+            Measure(
+                *("judged", "share that could be judged", SHARE, judged.astype(np.float64)),
+                sentence="{} of comparisons could be judged",
+            ),
         ]
         return Estimands(measures=measures, retested=("a_better",))
 

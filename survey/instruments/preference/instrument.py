@@ -90,7 +90,6 @@ class Preference(ListedInstrument):
         outcomes_read_items=False,
     )
     signals = PreferenceSignals()
-    estimates = PreferenceEstimates()
     budget_planner = "survey.instruments.preference.reports.budget.PreferenceBudget"
     demonstration = Demonstration(
         "example-preference.toml",
@@ -102,6 +101,10 @@ class Preference(ListedInstrument):
     @cached_property
     def controls(self) -> PreferenceControls:
         return PreferenceControls(self)
+
+    @cached_property
+    def estimates(self) -> PreferenceEstimates:
+        return PreferenceEstimates(() if self._study is None else self.options.models)
 
     @cached_property
     def practice(self) -> PreferencePractice:

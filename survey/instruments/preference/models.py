@@ -19,8 +19,8 @@ class ReplyComparison(models.Model):
 
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="comparison", primary_key=True)
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
-    a = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, related_name="+")
-    b = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, related_name="+")
+    a = models.ForeignKey(ModelAnswer, verbose_name="reply A", on_delete=models.PROTECT, related_name="+")
+    b = models.ForeignKey(ModelAnswer, verbose_name="reply B", on_delete=models.PROTECT, related_name="+")
 
     def __str__(self) -> str:
         return self.item.key
@@ -30,14 +30,17 @@ class ReplyJudgement(models.Model):
     """What a person said of two replies, as given: nothing is turned towards a model yet."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="judgement", primary_key=True)
-    a_first = models.BooleanField(help_text="Whether A stood first, as reply 1.")
-    cannot_judge = models.BooleanField(default=False)
+    a_first = models.BooleanField("A stood first", help_text="Whether A stood first, as reply 1.")
+    cannot_judge = models.BooleanField("could not judge", default=False)
     place = models.PositiveSmallIntegerField(
+        "place on the scale",
         null=True,
         blank=True,
         help_text="On the first question, 1: reply 1 is much better; 8: reply 2 is. Empty where nobody could judge.",
     )
-    places = models.JSONField(default=dict, blank=True, help_text="The same of every question, by its name.")
+    places = models.JSONField(
+        "places on all scales", default=dict, blank=True, help_text="The same of every question, by its name."
+    )
     reason = models.TextField(blank=True)
 
     class Meta:
@@ -67,22 +70,37 @@ class JudgeVerdict(models.Model):
         B = "b", "B first"
         NEITHER = "", "each reply alone, or not known"
 
-    judge = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="verdicts")
-    template = models.CharField(max_length=40, help_text="How it was asked; empty for imported verdicts.", blank=True)
-    template_version = models.CharField(max_length=20, blank=True)
-    a = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, related_name="+")
-    b = models.ForeignKey(ModelAnswer, on_delete=models.PROTECT, related_name="+")
-    first = models.CharField(max_length=1, choices=First, blank=True)
+    judge = models.ForeignKey(
+        LanguageModel, verbose_name="judging model", on_delete=models.PROTECT, related_name="verdicts"
+    )
+    template = models.CharField(
+        "wording of the request", max_length=40, help_text="How it was asked; empty for imported verdicts.", blank=True
+    )
+    template_version = models.CharField("version of the wording", max_length=20, blank=True)
+    a = models.ForeignKey(ModelAnswer, verbose_name="reply A", on_delete=models.PROTECT, related_name="+")
+    b = models.ForeignKey(ModelAnswer, verbose_name="reply B", on_delete=models.PROTECT, related_name="+")
+    first = models.CharField("reply shown first", max_length=1, choices=First, blank=True)
     towards_a = models.FloatField(
-        null=True, blank=True, help_text="-3.5 to 3.5. Empty where no score could be read, which is no tie."
+        "score towards A",
+        null=True,
+        blank=True,
+        help_text="-3.5 to 3.5. Empty where no score could be read, which is no tie.",
     )
     chance_a = models.FloatField(
-        null=True, blank=True, help_text="That A is better, by the model's own probabilities of the eight numbers."
+        "chance that A is better",
+        null=True,
+        blank=True,
+        help_text="That A is better, by the model's own probabilities of the eight numbers.",
     )
     reply = models.TextField(blank=True, help_text="As it came; of replies rated alone both, one below the other.")
-    request_sha256 = models.CharField(max_length=64, blank=True, help_text="Empty for imported verdicts.")
+    request_sha256 = models.CharField(
+        "hash of the request", max_length=64, blank=True, help_text="Empty for imported verdicts."
+    )
     rules_version = models.CharField(
-        max_length=20, blank=True, help_text="Of the rules that read the score; empty for imported verdicts."
+        "version of the rules",
+        max_length=20,
+        blank=True,
+        help_text="Of the rules that read the score; empty for imported verdicts.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -28,7 +28,14 @@ class ReadingEstimates(Estimates):
 
     def estimands(self, assignments: Sequence["Assignment"], *, thresholds: Sequence[int] = ()) -> Estimands:
         (values,) = self.outcomes(assignments).values()
-        return Estimands([Measure("right", "share of questions answered right", SHARE, values)])
+        return Estimands(
+            [
+                Measure(
+                    *("right", "share of questions answered right", SHARE, values),
+                    sentence="{} of questions are answered right",
+                )
+            ]
+        )
 
     def divisions(self, items: Sequence["Item"]) -> dict[str, np.ndarray]:
         return {"source": np.array([item.read_passage.question.task.name for item in items], dtype=str)}

@@ -35,7 +35,7 @@ class PassageOpening(models.Model):
     windows."""
 
     assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="passage_openings")
-    nonce = models.CharField(max_length=64, help_text="The window's own.")
+    nonce = models.CharField("the window's own mark", max_length=64, help_text="The window's own.")
     opened_at = models.DateTimeField(help_text="By the server's clock.")
 
     class Meta:
@@ -55,13 +55,21 @@ class WordTimes(models.Model):
         BOTH = "both"
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="word_times", primary_key=True)
-    times = models.JSONField(help_text="Milliseconds, one a word.")
-    lead_ms = models.PositiveIntegerField(help_text="From the dashes to the first word.")
-    server_ms = models.PositiveIntegerField(
-        null=True, help_text="From the beginning to the answer, by the server's clock. Empty where nothing said begun."
+    times = models.JSONField("milliseconds for each word", help_text="Milliseconds, one a word.")
+    lead_ms = models.PositiveIntegerField(
+        "milliseconds before the first word", help_text="From the dashes to the first word."
     )
-    means = models.CharField(max_length=4, choices=Means.choices, help_text="By which means words were called.")
-    marks = models.JSONField(default=list, help_text="Why the times may not be used; empty if they may.")
+    server_ms = models.PositiveIntegerField(
+        "milliseconds by the server's clock",
+        null=True,
+        help_text="From the beginning to the answer, by the server's clock. Empty where nothing said begun.",
+    )
+    means = models.CharField(
+        "how words were called", max_length=4, choices=Means.choices, help_text="By which means words were called."
+    )
+    marks = models.JSONField(
+        "why times may not be used", default=list, help_text="Why the times may not be used; empty if they may."
+    )
 
     class Meta:
         verbose_name_plural = "word times"
@@ -75,7 +83,7 @@ class PassageAnswer(models.Model):
     """What a person answered to a passage's question."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="passage_answer", primary_key=True)
-    yes = models.BooleanField()
+    yes = models.BooleanField("answered yes")
     right = models.BooleanField()
 
     def __str__(self) -> str:

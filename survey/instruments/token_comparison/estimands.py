@@ -38,8 +38,13 @@ class ComparisonEstimates(Estimates):
                     "share of answers that give the true token more than 50 %",
                     SHARE,
                     (percent > UNSURE).astype(np.float64),
+                    sentence="in {} of answers the true token gets more than 50 %",
                 ),
-                Measure("percent_true", "chance given to the true token", "percentage points", percent, span=(0, 100)),
+                Measure(
+                    *("percent_true", "chance given to the true token", "percentage points", percent),
+                    span=(0, 100),
+                    sentence="the true token gets {} of 100 on average",
+                ),
             ]
         )
 

@@ -21,20 +21,31 @@ class PreparedContext(models.Model):
     """The first `position` tokens of a text, and what the generator drew to follow them. Probabilities are those among
     the tokens that people can read."""
 
-    preparation = models.CharField(max_length=64, help_text="Hash of the settings by which it was made.")
-    text_sha256 = models.CharField(max_length=64, help_text="Of the text in UTF-8, without markup.")
-    position = models.PositiveIntegerField(help_text="Tokens of the context; the next one is the true one.")
-    end = models.PositiveIntegerField(help_text="The first character after the context.")
+    preparation = models.CharField(
+        "hash of the settings", max_length=64, help_text="Hash of the settings by which it was made."
+    )
+    text_sha256 = models.CharField("hash of the text", max_length=64, help_text="Of the text in UTF-8, without markup.")
+    position = models.PositiveIntegerField(
+        "tokens of the context", help_text="Tokens of the context; the next one is the true one."
+    )
+    end = models.PositiveIntegerField("end of the context", help_text="The first character after the context.")
     tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="+")
-    generator = models.CharField(max_length=520, help_text="local:FOLDER or ngram:NAME.")
-    generator_sha256 = models.CharField(max_length=64, help_text="Of all that its probabilities depend on.")
-    seed = models.PositiveBigIntegerField(help_text="The draws are from it.")
-    draws = models.PositiveIntegerField(help_text="How many tokens were drawn.")
-    same = models.PositiveIntegerField(help_text="How many of them are the true token.")
-    true_id = models.PositiveIntegerField()
-    true_text = models.CharField(max_length=200)
-    log_g_true = models.FloatField(help_text="Natural logarithm of the generator's probability of the true token.")
-    drawn = models.JSONField(help_text="The other tokens: id, text, times and the logarithm of the probability.")
+    generator = models.CharField("model that draws", max_length=520, help_text="local:FOLDER or ngram:NAME.")
+    generator_sha256 = models.CharField(
+        "hash of the model that draws", max_length=64, help_text="Of all that its probabilities depend on."
+    )
+    seed = models.PositiveBigIntegerField("seed of chance", help_text="The draws are from it.")
+    draws = models.PositiveIntegerField("tokens drawn", help_text="How many tokens were drawn.")
+    same = models.PositiveIntegerField("draws of the true token", help_text="How many of them are the true token.")
+    true_id = models.PositiveIntegerField("id of the true token")
+    true_text = models.CharField("text of the true token", max_length=200)
+    log_g_true = models.FloatField(
+        "logarithm of the true token's chance",
+        help_text="Natural logarithm of the generator's probability of the true token.",
+    )
+    drawn = models.JSONField(
+        "other tokens", help_text="The other tokens: id, text, times and the logarithm of the probability."
+    )
 
     class Meta:
         ordering = ["pk"]
@@ -62,10 +73,19 @@ class ContextReading(models.Model):
 
     context = models.ForeignKey(PreparedContext, on_delete=models.CASCADE, related_name="readings")
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
-    source = models.CharField(max_length=520, help_text="local:FOLDER or ngram:NAME.")
-    source_sha256 = models.CharField(max_length=64, help_text="Of all that the reading depends on beside the text.")
-    log_true = models.FloatField(null=True, help_text="Of the true token; empty where the model cannot give it.")
-    log_others: Any = models.JSONField(help_text="Of the drawn tokens, in their order; null where it cannot give one.")
+    source = models.CharField("model file or server", max_length=520, help_text="local:FOLDER or ngram:NAME.")
+    source_sha256 = models.CharField(
+        "hash of what it was read from", max_length=64, help_text="Of all that the reading depends on beside the text."
+    )
+    log_true = models.FloatField(
+        "logarithm of the true token's chance",
+        null=True,
+        help_text="Of the true token; empty where the model cannot give it.",
+    )
+    log_others: Any = models.JSONField(
+        "logarithms of the drawn tokens' chances",
+        help_text="Of the drawn tokens, in their order; null where it cannot give one.",
+    )
 
     class Meta:
         ordering = ["pk"]
@@ -85,10 +105,13 @@ class TokenPair(models.Model):
     item = models.OneToOneField(Item, on_delete=models.PROTECT, related_name="token_pair", primary_key=True)
     question = models.ForeignKey(Question, on_delete=models.PROTECT, related_name="+")
     context = models.ForeignKey(PreparedContext, on_delete=models.PROTECT, related_name="+")
-    other_id = models.PositiveIntegerField()
-    other_text = models.CharField(max_length=200)
-    multiplicity = models.PositiveIntegerField()
-    log_g_other = models.FloatField(help_text="Natural logarithm of the generator's probability of the other token.")
+    other_id = models.PositiveIntegerField("id of the other token")
+    other_text = models.CharField("text of the other token", max_length=200)
+    multiplicity = models.PositiveIntegerField("times drawn")
+    log_g_other = models.FloatField(
+        "logarithm of the other token's chance",
+        help_text="Natural logarithm of the generator's probability of the other token.",
+    )
 
     class Meta:
         constraints = [
@@ -109,9 +132,11 @@ class StatedChance(models.Model):
     """What a person said of one comparison, and the points for it."""
 
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="stated_chance", primary_key=True)
-    percent_left = models.PositiveSmallIntegerField(help_text="The stated chance that the left token is the true one.")
-    true_is_left = models.BooleanField()
-    reward = models.DecimalField(max_digits=10, decimal_places=4, help_text="Points.")
+    percent_left = models.PositiveSmallIntegerField(
+        "chance given to the left token", help_text="The stated chance that the left token is the true one."
+    )
+    true_is_left = models.BooleanField("true token stood left")
+    reward = models.DecimalField("points", max_digits=10, decimal_places=4, help_text="Points.")
 
     class Meta:
         constraints = [

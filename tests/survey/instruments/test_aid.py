@@ -433,18 +433,17 @@ def test_the_picture_has_each_arm_less_the_first_one(monkeypatch: pytest.MonkeyP
     drawn: list[Any] = []
     monkeypatch.setattr(arms_report, "ForestChart", lambda **named: drawn.append(SimpleNamespace(**named)))
     monkeypatch.setattr(arms_report, "_figure_of", lambda value: Figure(value))
-    monkeypatch.setattr(arms_report.Picture, "of", lambda *_arguments: None)
+    monkeypatch.setattr(arms_report.Picture, "of", lambda *_arguments, **_named: None)
     measures = [SimpleNamespace(measure="accuracy"), SimpleNamespace(measure="cross_entropy")]
     monkeypatch.setattr(arms_report, "_short", lambda what: what.measure)
     figures = [("aided", measures[0], 0.1), ("led", measures[0], 0.2), ("aided", measures[1], 0.3)]
-    comparison: Any = SimpleNamespace(
-        llm="m",
-        found=SimpleNamespace(factor="help", levels=["alone", "aided", "led"]),
-        wanted=measures,
-        differences=lambda: figures,
-    )
-    arms_report._picture(comparison)
-    (chart,) = drawn
+    found = SimpleNamespace(factor="help", levels=["alone", "aided", "led"])
+    comparison: Any = SimpleNamespace(llm="m", found=found, wanted=measures, differences=lambda: figures)
+    further = [("aided", measures[0], -0.7), ("led", measures[0], None)]
+    other: Any = SimpleNamespace(llm="n", found=found, wanted=measures, differences=lambda: further)
+    assert len(list(arms_report._pictures([comparison, other]))) == 2
+    chart, other_chart = drawn
+    assert chart.x == other_chart.x and {*chart.x.includes} == {0.1, 0.2, -0.7}
     assert chart.series == ["aided less alone", "led less alone"] and chart.mark_at == 0
     assert [(row.name, [figure.value for figure in row.figures]) for row in chart.rows] == [("accuracy", [0.1, 0.2])]
 

@@ -5,7 +5,7 @@ import pytest
 
 from survey.contracts.reports import ReportArguments
 from survey.exceptions import HunchError
-from survey.figures import Figure
+from survey.figures import Figure, rendering
 from survey.instruments.belief_update.reports.live import tables as live_figures
 from survey.instruments.belief_update.reports.live.report import LiveReport, live_answers
 from survey.instruments.belief_update.reports.live.tables import AreaOfStage, LiveAnswers
@@ -43,6 +43,20 @@ def test_every_answer_falls_into_one_bin() -> None:
         assert sum(row[4] for row in rows if row[0] == figure) == len(live_answers)
         for words in {row[1] for row in rows}:
             assert sum(row[5] for row in rows if row[:2] == [figure, words]) == pytest.approx(1)
+
+
+def test_people_see_the_bins_that_have_an_answer_with_the_outcomes_beside_each_other() -> None:
+    live_answers = answers()
+    before, after, change = rendering.sheets_of(live_figures.histograms(live_answers).table)
+    n = int((live_answers.outcome == 1).sum())
+    assert before.header == [
+        "from",
+        "to",
+        f"after a correct answer (n = {n})",
+        f"after an incorrect answer (n = {400 - n})",
+    ]
+    assert [row[:2] for row in before.texts()] == [[str(low), str(low + 10)] for low in range(0, 90, 10)]
+    assert len(after.rows) == 10 and [row[0] for row in change.texts()] == ["-5", "5"]
 
 
 def test_a_belief_on_an_edge_belongs_above_it_and_100_to_the_last_bin() -> None:

@@ -1,16 +1,21 @@
 """The main figure of a report in words, true for odd cases too: ties, a single model, what is not known."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bandit import Estimate
+from survey.contracts import instruments
+from survey.contracts.measures import Measure
 from survey.figures import Figure
 from survey.instruments.belief_update.reports.alignment import report as alignment
 from survey.instruments.cloze.reports import figures as cloze
 from survey.instruments.preference.analysis.analysing import WinShare
 from survey.instruments.preference.reports import tables as preferences
 from survey.instruments.token_comparison.reports import comparison_results
+from survey.services.results.estimates import headlines
 from survey.services.results.people_and_models import agreement_report, gaps_report
 from survey.services.results.people_and_models.agreeing import ReaderAgreement
 from survey.services.results.people_and_models.gaps import Gaps, PartGap
@@ -128,3 +133,65 @@ def test_cloze_says_what_is_known_of_people_and_models() -> None:
 def test_people_are_set_against_the_generator(difference: float, error: float, text: str) -> None:
     people = SimpleNamespace(difference=difference, within=lambda: (difference - 2 * error, difference + 2 * error))
     assert comparison_results._headline(people) == text  # type: ignore[arg-type]
+
+
+def main_figure(value: float | None, unit: str, sentence: str = "", naive: float | None = None) -> tuple[Any, Measure]:
+    """A figure of estimates with an interval of 0.1 to each side, and its measure."""
+
+    def estimate(value: float | None, width: float) -> Any:
+        if value is None:
+            return None
+        return Estimate(value, 0.05, 8.0, (value - width, value + width), 20, 9, 20.0, (1.0, 1.0))
+
+    figure = SimpleNamespace(title="share read", unit=unit, combined=estimate(value, 0.1), naive=estimate(naive, 0.0))
+    return figure, Measure("read", "share read", unit, np.empty(0), sentence=sentence)
+
+
+def test_estimates_begin_with_sentences_that_have_the_plain_figure_beside_them() -> None:
+    changed = main_figure(0.311, "share", "{} of beliefs changed at all", 0.47)
+    moved = main_figure(-0.52, "points", "the mean change of beliefs is {}")
+    assert headlines.sentences(*zip(changed, main_figure(0.2, "share"), moved, strict=True)) == (
+        "31.1 % of beliefs changed at all (21.1 to 41.1); the plain share would say 47.0 %.",
+        "The mean change of beliefs is -0.52 points (-0.62 to -0.42).",
+    )
+    assert headlines.sentences(*zip(main_figure(0.2, "share", naive=0.25), strict=True)) == (
+        "“share read” is 20.0 % (10.0 to 30.0); the plain share would say 25.0 %.",
+    )
+    assert headlines.sentences(*zip(main_figure(None, "share", "{} changed"), strict=True)) == ()
+    assert len(headlines.sentences(*zip(*[changed] * 4, strict=True))) == headlines.HEADLINES
+    named = main_figure(0.5, "share", "in {} of comparisons m{} is preferred")
+    assert headlines.sentences(*zip(named, strict=True))[0].startswith("In 50.0 % of comparisons m{} is preferred")
+
+
+def test_every_instrument_with_estimates_says_its_main_figures_in_sentences() -> None:
+    kinds = [instruments.kind(name) for name in instruments.names()]
+    own = [kind().estimates for kind in kinds if kind.__module__.startswith("survey.")]
+    for estimates in filter(None, own):
+        first, *others = estimates.estimands([], thresholds=(5, 0)).measures
+        assert "{}" in first.sentence
+        assert all("{}" in measure.sentence for measure in others if measure.sentence)
+    assert len(own) > 6
+
+
+def test_gaps_have_a_picture_of_each_model_and_those_of_an_event_share_their_axis(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    charts: list[Any] = []
+
+    def drawn(_name: str, _title: str, _text: str, chart: Any, *, beside: str) -> str:
+        charts.append(chart)
+        return beside
+
+    monkeypatch.setattr(gaps_report.Picture, "of", drawn)
+    parts = [(PartGap("", "", 9, 9, 0.5, 0.7, Figure(value, value - 0.1, value + 0.1)),) for value in (0.1, -0.3, 0.6)]
+    events = [SimpleNamespace(event=SimpleNamespace(name=name)) for name in ("right", "right", "changed")]
+    gaps = [
+        Gaps(name, "model", part, UNKNOWN, (), "") for name, part in zip(("owl", "cat", "ours"), parts, strict=True)
+    ]
+    first, second, other = gaps_report._pictures(list(zip(events, gaps, strict=True)))  # type: ignore[arg-type]
+    assert first == second != other and "right" in str(first)
+    assert [(min(chart.x.includes), max(chart.x.includes)) for chart in charts] == [
+        *[pytest.approx((-40, 20))] * 2,
+        pytest.approx((50, 70)),
+    ]
+    assert [chart.title for chart in charts[:2]] == ["right: people less owl", "right: people less cat"]

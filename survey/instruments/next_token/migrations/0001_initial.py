@@ -18,11 +18,11 @@ class Migration(migrations.Migration):
                     name='TokenGuess',
                     fields=[
                         ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='token_guess', serialize=False, to='survey.response')),
-                        ('place', models.PositiveSmallIntegerField(help_text='In the run, from 0.')),
-                        ('position', models.PositiveIntegerField(help_text='In the passage, from 0.')),
+                        ('place', models.PositiveSmallIntegerField(help_text='In the run, from 0.', verbose_name="place in the run")),
+                        ('position', models.PositiveIntegerField(help_text='In the passage, from 0.', verbose_name="place in the passage")),
                         ('text', models.CharField(help_text='The guess, with its blanks.', max_length=200)),
-                        ('token', models.PositiveIntegerField(help_text='Its id.')),
-                        ('true_token', models.PositiveIntegerField(help_text="The id of the passage's own token.")),
+                        ('token', models.PositiveIntegerField(help_text='Its id.', verbose_name="id of the guessed token")),
+                        ('true_token', models.PositiveIntegerField(help_text="The id of the passage's own token.", verbose_name="id of the true token")),
                         ('right', models.BooleanField()),
                     ],
                     options={
@@ -36,9 +36,9 @@ class Migration(migrations.Migration):
                         ('item', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='token_run', serialize=False, to='survey.item')),
                         ('question', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.question')),
                         ('tokenizer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.tokenizerrecord')),
-                        ('start', models.PositiveIntegerField(help_text='So many tokens of the passage stand before it.')),
-                        ('length', models.PositiveSmallIntegerField(help_text='Tokens, with those that are given.')),
-                        ('tokens', models.JSONField(help_text='Of each token: id, first character, the one after its last, 1 if asked.')),
+                        ('start', models.PositiveIntegerField(help_text='So many tokens of the passage stand before it.', verbose_name="tokens before it")),
+                        ('length', models.PositiveSmallIntegerField(help_text='Tokens, with those that are given.', verbose_name="number of tokens")),
+                        ('tokens', models.JSONField(help_text='Of each token: id, first character, the one after its last, 1 if asked.', verbose_name="where the tokens are")),
                     ],
                     options={
                         'constraints': [models.CheckConstraint(condition=models.Q(('length__gte', 1)), name='next_token_run_not_empty')],

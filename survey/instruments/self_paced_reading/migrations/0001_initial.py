@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                     name='PassageAnswer',
                     fields=[
                         ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='passage_answer', serialize=False, to='survey.response')),
-                        ('yes', models.BooleanField()),
+                        ('yes', models.BooleanField(verbose_name="answered yes")),
                         ('right', models.BooleanField()),
                     ],
                 ),
@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                     fields=[
                         ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                         ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='passage_openings', to='survey.assignment')),
-                        ('nonce', models.CharField(help_text="The window's own.", max_length=64)),
+                        ('nonce', models.CharField(help_text="The window's own.", max_length=64, verbose_name="the window's own mark")),
                         ('opened_at', models.DateTimeField(help_text="By the server's clock.")),
                     ],
                     options={
@@ -46,11 +46,11 @@ class Migration(migrations.Migration):
                     name='WordTimes',
                     fields=[
                         ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='word_times', serialize=False, to='survey.response')),
-                        ('times', models.JSONField(help_text='Milliseconds, one a word.')),
-                        ('lead_ms', models.PositiveIntegerField(help_text='From the dashes to the first word.')),
-                        ('server_ms', models.PositiveIntegerField(help_text="From the beginning to the answer, by the server's clock. Empty where nothing said begun.", null=True)),
-                        ('means', models.CharField(choices=[('key', 'Key'), ('tap', 'Tap'), ('both', 'Both')], help_text='By which means words were called.', max_length=4)),
-                        ('marks', models.JSONField(default=list, help_text='Why the times may not be used; empty if they may.')),
+                        ('times', models.JSONField(help_text='Milliseconds, one a word.', verbose_name="milliseconds for each word")),
+                        ('lead_ms', models.PositiveIntegerField(help_text='From the dashes to the first word.', verbose_name="milliseconds before the first word")),
+                        ('server_ms', models.PositiveIntegerField(help_text="From the beginning to the answer, by the server's clock. Empty where nothing said begun.", null=True, verbose_name="milliseconds by the server's clock")),
+                        ('means', models.CharField(choices=[('key', 'Key'), ('tap', 'Tap'), ('both', 'Both')], help_text='By which means words were called.', max_length=4, verbose_name="how words were called")),
+                        ('marks', models.JSONField(default=list, help_text='Why the times may not be used; empty if they may.', verbose_name="why times may not be used")),
                     ],
                     options={
                         'verbose_name_plural': 'word times',

@@ -8,7 +8,7 @@ from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.models import Study
-from survey.services.results.estimates import estimate_tables, headlines, stored_estimates
+from survey.services.results.estimates import estimate_tables, main_picture, stored_estimates
 from survey.services.results.estimates.estimate_tables import tables_of
 from survey.services.results.estimates.study_estimates import StudyEstimates, own_divisions
 from survey.services.results.reports import CONDITION
@@ -54,12 +54,12 @@ class EstimatesReport(Report):
 
 def report_result(report: StudyEstimates) -> ReportResult:
     """The estimates as a report; for the command, which takes thresholds and groups of people too."""
+    headline, *others = [*report.headlines, ""]
     lines = [
+        *filter(None, others),
         f"Over {report.estimand}: what this study's respondents would answer on average.",
         f"{report.answers} answers of {report.respondents} respondents.",
     ]
-    headline, *others = [*headlines.sentences(report), ""]
-    lines += filter(None, others)
     if report.provisional:
         lines.append("Provisional: a stage that counts here is not frozen yet.")
     return ReportResult(
@@ -67,7 +67,7 @@ def report_result(report: StudyEstimates) -> ReportResult:
         headline=headline,
         lines=lines,
         tables=tables_of(report),
-        pictures=[picture] if (picture := headlines.picture(report)) else [],
+        pictures=[picture] if (picture := main_picture.picture(report)) else [],
         notes=report.assumptions,
         data=report.as_json(),
     )

@@ -1,60 +1,34 @@
-"""What to look at first: the first figures in words, and what the product promises as a picture: an adaptive design
-shows more of what a study looks for, and the weighted figure stays where it is."""
+"""The main figures in words, each with its unit, its interval and what the plain figure would say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from survey.contracts.reports import Picture
+from survey.contracts.measures import Measure
 from survey.figures import Figure
-from survey.figures.charts import Axis, ForestChart, ForestRow
-from survey.figures.words import is_share
+from survey.figures.words import in_unit, is_share
 
-from .study_estimates import StudyEstimates
 from .study_figures import StudyFigure
 
-HEADLINES = 3
-SERIES = ("weighted: of all candidates", "plain: of the answers as they were drawn")
+HEADLINES = 3  # sentences
 
 
-def sentences(report: StudyEstimates) -> Iterator[str]:
-    """The first figures, each with what the plain figure would say."""
-    for figure in report.figures[:HEADLINES]:
+def sentences(figures: Sequence[StudyFigure], measures: Sequence[Measure]) -> tuple[str, ...]:
+    """Of figures with their measures, by place: those that have a sentence, or the first ones where none has."""
+    pairs = list(zip(figures, measures, strict=True))
+    chosen = [pair for pair in pairs if pair[1].sentence] or pairs
+    return tuple(_sentences(chosen[:HEADLINES]))
+
+
+def _sentences(chosen: Sequence[tuple[StudyFigure, Measure]]) -> Iterator[str]:
+    for figure, measure in chosen:
         if figure.combined is None:
             continue
-        words = f"{figure.title[:1].upper()}{figure.title[1:]}: {Figure.of(figure.combined, figure.unit).in_words()}"
+        weighted = Figure.of(figure.combined, figure.unit)
+        template = measure.sentence or f"“{figure.title}” is {{}}"
+        said = template.replace("{}", str(Figure(weighted.value, unit=figure.unit)), 1)
+        if weighted.interval and weighted.has_width:
+            low, high = (in_unit(end, figure.unit).removesuffix(" %") for end in weighted.interval)
+            said += f" ({low} to {high})"
         if figure.naive is not None:
-            plain = Figure(figure.naive.value, unit=figure.unit).in_words()
-            words += f"; the plain {'share' if is_share(figure.unit) else 'mean'} would say {plain}"
-        yield f"{words}."
-
-
-def picture(report: StudyEstimates) -> Picture | None:
-    """The first figure, weighted and plain, by stage and together; None where no stage has one."""
-    if not report.figures or report.figures[0].combined is None:
-        return None
-    figure = report.figures[0]
-    rows = [*_stage_rows(report, figure)]
-    together = Figure.of(figure.combined, figure.unit)
-    naive = Figure.of(figure.naive, figure.unit)
-    rows.append(ForestRow("All stages together", [together, naive], together.in_words()))
-    title = f"{figure.title[:1].upper()}{figure.title[1:]}, with 95 % intervals"
-    share = is_share(figure.unit)
-    chart = ForestChart(
-        title=title,
-        x=Axis(figure.unit if not share else "share", share=share),
-        rows=rows,
-        series=SERIES,
-    )
-    described = "; ".join(f"{row.name}: weighted {row.figures[0].in_words()}, plain {row.figures[1]}" for row in rows)
-    return Picture.of("headline", title, f"{described}.", chart)
-
-
-def _stage_rows(report: StudyEstimates, figure: StudyFigure) -> Iterator[ForestRow]:
-    for stage in figure.stages:
-        part = next((part for part in report.parts if (part.stage, part.role) == (stage.stage, stage.role)), None)
-        if stage.role != "sampled" or stage.estimate is None or part is None:
-            continue
-        answers = sum(line.answered for line in part.strata)
-        total = sum(line.mean * line.answered for line in part.strata if line.mean is not None)
-        plain = Figure(total / answers if answers else None, unit=figure.unit)
-        weighted = Figure.of(stage.estimate, figure.unit)
-        yield ForestRow(f"Stage {stage.stage}, {part.design.replace('_', ' ')}", [weighted, plain], weighted.in_words())
+            plain = Figure(figure.naive.value, unit=figure.unit)
+            said += f"; the plain {'share' if is_share(figure.unit) else 'mean'} would say {plain}"
+        yield f"{said[:1].upper()}{said[1:]}."

@@ -38,7 +38,7 @@ from survey.services.plans.planning import anytime_rho
 from survey.study_file import DesignConfig, WeightingConfig
 
 from . import dropout as leavers
-from . import item_noise
+from . import headlines, item_noise
 from . import study_figures as analysis
 from .dropout import Leaving
 from .people_groups import (
@@ -232,6 +232,8 @@ class StudyEstimates:
     waves: tuple[WaveChange, ...] = ()
     carry_over: CarryOver | None = None
     weighting: Weighting | None = None
+    headlines: tuple[str, ...] = ()
+    """The main figures in words."""
 
     def as_json(self) -> dict[str, Any]:
         row: dict[str, Any] = analysis.as_json(self)
@@ -370,6 +372,7 @@ def _estimate(
         waves=_wave_changes(study, stages, of_all_waves, levels, by),
         carry_over=_carry_over(read),
         weighting=None if people is None else people.weighting,
+        headlines=headlines.sentences(figures, read[0].estimands.measures),
     )
 
 

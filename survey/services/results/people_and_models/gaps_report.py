@@ -15,7 +15,7 @@ from .common import ARGUMENTS, asked_of, figure_column, in_words
 from .gaps import Gaps, gaps
 from .load import read
 
-MAX_PICTURES = 6
+MAX_PICTURES = 32
 MAX_PARTS = 40
 MAX_SAID = 5
 COLUMNS = (
@@ -200,14 +200,23 @@ def _by_count(entry: tuple[str, int]) -> tuple[int, str]:
 
 
 def _pictures(parted: Parted) -> list[Picture]:
+    """One of each reader; those of an event side by side, on the same axis."""
     pictures = []
-    for place, (expectations, of) in enumerate(parted[:MAX_PICTURES], start=1):
-        parts = _drawn_parts(of)
+    drawn = [(place, own.event.name, of.reader, _drawn_parts(of)) for place, (own, of) in enumerate(parted, start=1)]
+    for place, event, reader, parts in drawn[:MAX_PICTURES]:
         if not any(part.gap.is_defined for part in parts):
             continue
         rows = [ForestRow(part.part or "all items", (part.gap.times(100),)) for part in parts]
-        pictures.append(_picture(place, f"{expectations.event.name}: people less {of.reader}", rows))
+        same_axis = [end for _place, other, _reader, own in drawn if other == event for end in _ends(own)]
+        pictures.append(_picture(place, event, reader, rows, same_axis))
     return pictures
+
+
+def _ends(parts: Sequence[Any]) -> list[float]:
+    """The lowest and the highest number of these gaps, in percentage points."""
+    gaps = [part.gap.times(100) for part in parts]
+    numbers = [number for gap in gaps for number in (gap.value, *(gap.interval or ())) if number is not None]
+    return [min(numbers), max(numbers)] if numbers else []
 
 
 def _drawn_parts(of: Gaps) -> list[Any]:
@@ -219,13 +228,18 @@ def _drawn_parts(of: Gaps) -> list[Any]:
     return [*(part for part in of.parts if not part.division), *largest]
 
 
-def _picture(place: int, title: str, rows: list[ForestRow]) -> Picture:
+def _picture(place: int, event: str, reader: str, rows: Sequence[ForestRow], same_axis: Sequence[float]) -> Picture:
+    title = f"{event}: people less {reader}"
     return Picture.of(
         f"gaps_{place}",
         title,
         "The mean gap between people and the reader, of all items and of their parts; right of the dashed line people "
         "expect more. Bars are 95 % intervals.",
         ForestChart(
-            title=title, x=Axis("gap in percentage points; above 0 people expect more"), rows=rows, mark_at=0.0
+            title=title,
+            x=Axis("gap in percentage points; above 0 people expect more", includes=same_axis),
+            rows=rows,
+            mark_at=0.0,
         ),
+        beside=f"The event “{event}”: people less each model or predictor",
     )

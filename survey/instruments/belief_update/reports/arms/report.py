@@ -147,7 +147,7 @@ class ArmsReport(Report):
                 *(sentence for comparison in compared for sentence in _sentences(comparison)),
             ],
             tables=[arms, differences],
-            pictures=[made for comparison in compared if (made := _picture(comparison))],
+            pictures=list(_pictures(compared)),
             notes=[
                 *_left_out(left_out, shown_model),
                 *notes_on_unreadable(unreadable),
@@ -306,9 +306,18 @@ def _short(measure: ArmMeasure) -> str:
     return f"right, {how}{when}"
 
 
-def _picture(comparison: _Compared) -> Picture | None:
-    """The differences, one row each, for shares; nats have another unit."""
-    rows = [
+def _pictures(compared: Sequence[_Compared]) -> Iterator[Picture]:
+    """The differences, one row each, for shares; nats have another unit. A picture of each model, on the same axis."""
+    rows_of = [(comparison, _picture_rows(comparison)) for comparison in compared]
+    figures = [figure for _comparison, rows in rows_of for row in rows for figure in row.figures]
+    same_axis = [end for figure in figures for end in (figure.value, *(figure.interval or ())) if end is not None]
+    for comparison, rows in rows_of:
+        if any(figure.value is not None for row in rows for figure in row.figures):
+            yield _picture(comparison, rows, same_axis)
+
+
+def _picture_rows(comparison: _Compared) -> list[ForestRow]:
+    return [
         ForestRow(
             _short(what),
             [_figure_of(figure) for _level, other, figure in comparison.differences() if other == what],
@@ -316,8 +325,9 @@ def _picture(comparison: _Compared) -> Picture | None:
         for what in comparison.wanted
         if what.measure in (ACCURACY, PERFORMANCE, CORRECT)
     ]
-    if not any(figure.value is not None for row in rows for figure in row.figures):
-        return None
+
+
+def _picture(comparison: _Compared, rows: Sequence[ForestRow], same_axis: Sequence[float]) -> Picture:
     title = f"Differences between conditions: {comparison.llm}"
     return Picture.of(
         f"arm_differences_{_plain(comparison.llm)}",
@@ -327,11 +337,12 @@ def _picture(comparison: _Compared) -> Picture | None:
         "often the model is deployed and right, and how often it is right; bars are 95 % intervals between people.",
         ForestChart(
             title=title,
-            x=Axis(f"difference to {comparison.found.levels[0]}"),
+            x=Axis(f"difference to {comparison.found.levels[0]}", includes=same_axis),
             series=[f"{level} less {comparison.found.levels[0]}" for level in comparison.found.levels[1:]],
             rows=rows,
             mark_at=0.0,
         ),
+        beside="Differences between conditions, of each language model",
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from predictors import evaluation
 from predictors.errors import PredictorError
 from survey.contracts.reports import Picture
-from survey.figures import Column, Figure, FigureColumn, Table
+from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, Line, LineChart
 from survey.figures.words import number, percent, short
 
@@ -184,8 +184,27 @@ def histograms(answers: LiveAnswers) -> LiveFigure:
             x = Axis(f"{name}, percentage points", ticks=[(mark, str(mark)) for mark in marks])
             y = Axis("answers", share=True, includes=(0.0,))
             pictures.append(_picture(name, TITLES[name], x, y, lines, "; ".join(means)))
-    note = f"{AS_THEY_CAME} Bins of 10 points."
-    return LiveFigure(Table("histograms", "Beliefs and their changes", HISTOGRAMS, rows, note), tuple(pictures))
+    note = f"{AS_THEY_CAME} Bins of 10 points; those without an answer are left out here."
+    views = [_histogram_view(name, rows) for name in dict.fromkeys(str(row[0]) for row in rows)]
+    table = Table("histograms", "Beliefs and their changes", HISTOGRAMS, rows, note, views=views)
+    return LiveFigure(table, tuple(pictures))
+
+
+def _histogram_view(name: str, rows: Sequence[Sequence[Any]]) -> TableView:
+    """The outcomes next to each other, in the bins that have an answer; the picture and the file have all."""
+    own = [place for place, row in enumerate(rows) if row[0] == name]
+    filled = {rows[place][2] for place in own if rows[place][4]}
+    counts: dict[str, int] = {}
+    for place in own:
+        counts[rows[place][1]] = counts.get(rows[place][1], 0) + rows[place][4]
+    return TableView(
+        ["from", "to"],
+        title=TITLES[name],
+        rows=[place for place in own if rows[place][2] in filled],
+        across="outcome",
+        cells="share",
+        headings={outcome: f"{outcome} (n = {n})" for outcome, n in counts.items()},
+    )
 
 
 TITLES = {
