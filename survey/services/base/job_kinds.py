@@ -26,6 +26,7 @@ KINDS: Mapping[str, str] = {
     "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",
     "package": "survey.services.results.package.building.KIND",
+    "prepare": "survey.services.studies.preparing.KIND",
     "screens": "survey.printed_screens.job.KIND",
 }
 
