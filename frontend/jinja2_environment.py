@@ -11,7 +11,7 @@ from django.template.loader import get_template
 from django.templatetags.static import static
 from django.urls import get_script_prefix, get_urlconf, reverse
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language, gettext, ngettext
+from django.utils.translation import get_language, get_language_info, gettext, ngettext
 from jinja2 import ChainableUndefined, Environment, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
@@ -33,7 +33,7 @@ def environment(**options: Any) -> Environment:
     made.install_gettext_callables(gettext, ngettext, newstyle=True)  # type: ignore[attr-defined]  # of the extension
     made.filters |= {"prose": prose, "question": question, "is_sentence": is_sentence, "contact": contact}
     made.filters["markdown"] = as_html
-    made.globals |= {"_": translated, "language": get_language, "shown": shown, "url": address}
+    made.globals |= {"_": translated, "language": get_language, "shown": shown, "url": address, "spoken": spoken}
     made.globals["static"] = lru_cache(KEPT)(static)
     return made
 
@@ -52,6 +52,17 @@ def _format(_language: str, message: str) -> Markup:
 @lru_cache(KEPT)
 def _sentence(language: str, message: str) -> Markup:
     return _format(language, message) % {}
+
+
+def spoken(code: str, direction: str = "") -> Markup:
+    """The attributes of an element whose text is in another language than the page; none where `code` is empty.
+    `direction`: for what is not known to run from right to left."""
+    try:
+        direction = "rtl" if code and get_language_info(code)["bidi"] else direction
+    except KeyError:  # Django does not know it; the first letter decides.
+        direction = direction or "auto"
+    language = Markup(' lang="{}"').format(code) if code else Markup("")
+    return language + (Markup(' dir="{}"').format(direction) if direction else Markup(""))
 
 
 def address(name: str, *args: Any) -> str:

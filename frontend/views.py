@@ -440,6 +440,9 @@ def _shown_step(
     data = returned.entered if returned is not None else None
     errors = returned.errors if returned is not None else {}
     context: dict[str, Any] = {"study": study, "config": sitting.shown_config, "step": step, "title": _title(step)}
+    own_texts = sitting.shown_config.texts.text_language
+    context["title_in"] = own_texts if _has_own_title(step) else ""
+    context["fields_in"] = own_texts if step.kind in ("checks", "form", "attention") else ""
     if step.kind == "end":
         context |= _code(study, step.outcome, step.code)
     else:
@@ -451,7 +454,7 @@ def _shown_step(
         all_fields = [*fields, *filter(None, [context.get("report")])]
         if debriefing.CONFIRMED in errors:
             withdraw = {"name": debriefing.FIELD, "value": debriefing.WITHDRAW}
-            context |= {"asks_again": withdraw, "title": _("Please confirm")}
+            context |= {"asks_again": withdraw, "title": _("Please confirm"), "title_in": ""}
         context |= {
             "fields": fields,
             "errors": [field for field in all_fields if field.errors],
@@ -468,6 +471,13 @@ def _shown_step(
 def _key_of_page(sitting: Sitting, step: Step) -> str:
     """Under which a browser keeps what was entered on this page of this sitting. It says nothing of either."""
     return salted_hmac("hunch.kept", f"{sitting.public_id.hex} {step.number}").hexdigest()[:24]
+
+
+def _has_own_title(step: Step) -> bool:
+    """Whether the heading is a text of the study's file, and none of the pages' words."""
+    if step.screen is not None or step.outcome not in ("", CompletionCode.Outcome.COMPLETED):
+        return False
+    return step.kind == "attention" or bool(step.block.title)
 
 
 def _title(step: Step) -> str:

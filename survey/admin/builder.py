@@ -20,7 +20,8 @@ from survey.exceptions import FileErrors, HunchError, NotFound
 from survey.models import Bank, Logo, Study
 from survey.services.banks.importing import find_bank
 from survey.services.base import rights
-from survey.services.studies import amending, checking, creating, file_texts
+from survey.services.studies import amending, checking, creating, file_texts, translating
+from survey.study_file import languages_of
 from survey.study_file.editing import EditableFile
 
 from .builder_fields import LANGUAGE_NAMES
@@ -56,7 +57,11 @@ class Builder:
         self.logos = list(Logo.objects.values_list("name", flat=True))
         posted = request.POST
         if "built" in posted:
+            languages = languages_of(self.file.data)
             self.refused = self._form().apply(posted)
+            for code in languages_of(self.file.data):
+                if code not in languages:
+                    translating.fill_in(self.file, code)
         if {"check", "create", "amend"} & posted.keys():
             self.focus = "save"  # What the checker says, and what changes.
         order = posted.get("do", "")

@@ -59,6 +59,8 @@ LABELS: Mapping[FieldPath, str] = {
     ("sitting",): "A person's sitting",
     ("questions",): "Which questions of the bank take part",
     ("texts",): "Words and languages",
+    ("texts", "bank_language"): "Language of the bank's questions, if another",
+    ("texts", "text_language"): "Language of your own texts, if another",
     ("texts", "institution"): "University or institution",
     ("conditions", "texts"): "What each level changes in the texts",
     ("conditions", "answerer"): "What each level calls the one who answers",

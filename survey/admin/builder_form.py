@@ -17,6 +17,7 @@ from predictors.errors import PredictorError
 from predictors.registry import default_params
 from predictors.registry import names as predictor_names
 from survey.contracts import instruments, panels
+from survey.services.studies import translating
 from survey.study_file import (
     CANDIDATES,
     DESIGNS,
@@ -437,10 +438,20 @@ class BuilderForm:
                     list(self.languages),
                     "Each text has a box for each of them.",
                     choices=LANGUAGES,
-                    words=LANGUAGE_NAMES,
+                    words={code: self._language_in_words(code) for code in LANGUAGES},
                 )
             )
         return group
+
+    def _language_in_words(self, code: str) -> str:
+        """Of a language that the file does not have, what choosing it leaves to write."""
+        name = LANGUAGE_NAMES[code]
+        if code in self.languages:
+            return name
+        known = [bool(words) for _place, words in translating.texts_without(self.file, code)]
+        if all(known):
+            return f"{name} (its texts are there)"
+        return f"{name} (of {len(known)} texts {sum(known)} are there; you write the others)"
 
     def _put(
         self,

@@ -1,24 +1,30 @@
 """Who did what, and the tokens with which researchers read the API."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth import get_user_model
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, admin_page, pretty_json, shortened
+from survey.exceptions import StateRefused
+from survey.figures.words import date_and_time, integer
 from survey.models import ApiToken, AuditEntry, AuditSeal, Study
 from survey.models.audit import MAX_TOKEN_DAYS, TOKEN_DAYS
+from survey.operation import audit_checks
 from survey.services.base import audit_chain, rights
+from survey.services.base.audit_chain import ChainHead
 from survey.services.base.auditing import actor_of
 from survey.services.base.rights import Right
 from survey.services.base.tokens import issue_token, revoke_token
 
-from .confirming import ConfirmedAction, about, confirm, doing, offers
+from .confirming import Confirmation, ConfirmedAction, about, confirm, doing, offers
 from .filters import KnownValueFilter
 
 
@@ -40,6 +46,8 @@ class WayFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(via=self.value()) if self.value() else queryset
 
+
+MAX_CHECKED_HERE = 50_000  # Entries; checking one takes 0.1 ms, and a request must end.
 
 # What people ask the audit for: a word for the address, what the page says, and the actions.
 KINDS_OF_ACTION: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -93,11 +101,69 @@ class StudyOfEntryFilter(KnownValueFilter):
         return [(slug, slug) for slug in studies.values_list("slug", flat=True)]
 
 
+def _check_chain(head: ChainHead, **by: Any) -> str:
+    """
+    Raises:
+        StateRefused: entries and chain do not agree. The audit has which.
+    """
+    chain_check = audit_checks.check(whole=head.number <= MAX_CHECKED_HERE, **by)
+    if chain_check.fault_count:
+        raise StateRefused(f"The audit does not agree with its chain; faults: {chain_check.fault_count}")
+    return f"{integer(chain_check.number)} entries agree with the chain."
+
+
+CHECK = ConfirmedAction(
+    "check",
+    "Check the chain",
+    "The hashes of the audit's entries are made again and compared. Entries that were changed, removed or inserted "
+    "since they were sealed are named here. Workers do the same once a day, with all entries once a week.",
+    _check_chain,
+    stays=True,
+)
+
+
+def check_page(request: HttpRequest) -> HttpResponse:
+    """For superusers: faults name entries of every study."""
+    if not request.user.is_superuser:
+        raise PermissionDenied
+    head = audit_chain.head()
+    notes = []
+    if head.number > MAX_CHECKED_HERE:
+        notes.append(
+            f"The audit has {integer(head.number)} entries: here those since the last check without a fault are "
+            "checked, and all of them by a worker once a week."
+        )
+    audit_list = reverse("admin:survey_auditentry_changelist")
+    confirmation = Confirmation(
+        AuditEntry,
+        "Check the audit's chain",
+        [("Audit", audit_list)],
+        audit_list,
+        facts=_last_check,
+        notes=notes,
+        then=reverse("admin:survey_auditentry_check"),
+    )
+    return confirm(request, CHECK, head, confirmation)
+
+
+def _last_check() -> Iterator[tuple[str, Any]]:
+    last = audit_checks.last_check()
+    if last is None:
+        yield "Checked", "never"
+        return
+    yield "Last checked", date_and_time(last.at)
+    yield "Entries up to seal", integer(last.detail["number"])
+    yield "Faults", integer(last.detail["faults"])
+    for number, fault in enumerate(last.detail.get("named", []), start=1):
+        yield f"Fault {number}", fault
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Entries name users by their audit names. Who may see users sees whose they are; members see it of each other."""
 
     help = "audit.md"
+    pages = (AdminPage("check", "check/", check_page),)
     list_display = ("at", "who", "via", "action", "subject", "study", "detail_in_short")
     right = Right.READ_ANSWERS
     list_filter = (KindFilter, StudyOfEntryFilter, WayFilter)
@@ -121,7 +187,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return entry
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        return super().changelist_view(request, {**(extra_context or {}), "head": audit_chain.head()})
+        return super().changelist_view(
+            request, {**(extra_context or {}), "head": audit_chain.head(), "last_check": audit_checks.last_check()}
+        )
 
     @admin.display(description="who", ordering="actor")
     def who(self, entry: Any) -> str:

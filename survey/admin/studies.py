@@ -175,6 +175,15 @@ PAGES = (
         help="tour.md#settings",
     ),
     AdminPage(
+        "remove_ids",
+        "<int:pk>/remove-ids/",
+        study_actions.remove_ids_page,
+        Right.WITHDRAW,
+        group="settings",
+        links=lambda user, study: [] if study.is_test else [(study_actions.REMOVE_IDS.label, ())],
+        help="prolific.md#where-the-ids-are",
+    ),
+    AdminPage(
         "unblind",
         "<int:pk>/unblind/",
         study_actions.unblind_page,

@@ -75,8 +75,9 @@ def _retry(study: Study, words: Sequence[str]) -> str:
     return _action("retry")(study, [] if index is None else [str(index)])
 
 
-# By the command, or by the command with an option.
+# By the command, or by the command with words that stand behind it; the first that fits counts.
 PAGES: Mapping[str, Cure] = {
+    "jobs ask prepare": Cure("Prepare the texts", _job, Right.RUN),
     "jobs ask": Cure("Ask for it", _job, Right.RUN),
     "amend_study": Cure("Amend the study file", _page("amend"), _right_to_change),
     "archive_study": Cure("Bring it back", _page("change"), Right.EDIT),
@@ -84,13 +85,31 @@ PAGES: Mapping[str, Cure] = {
     "estimate": Cure("Estimates", _page("estimates")),
     "open_stage": Cure("Open", _action("open"), Right.RUN),
     "pay_bonuses": Cure("Postings and payments", _list("posting"), Right.SEE_POSTINGS),
-    "plan_stage": Cure("Plan", _action("plan"), Right.RUN),
     "plan_stage --uniform": Cure("Plan uniformly", _action("plan-uniformly"), Right.RUN),
+    "plan_stage": Cure("Plan", _action("plan"), Right.RUN),
     "posting": Cure("Postings", _list("posting"), Right.SEE_POSTINGS),
+    "purge_identities": Cure("Remove panels' ids", _page("remove_ids"), Right.WITHDRAW),
     "reconcile": Cure("Postings", _list("posting"), Right.SEE_POSTINGS),
     "retry_steps": Cure("Retry failed steps", _retry, Right.RUN),
     "study_status": Cure("The study's stages", _page("change", "#stages")),
     "test_copy": Cure("Try out", _page("try"), Right.RUN),
+}
+
+
+@dataclass(frozen=True)
+class SiteCure:
+    """The same of a page that is of no study. `page`: its address's name. `may_be_used`: by this user."""
+
+    text: str
+    page: str
+    may_be_used: Callable[[Any], bool]
+
+
+OF_THE_SITE: Mapping[str, SiteCure] = {
+    "collect_answers": SiteCure("Ask a language model", "answercollection_add", rights.may_collect_answers),
+    "import_questions": SiteCure("New bank", "bank_add", rights.may_make_banks),
+    "store_logo": SiteCure("New logo", "logo_add", rights.may_make_studies),
+    "verify_audit": SiteCure("Check the audit's chain", "auditentry_check", lambda user: user.is_superuser),
 }
 # Options that a page does not have: the command is then for the person who runs the server.
 ONLY_IN_A_SHELL = ("--short-booklets", "--by")
@@ -113,10 +132,10 @@ def with_cures(text: str, user: Any, study: Study | None) -> SafeString:
 
 def _cure(match: re.Match[str], user: Any, study: Study | None) -> SafeString:
     command, words = match["command"], match["rest"].split()
-    if command == "collect_answers" and rights.may_collect_answers(user):
-        address = reverse("admin:survey_answercollection_add")
-        return format_html('<a href="{}">Ask a language model</a>', address)
-    page = next((PAGES[key] for word in words if (key := f"{command} {word}") in PAGES), PAGES.get(command))
+    of_the_site = OF_THE_SITE.get(command)
+    if of_the_site is not None and of_the_site.may_be_used(user):
+        return format_html('<a href="{}">{}</a>', reverse(f"admin:survey_{of_the_site.page}"), of_the_site.text)
+    page = next((page for key, page in PAGES.items() if {*key.split()} <= {command, *words}), None)
     if page is None or any(word in ONLY_IN_A_SHELL for word in words):
         return _for_the_server(match[0].strip("`"), command)
     about = _study_of(words, user, study)

@@ -24,6 +24,7 @@ from .expectations import Expecting
 from .exports import AnswerExport
 from .item_rows import ItemRows
 from .learning import Learning
+from .preparation import Preparation
 from .reports import ReportEntry
 from .screens import Points, Screen, SimulatedPerson
 
@@ -142,6 +143,11 @@ class Instrument(ABC):
     def expectations(self) -> Expecting | None:
         """What people answered, and what models, judges or predictors say of the same items; with it a study has the
         reports `agreement`, `calibration` and `gaps`."""
+        return None
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """What a worker computes of the study's texts, where plans or reports need it; the job `prepare` does it."""
         return None
 
     @property

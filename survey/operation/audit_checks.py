@@ -5,6 +5,7 @@ and for as long as there is a fault.
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -36,8 +37,8 @@ def check_if_due(*, now: datetime | None = None) -> bool:
     return True
 
 
-def check(*, whole: bool = True, expected: str = "", via: str = "worker") -> ChainCheck:
-    """Check the chain, and record what was found.
+def check(*, whole: bool = True, expected: str = "", by: Any = None, via: str = "worker") -> ChainCheck:
+    """Check the chain, and record what was found, with the first faults by name.
 
     Args:
         expected: as for `audit_chain.verify`; whether it was seen is not recorded.
@@ -54,11 +55,13 @@ def check(*, whole: bool = True, expected: str = "", via: str = "worker") -> Cha
     record(
         ACTION,
         SUBJECT,
+        by=by,
         via=via,
         number=chain_check.number,
         sha256=chain_check.sha256,
         faults=chain_check.fault_count,
         whole=whole or checked is None,
+        **({"named": chain_check.faults} if chain_check.faults else {}),
     )
     return chain_check
 

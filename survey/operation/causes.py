@@ -126,7 +126,7 @@ def broken_audit() -> Iterator[Trouble]:
     if last is not None and last.detail["faults"]:
         message = (
             f"By the check of {date_and_time(last.at)}, entries of the audit were changed, removed or inserted "
-            f"(faults in its chain: {last.detail['faults']}). `hunch verify_audit` names them; look who "
+            f"(faults in its chain: {last.detail['faults']}). Which ones: `hunch verify_audit`. Look who "
             "can write to the database."
         )
         yield Trouble(Cause.UNHEALTHY, "audit", message)

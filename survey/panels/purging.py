@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -72,7 +73,7 @@ def plan_purge(study: Study, *, before: datetime, with_hashes: bool) -> Purge:
 
 
 @transaction.atomic
-def purge(study: Study, *, before: datetime, with_hashes: bool) -> Purge:
+def purge(study: Study, *, before: datetime, with_hashes: bool, by: Any = None, via: str = "command") -> Purge:
     """Remove the ids of everybody who arrived before that time.
 
     Raises:
@@ -87,7 +88,8 @@ def purge(study: Study, *, before: datetime, with_hashes: bool) -> Purge:
     record(
         "purge_identities",
         study,
-        via="command",
+        by=by,
+        via=via,
         identities=planned.identities,
         submissions=planned.submissions,
         hashes=planned.hashes,

@@ -31,7 +31,16 @@ from .fields import LONGEST_TEXT, NOT_SAID, FieldConfig
 from .messages import message_of, near, unknown_key, with_hint
 from .older import problem_lines, read_stored
 from .panel import PANEL_KEYS, CodesConfig, FilterConfig, PanelConfig, ParametersConfig, RangeConfig
-from .parsing import RepairedConfig, StudyFileError, by_line, missing_texts, parse, problem_at, tables_in
+from .parsing import (
+    RepairedConfig,
+    StudyFileError,
+    by_line,
+    missing_texts,
+    parse,
+    problem_at,
+    tables_in,
+    texts_missing_in,
+)
 from .quotas import CellConfig, QuotaConfig, decided_in, unplaced_values
 from .rules import FLAGS, ExclusionsConfig, FlagName, FlagsConfig
 from .sampling import (
@@ -52,7 +61,7 @@ from .sampling import (
     design_defaults,
     scouts_of,
 )
-from .study import StudyConfig, TextsConfig, languages_of
+from .study import WELCOME, StudyConfig, TextsConfig, languages_of
 from .waves import WaveConfig
 from .weighting import (
     BETWEEN,
@@ -78,6 +87,7 @@ __all__ = [
     "PANEL_KEYS",
     "SEED_LIMIT",
     "SIGNATURE",
+    "WELCOME",
     "AnswererConfig",
     "AttentionCheckConfig",
     "BlockConfig",
@@ -147,6 +157,7 @@ __all__ = [
     "refuse_unknown_groups",
     "scouts_of",
     "tables_in",
+    "texts_missing_in",
     "too_large",
     "unknown_key",
     "unplaced_values",

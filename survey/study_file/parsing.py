@@ -325,6 +325,11 @@ def missing_texts(config: StudyConfig) -> list[tuple[FieldPath, str]]:
     return list(_missing(config, (), config.languages))
 
 
+def texts_missing_in(config: StudyConfig, language: str) -> list[FieldPath]:
+    """The places of the texts that have no words in this language, which need not be one of the file's."""
+    return [place for place, code in _missing(config, (), (*config.languages, language)) if code == language]
+
+
 def _missing(value: Any, path: FieldPath, languages: Sequence[str]) -> Iterator[tuple[FieldPath, str]]:
     if isinstance(value, Words):
         known = value.by_language or {languages[0]: str(value)}

@@ -8,6 +8,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from . import attention
 from .answerer import FORMS, AnswererConfig, placeholders_in
 from .base import (
+    LANGUAGES,
     SEED_LIMIT,
     Contact,
     Language,
@@ -43,6 +44,7 @@ from .values import ITEMS, MINUTES, REWARD, UNTIL, money_for_people, with_values
 from .waves import MAX_WAVES, WaveConfig, refuse_misplaced_waves
 from .weighting import WeightingConfig, grouping_questions, refuse_unknown_groups
 
+LANGUAGE_CODE = r"^([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$"
 WELCOME = "You are invited to take part in a short study about language models."
 
 
@@ -57,9 +59,12 @@ class TextsConfig(Strict):
     languages: list[Language] = Field(default=[], max_length=2)
     """Instead of `language`, for a study in several: the one that the browser asks for is shown until the respondent
     chooses another, or the first one where it asks for none of them."""
-    bank_language: str = Field(default="", pattern=r"^([a-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$", max_length=20)
+    bank_language: str = Field(default="", pattern=LANGUAGE_CODE, max_length=20)
     """The language of the bank's questions, such as `"en"`, if it is not that of the pages: screen readers then
     pronounce them correctly."""
+    text_language: str = Field(default="", pattern=LANGUAGE_CODE, max_length=20)
+    """The language of the file's own texts, such as `"ar"`, where the pages have no words of their own in it. The
+    pages' words then stay in `language`, and both are marked, with their directions. Not with `languages`."""
     welcome: Text = Field(default=WELCOME, validate_default=True)
     """The first page. It may name values of the file, as the blocks' texts may: `{items}`, `{minutes}`, `{reward}`."""
     minutes: int = Field(default=12, ge=1, le=600)
@@ -89,6 +94,15 @@ class TextsConfig(Strict):
             raise ValueError("languages: one is named twice")
         if self.languages and self.language != self.languages[0]:
             raise ValueError(f'languages begin with "{self.languages[0]}": remove language')
+        return self
+
+    @model_validator(mode="after")
+    def text_language_is_another_one(self) -> "TextsConfig":
+        code = self.text_language.partition("-")[0]
+        if code and self.languages:
+            raise ValueError("text_language: is for a file in one language; remove it or languages")
+        if code in LANGUAGES:
+            raise ValueError(f'text_language: the pages have words in this language: write language = "{code}" instead')
         return self
 
     @model_validator(mode="after")

@@ -18,7 +18,7 @@ from survey.models import Amendment, Respondent, Study
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.studies import amending, file_texts
 from survey.storage.paths import STUDIES_DIR
-from survey.study_file import PanelConfig, StageConfig, StudyConfig, parse
+from survey.study_file import PanelConfig, StageConfig, StudyConfig, missing_texts, parse
 from survey.study_file.editing import EditableFile
 from survey.study_file.meanings import in_plain_words, meanings_of
 from tests import cast
@@ -289,6 +289,23 @@ def test_a_template_becomes_a_study_without_its_file_being_seen(client: Client) 
     study = Study.objects.get()
     assert made.url == f"/admin/survey/study/{study.pk}/change/"
     assert (study.slug, study.config.sitting.items) == ("mine", 12)
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_a_second_language_brings_the_texts_that_a_template_has_in_it(client: Client) -> None:
+    page = client.post(ADD, {"template": "belief"})
+    assert "German (its texts are there)" in words(page)
+    changes = {"texts.languages": ["", "en", "de"], "title": "My own question"}
+    seen = send(client, page, changes=changes)
+    assert "Was Sie tun werden" in text_of(seen) and "There is no German text yet." in words(seen)
+    config = parse(text_of(seen))
+    assert (
+        missing_texts(config) == [(("title",), "de")]
+        and config.in_language("de").blocks[0].title == "Bevor Sie anfangen"
+    )
+    own = send(client, page, changes={"title": "My own question"})
+    assert "you write the others" in words(own) and "German (of 31 texts 30 are there" in words(own)
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.core.management import get_commands
 from django.test import Client
 from django.urls import resolve
 
-from survey.admin_base.cures import PAGES, with_cures
+from survey.admin_base.cures import OF_THE_SITE, PAGES, with_cures
 from survey.models import Alert, JobStep, Study
 from survey.operation.causes import failed_steps
 from tests import cast
@@ -146,6 +146,25 @@ def test_who_may_ask_language_models_is_led_to_it(study: Study) -> None:
     # The account's permission is not enough: it takes a study to run.
     assert 'href="/admin' in with_cures("`hunch collect_answers`", member(study, "owner"), None)
     assert 'href="/admin' not in with_cures("`hunch collect_answers`", member(study, "viewer"), None)
+
+
+def test_the_pages_of_the_whole_server_are_for_who_may_open_them(study: Study) -> None:
+    superuser: Any = User.objects.create_superuser("super")
+    viewer = User.objects.create_user("stranger", is_staff=True)
+    for command, cure in OF_THE_SITE.items():
+        assert command in get_commands()
+        link = HREF.search(with_cures(f"`hunch {command}`", superuser, None))
+        assert link is not None and resolve(link[1]).view_name == f"admin:survey_{cure.page}"
+        assert "(for the person who runs this server" in with_cures(f"`hunch {command}`", viewer, None)
+
+
+def test_texts_that_a_worker_has_to_read_lead_to_that_job(study: Study) -> None:
+    message = "It has not read the sentences: `hunch jobs ask prepare small --now`."
+    html = with_cures(message, member(study, "owner"), None)
+    assert html.endswith(f'<a href="/admin/survey/job/ask/{study.pk}/prepare/">Prepare the texts</a>.')
+    assert with_cures(message, member(study, "viewer"), study).endswith(
+        "Prepare the texts (ask an owner of the study)."
+    )
 
 
 def test_the_home_page_shows_an_alert_with_its_button(study: Study, client: Client) -> None:

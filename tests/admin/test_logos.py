@@ -91,7 +91,7 @@ def test_researchers_see_each_others_logos(researcher: Any, as_researcher: Clien
 
 def test_a_study_file_names_a_logo_that_is_there_and_its_institution(client: Client) -> None:
     texts = {"institution": "University of Somewhere", "logo": "university"}
-    with pytest.raises(FileErrors, match=r"no logo 'university' here.*Logos in the admin") as refused:
+    with pytest.raises(FileErrors, match=r"no logo 'university' here: store it \(`hunch store_logo`\)") as refused:
         cast.study(texts=texts)
     assert [problem.field for problem in refused.value.problems] == ["texts.logo"]
     logos.store(png(), name="university")

@@ -21,7 +21,7 @@ from survey.services.base.auditing import actor_of, record
 from survey.services.base.groups import ensure_researchers_group
 from survey.services.plans.candidates import draw_candidates, drawable_questions, question_set_digest, store_candidates
 from survey.services.studies import test_copies
-from tests import cast
+from tests import cast, databases
 
 from .conftest import PERSON, SUBMISSION, client_of, stage_of
 
@@ -144,6 +144,25 @@ def test_panel_identities_need_a_permission_of_their_own(study: Study, researche
     client = client_of(User.objects.get(pk=researcher.pk))
     assert client.get("/admin/survey/panelidentity/").status_code == 200
     assert f"{PERSON}101" in client.get(identity_page(study)).content.decode()
+
+
+def test_the_ids_are_removed_by_who_may_delete_answers_once_the_page_has_asked(
+    study: Study, as_superuser: Client, superuser: User, researcher: User
+) -> None:
+    address = f"/admin/survey/study/{study.pk}/remove-ids/"
+    assert client_of(researcher).get(address).status_code == 403  # The group does not give it.
+    body = as_superuser.get(address).content.decode()
+    assert "stage 2 is open: people may still come who are to be paid" in body and "<form" not in body.partition("main")
+    Study.objects.filter(pk=study.pk).update(stored_config={**study.stored_config, "panel": {"kind": "open"}})
+    stored = PanelIdentity.objects.exclude(ids_encrypted=b"")
+    assert f"of {stored.count()} people" in as_superuser.get(address).content.decode() and stored.count() == 4
+    sent = {"days": "0", "with_hashes": "on"}
+    assert "days" in as_superuser.post(address, {"days": "-1"}).content.decode() and stored.count() == 4
+    body = as_superuser.post(address, sent, follow=True).content.decode()
+    assert "the ids of 4 people and 0 submissions; the hashes stay, since stage 2 is open" in body
+    assert not stored.exists() and PanelIdentity.objects.count() == 4
+    entry = AuditEntry.objects.get(action="purge_identities")
+    assert (entry.actor, entry.via, entry.detail["identities"]) == (actor_of(superuser), "admin", 4)
 
 
 def test_an_identity_under_another_key_is_said_to_be_unreadable(
@@ -271,6 +290,25 @@ def test_the_audits_list_shows_the_head_and_whose_a_name_is(
     page = as_superuser.get(f"{address}{entry.pk}/change/").content.decode()
     assert audit_chain.head().sha256 in page and f"{actor_of(researcher)} (researcher)" in page
     assert actor_of(researcher) in as_superuser.get(f"/admin/auth/user/{researcher.pk}/change/").content.decode()
+
+
+def test_the_chain_is_checked_on_a_page_that_names_what_was_changed(
+    as_superuser: Client, as_researcher: Client, superuser: User
+) -> None:
+    address = "/admin/survey/auditentry/check/"
+    entry = record("open_stage", "small stage 1", study="small")
+    audit_chain.seal_entries()
+    assert as_researcher.get(address).status_code == as_researcher.post(address).status_code == 403
+    assert address not in as_researcher.get("/admin/survey/auditentry/").content.decode()
+    assert f'href="{address}"' in as_superuser.get("/admin/survey/auditentry/").content.decode()
+    assert "entries agree with the chain" in as_superuser.post(address, follow=True).content.decode()
+    check = AuditEntry.objects.get(action="verify_audit")
+    assert (check.actor, check.via, check.detail["faults"]) == (actor_of(superuser), "admin", 0)
+    with databases.unguarded():
+        AuditEntry.objects.filter(pk=entry.pk).update(subject="small stage 2")
+    body = as_superuser.post(address).content.decode()
+    assert "does not agree with its chain" in body and f"entry {entry.pk} was changed after seal" in body
+    assert f"entry {entry.pk} was changed" in as_superuser.get(address).content.decode()
 
 
 def test_members_see_the_names_of_each_other_and_of_nobody_else(as_researcher: Client, researcher: User) -> None:

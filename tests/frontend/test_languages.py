@@ -9,7 +9,7 @@ from survey.exceptions import FileErrors
 from survey.models import Bank, Consent, FormAnswer, Respondent, Sitting, Study
 from survey.services.base.hashing import digest
 from survey.services.studies.creating import create_study
-from survey.study_file import StudyConfig, missing_texts, parse
+from survey.study_file import StudyConfig, StudyFileError, missing_texts, parse
 from tests import cast
 from tests.frontend.pages import Page, get, read
 from tests.survey.printed_screens.test_screens import TWO_LANGUAGES, both
@@ -234,6 +234,52 @@ def test_questions_in_another_language_are_marked_as_such_and_the_example_is_not
     body = client.get("/s/cast/sitting").content.decode()
     assert body.count('<div class="question" data-part="') == body.count(' lang="en">') == 2
     assert client.get("/api/v1/studies/cast/").json()["bank_language"] == "en"
+
+
+@pytest.mark.slow
+def test_texts_from_right_to_left_are_marked_and_the_pages_own_words_stand_from_left_to_right(client: Client) -> None:
+    blocks = [
+        {"kind": "consent", "title": "قبل أن تبدأ", "text": "نص.\n\n- سطر"},
+        {"kind": "instructions", "text": "نص."},
+        {
+            "kind": "checks",
+            "title": "سؤال",
+            "checks": [{"name": "a", "question": "سؤال؟", "options": ["نعم", "لا"], "hint": "نعم."}],
+        },
+        {"kind": "items"},
+        {"kind": "end", "text": "شكرا."},
+    ]
+    texts = {"text_language": "ar-EG", "welcome": "مرحبا.", "contact": "اكتب إلينا."}
+    cast.open_study(title="دراسة", texts=texts, blocks=blocks)
+    marked = ' lang="ar-EG" dir="rtl">'
+    body = client.get("/s/cast/").content.decode()
+    assert f"<div{marked}\n<h1>دراسة</h1>\n<p>مرحبا.</p>" in body and '<html lang="en">' in body
+    assert f"Questions or problems? <bdi{marked}اكتب إلينا.</bdi>" in body
+    assert f"<h1{marked}قبل أن تبدأ</h1>" in client.get("/s/cast/consent").content.decode()
+    page = begin(client)
+    body = client.get("/s/cast/sitting").content.decode()
+    assert "<h1>Instructions</h1>" in body and f"<div{marked}<p>نص.</p></div>" in body
+    page = send(client, page)
+    body = client.get("/s/cast/sitting").content.decode()
+    assert f"<h1{marked}سؤال</h1>" in body and f'<fieldset class="field"{marked}' in body
+    body = client.post("/s/cast/sitting", {"step": "2"}, follow=True).content.decode()
+    assert '<p class="error" lang="en" dir="ltr" id="id_a_error">' in body
+    page = send(client, page, a=page.value_of("نعم"))
+    body = client.get("/s/cast/sitting").content.decode()
+    assert f'<div class="question" data-part="target"{marked}' in body and "<h1>How likely" in body
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({"text_language": "de-AT"}, 'write language = "de" instead'),
+        ({"text_language": "ar", "languages": ["en", "de"]}, "is for a file in one language"),
+        ({"text_language": "Arabic, please"}, "text_language"),
+    ],
+)
+def test_a_language_of_texts_is_one_that_the_pages_do_not_have(texts: dict[str, Any], words: str) -> None:
+    with pytest.raises(StudyFileError, match=words):
+        parse(cast.study_text(texts=texts))
 
 
 def test_a_language_that_is_none_is_refused() -> None:

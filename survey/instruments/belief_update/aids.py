@@ -7,17 +7,22 @@ never change. Neither the target nor the evidence is among its questions, nor an
 import base64
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from predictors.embeddings import embed, source_of
+from predictors.errors import PredictorError
+from predictors.settings import BUNDLED_CHECKPOINT
 from survey.contracts import instruments
-from survey.exceptions import PlanRefused
+from survey.contracts.preparation import Preparation, Progress
+from survey.exceptions import HunchError, PlanRefused
 from survey.models import Question, Study
 from survey.services.banks.alike import WORD
-from survey.study_file import FieldPath, StudyConfig
+from survey.services.banks.eligibility import filtered_questions
+from survey.study_file import FieldPath, Note, StudyConfig
 
 from .models import Aid, Pair, QuestionVector
 
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
 OPTIONS: FieldPath = ("instrument", "options")
 BATCH_SIZE = 2000
+BY_WORDS = 'aid_similarity = "words"'
 DIGITS = 6  # Of a similarity: the last digits of sums depend on the machine, and the order of equal ones must not.
 
 
@@ -136,8 +142,11 @@ def is_wanted(config: StudyConfig) -> bool:
     return any(options.get("aid", "none") != "none" for options in all_options)
 
 
-def similar_of(questions: Sequence[Question], *, by: str) -> Similar:
+def similar_of(questions: Sequence[Question], *, by: str, slug: str) -> Similar:
     """How alike these questions are, by their words or by the stored embeddings of their texts.
+
+    Args:
+        slug: of the study, for the message.
 
     Raises:
         PlanRefused: a question has no stored embedding.
@@ -146,9 +155,8 @@ def similar_of(questions: Sequence[Question], *, by: str) -> Similar:
     if by == "words":
         return Similar(words)
     vectors = vectors_of(questions)
-    missing = [question.external_id for question in questions if question.pk not in vectors]
-    if missing:
-        raise PlanRefused(_not_embedded(questions[0], missing))
+    if missing := [question for question in questions if question.pk not in vectors]:
+        raise PlanRefused(f"{_not_embedded(missing)}: `hunch jobs ask prepare {slug} --now`, or set {BY_WORDS}")
     return Similar(words, np.stack([vectors[question.pk] for question in questions]))
 
 
@@ -180,12 +188,56 @@ def store_vectors(questions: Sequence[Question], vectors: np.ndarray, *, model: 
     )
 
 
-def _not_embedded(question: Question, missing: Sequence[str]) -> str:
-    bank = question.bank
-    return (
-        f"{len(missing)} questions have no stored embedding ({', '.join(missing[:5])}): run `hunch embed_questions "
-        f'{bank.name}@{bank.version}`, or set aid_similarity = "words"'
-    )
+def embed_questions(questions: Sequence[Question], *, model: str, progress: Progress | None = None) -> int:
+    """Compute and store an embedding of each of these questions; return how many numbers one has.
+
+    Raises:
+        HunchError: the model cannot be used here.
+    """
+    try:
+        source = source_of(model)
+        vectors = embed([question.plain for question in questions], model=model, progress=progress)
+    except ImportError as exc:
+        raise HunchError(
+            f'model: {model} needs a package that is not installed ({exc}); run: pip install "hunch[ml]", or set '
+            f"{BY_WORDS}"
+        ) from exc
+    except PredictorError as exc:
+        raise HunchError(f"model: {exc}") from exc
+    store_vectors(questions, vectors, model=f"{model} {source.fingerprint}"[:200])
+    return int(vectors.shape[1])
+
+
+def preparation(study: Study, options: "BeliefUpdateOptions") -> Preparation | None:
+    if not is_wanted(study.config) or options.aid_similarity != "embeddings":
+        return None
+
+    def prepare(progress: Progress) -> Mapping[str, int]:
+        questions = not_embedded(filtered_questions(study))
+        if questions:
+            embed_questions(questions, model=BUNDLED_CHECKPOINT, progress=progress)
+        return {"embeddings": len(questions)}
+
+    return Preparation("questions", prepare)
+
+
+def not_embedded(questions: Sequence[Question]) -> list[Question]:
+    known = vectors_of(questions)
+    return [question for question in questions if question.pk not in known]
+
+
+def remarks(study: Study, options: "BeliefUpdateOptions", usable: Sequence[Question]) -> Iterator[Note]:
+    if preparation(study, options) is not None and (missing := not_embedded(usable)):
+        yield Note(
+            "instrument.options.aid_similarity",
+            f"{_not_embedded(missing)} yet: before the first stage is planned, let a worker prepare the texts (on the "
+            f"study's page, under Data), or set {BY_WORDS}",
+        )
+
+
+def _not_embedded(missing: Sequence[Question]) -> str:
+    names = ", ".join(question.external_id for question in missing[:5])
+    return f"{len(missing)} questions have no stored embedding ({names})"
 
 
 def problems(
@@ -203,10 +255,6 @@ def problems(
             f"the model has answered {len(usable)} of the study's questions, which leaves at least {max(0, largest)} "
             "for every target and evidence: write a smaller number, or collect more answers",
         )
-    if options.aid_similarity == "embeddings":
-        known = vectors_of(usable)
-        if missing := [question.external_id for question in usable if question.pk not in known]:
-            yield (*OPTIONS, "aid_similarity"), _not_embedded(usable[0], missing)
     planned = Pair.objects.filter(item__study__slug=study.slug, item__study__test_of__isnull=True)
     without = planned.filter(aid=None).count()
     others = planned.filter(aid__isnull=False).exclude(
@@ -233,7 +281,7 @@ def create_aids(
     if real is None or not is_wanted(study.config):
         return
     options: BeliefUpdateOptions = instruments.of_study(study).options
-    similar = similar_of(questions, by=options.aid_similarity)
+    similar = similar_of(questions, by=options.aid_similarity, slug=study.slug)
     place = {question.pk: index for index, question in enumerate(questions)}
     right = real.outcome_of(questions)
     targets = [place[pair.target_id] for pair in pairs]

@@ -23,6 +23,7 @@ from survey.contracts.instruments import (
     StoredVerdicts,
 )
 from survey.contracts.item_rows import ItemRows
+from survey.contracts.preparation import Preparation
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.figures import words
@@ -245,6 +246,10 @@ class BeliefUpdate(Instrument):
         )
 
     @property
+    def preparation(self) -> Preparation | None:
+        return None if self._study is None else aids.preparation(self.study, self.options)
+
+    @property
     def booklets(self) -> "BeliefBooklets":
         return BeliefBooklets(self)
 
@@ -319,7 +324,9 @@ class BeliefUpdate(Instrument):
             notes = [*notes, Note("", f"pay_for_accuracy: of each sitting one belief is drawn, and may win {at_most}")]
         if not self.evidence_model:
             return notes
-        return notes + real_evidence.remarks(self.study, self.options, filtered_questions(self.study))
+        filtered = filtered_questions(self.study)
+        notes += real_evidence.remarks(self.study, self.options, filtered)
+        return [*notes, *aids.remarks(self.study, self.options, self.usable(filtered))]
 
     def _may_pay(self, config: StudyConfig) -> bool:
         """Whether anybody is paid for being right, under whichever condition."""

@@ -96,8 +96,8 @@ class BeliefUpdateOptions(Options):
     aid_questions: int = Field(default=10, ge=2, le=50)
     """How many similar questions the aid counts, 2 to 50."""
     aid_similarity: Literal["words", "embeddings"] = "words"
-    """By what questions are similar: `"words"`, or `"embeddings"` of their texts, which `hunch embed_questions BANK`
-    stores first."""
+    """By what questions are similar: `"words"`, or `"embeddings"` of their texts, which the job `prepare` or `hunch
+    embed_questions BANK` stores first."""
     pay_for_accuracy: bool = False
     """Whether one belief of each sitting is drawn, and wins a point of `panel.bonus_per_point`, the more likely
     the nearer it is to what the model really did; see [Paying for being right](#paying-for-being-right). Needs real

@@ -60,7 +60,7 @@ class ClozeExpecting(Expecting):
             raise StateRefused(
                 f"{self._study.slug}: no language model has read its sentences; name one in [[models]], then let it "
                 "read them: "
-                f"`hunch cloze {self._study.slug} --read`"
+                f"`hunch jobs ask prepare {self._study.slug} --now`"
             )
         chances = chance_of_positions(self._study)
         texts = written_texts(self._study)
@@ -73,7 +73,7 @@ class ClozeExpecting(Expecting):
                 notes.append(
                     f"{model.config.name}: not every word that people wrote has a chance by it, so that it is scored "
                     f"by the sentence’s own word alone; models on this machine read them by "
-                    f"`hunch cloze {self._study.slug} --read`"
+                    f"`hunch jobs ask prepare {self._study.slug} --now`"
                 )
             readers.append(replace(reader, given=own_chances))
         return Expectations(

@@ -19,13 +19,14 @@ from survey.contracts.instruments import (
     Signals,
 )
 from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
+from survey.contracts.preparation import Preparation, Progress
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.models import Assignment, Item, Question, Response
 from survey.services.banks.eligibility import filtered_questions
 from survey.study_file import Note
 
-from . import expecting, labels, people, practice, priorities, screens
+from . import expecting, labels, model_words, people, practice, priorities, screens
 from .analysis.normalising import RULE
 from .estimands import ClozeEstimates
 from .export import ClozeExport
@@ -88,6 +89,17 @@ class Cloze(ListedInstrument):
     @cached_property
     def expectations(self) -> Expecting:
         return expecting.ClozeExpecting(self._study, options=None if self._study is None else self.options)
+
+    @property
+    def preparation(self) -> Preparation | None:
+        if self._study is None or not self.study.config.models:
+            return None
+        return Preparation("sentences", self._read)
+
+    def _read(self, progress: Progress) -> Mapping[str, int]:
+        return model_words.read_models(
+            self.study, everything=True, progress=lambda model, done, total: progress(done, total, f"{model} reads")
+        )
 
     @property
     def booklets(self) -> "ClozeBooklets":

@@ -81,7 +81,7 @@ class ClozePriority(Priority):
         if self._options.priority == "gap" and (chosen_model is None or not chosen_model.values):
             raise StateRefused(
                 f"{self._study.slug}: {wanted} has not read the sentences, and the priority is the distance to it: "
-                f"`hunch cloze {self._study.slug} --read`"
+                f"`hunch jobs ask prepare {self._study.slug} --now`"
             )
         return chosen_model if chosen_model is not None and chosen_model.values else None
 

@@ -95,6 +95,6 @@ class NextTokenExpecting(Expecting):
             raise StateRefused(
                 f"{instrument.study.slug}: no language model has read its passages; name one in [[models]], then let "
                 "it "
-                f"read them: `hunch prepare_passages {instrument.study.slug}`"
+                f"read them: `hunch jobs ask prepare {instrument.study.slug} --now`"
             )
         return readers

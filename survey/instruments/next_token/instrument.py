@@ -19,6 +19,7 @@ from survey.contracts.instruments import (
     Signals,
 )
 from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
+from survey.contracts.preparation import Preparation, Progress
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.exceptions import HunchError, StateRefused
@@ -92,6 +93,18 @@ class NextToken(ListedInstrument):
     @cached_property
     def expectations(self) -> Expecting:
         return expecting.NextTokenExpecting(self)
+
+    @property
+    def preparation(self) -> Preparation | None:
+        return Preparation("passages", self._prepare) if self._study is not None else None
+
+    def _prepare(self, progress: Progress) -> Mapping[str, int]:
+        return passages.prepare(
+            list(self.study.bank.questions.filter(flag="").order_by("position")),
+            tokenizer=self.source,
+            models=[passages.source_of(model) for model in self.study.config.models],
+            progress=lambda what, done, total: progress(done, total, what),
+        ).read
 
     @property
     def booklets(self) -> BookletsByTask:

@@ -107,7 +107,7 @@ class NextTokenPriority(Priority):
         if instrument.options.priority == "gap" and not expectations:
             raise StateRefused(
                 f"{instrument.study.slug}: {wanted} has not read the passages, and the priority is the distance to "
-                f"it: `hunch prepare_passages {instrument.study.slug}`"
+                f"it: `hunch jobs ask prepare {instrument.study.slug} --now`"
             )
         return expectations
 

@@ -17,6 +17,7 @@ from survey.contracts.instruments import (
     Signals,
 )
 from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
+from survey.contracts.preparation import Preparation, Progress
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Screen
 from survey.exceptions import HunchError
@@ -83,6 +84,17 @@ class SelfPacedReading(ListedInstrument):
     @property
     def estimates(self) -> ReadingEstimates:
         return ReadingEstimates()
+
+    @property
+    def preparation(self) -> Preparation | None:
+        if self._study is None or not self.study.config.models:
+            return None
+        return Preparation("passages", self._read)
+
+    def _read(self, progress: Progress) -> Mapping[str, int]:
+        return model_words.read_models(
+            self.study, progress=lambda model, done, total: progress(done, total, f"{model} reads")
+        )
 
     @property
     def booklets(self) -> BookletsByTask:

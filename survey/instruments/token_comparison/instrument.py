@@ -16,6 +16,7 @@ from survey.contracts.instruments import (
     Signals,
 )
 from survey.contracts.item_rows import NEVER_SHOWN, ItemRows
+from survey.contracts.preparation import Preparation, Progress
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.exceptions import HunchError
@@ -83,6 +84,19 @@ class TokenComparison(ListedInstrument):
     @property
     def practice(self) -> Practice:
         return practice.ComparisonPractice((self.options if self._study is not None else ComparisonOptions()).ratios)
+
+    @property
+    def preparation(self) -> Preparation | None:
+        return Preparation("contexts", self._prepare) if self._study is not None else None
+
+    def _prepare(self, progress: Progress) -> Mapping[str, int]:
+        prepared = preparing.prepare(
+            filtered_questions(self.study),
+            self.options,
+            self.study.config.models,
+            progress=lambda what, done, total: progress(done, total, what),
+        )
+        return {"drawn": prepared.made, **prepared.read}
 
     @property
     def booklets(self) -> Booklets:

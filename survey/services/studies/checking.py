@@ -525,7 +525,8 @@ def _check_ethics(config: StudyConfig) -> Iterator[CheckMessage]:
 
 def _check_language_of_bank(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]:
     """Questions in another language than the texts around them; not where the file says that it is so."""
-    if config.texts.bank_language or not check.bank or any(finding.field == "bank" for finding in check.findings):
+    is_said = config.texts.bank_language or config.texts.text_language
+    if is_said or not check.bank or any(finding.field == "bank" for finding in check.findings):
         return
     try:
         bank = find_bank(config.bank)

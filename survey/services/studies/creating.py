@@ -179,7 +179,7 @@ def _checked(
     logo = config.texts.logo
     if logo and not Logo.objects.filter(name=logo).exists():
         names = list(Logo.objects.values_list("name", flat=True))
-        cure = "store it under Logos in the admin (or `hunch store_logo`), or remove logo"
+        cure = "store it (`hunch store_logo`), or remove logo"
         report(("texts", "logo"), f"there is no logo {logo!r} here: {study_file.with_hint(logo, names, cure)}")
     if bank is None or panel is None or instrument is None:
         return None

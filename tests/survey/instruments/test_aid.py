@@ -33,7 +33,7 @@ from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from survey.services.stages import lifecycle
 from survey.services.studies import amending
-from survey.services.studies.creating import create_study
+from survey.services.studies.creating import create_study, remarks_on
 from tests import cast
 from tests.frontend.pages import go_to
 from tests.kept import kept
@@ -158,14 +158,16 @@ def test_embeddings_decide_where_the_study_says_so_and_are_asked_for_first() -> 
     answered(bank)
     options = {**AID["options"], "aid_similarity": "embeddings"}
     file = {"instrument": {**AID, "options": options}, "conditions": [ARMS], "stages": [{"sittings": 4}]}
-    with pytest.raises(FileErrors, match=r"40 questions have no stored embedding .* `hunch embed_questions small@1`"):
-        cast.small_study(on=bank, **file)
+    made = cast.small_study(on=bank, **file)
+    (remark,) = [note for note in remarks_on(made) if note.field == "instrument.options.aid_similarity"]
+    assert remark.message.startswith("40 questions have no stored embedding (")
+    with pytest.raises(PlanRefused, match=r"no stored embedding .*: `hunch jobs ask prepare small --now`"):
+        planning.plan_stage(cast.stage_of(made))
     questions = [*bank.questions.order_by("position")]
     angles = np.linspace(0, 1.5, len(questions))  # The nearest ones are the neighbours.
     store_vectors(questions, np.stack([np.cos(angles), np.sin(angles)], axis=1), model="a circle")
     store_vectors(questions, np.stack([np.cos(angles), np.sin(angles)], axis=1), model="a circle")  # Again: replaced.
     assert QuestionVector.objects.count() == 40
-    made = cast.small_study(on=bank, **file)
     planning.plan_stage(cast.stage_of(made))
     for aid in Aid.objects.select_related("pair__target", "pair__evidence"):
         near = [int(key[1:]) - aid.pair.target.position for key in aid.questions]

@@ -28,10 +28,12 @@ from survey.instruments.cloze.chances import chance_of_positions
 from survey.instruments.cloze.model_words import read_models, unknown_words, words_of_models
 from survey.instruments.cloze.models import AskedWord, SentenceReading, WordScore, WrittenWord
 from survey.instruments.cloze.norms import norms_of
-from survey.models import Assignment, Slot, SnapshotAnswer, Stage, Study
+from survey.models import Assignment, AuditEntry, Slot, SnapshotAnswer, Stage, Study
 from survey.services.answers.counting import study_answers
 from survey.services.banks import ngrams
 from survey.services.banks.readings import text_hash
+from survey.services.base import jobs as asked_jobs
+from survey.services.base.job_kinds import find_kind
 from survey.services.plans.planning import plan_stage
 from survey.services.results import reports
 from survey.services.results.estimates.study_estimates import estimate
@@ -536,6 +538,17 @@ def test_a_gap_needs_a_model_that_has_read(sentences: None) -> None:
             answers=[],
             rng=np.random.default_rng(0),
         )
+
+
+def test_a_worker_lets_the_models_read_for_who_may_run_the_study(sentences: None, tiny_model: None) -> None:
+    study = cast.study(**{**ADAPTIVE, "models": ADAPTIVE["models"][:1]})
+    job, _is_new = asked_jobs.ask(study, "prepare", {})
+    assert asked_jobs.run(job.pk) and SentenceReading.objects.count() == 6
+    job.refresh_from_db()
+    assert job.result == {"texts": "sentences", "read": {"bigram": 6}}
+    entry = AuditEntry.objects.get(action="prepare_texts")
+    assert (entry.study, entry.via, entry.detail) == (study.slug, "worker", job.result)
+    assert not find_kind("prepare").suits(cast.study(**{**CLOZE, "slug": "other"}))
 
 
 def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> None:

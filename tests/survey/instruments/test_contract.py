@@ -22,6 +22,7 @@ CAPABILITIES = {
     "controls",
     "estimates",
     "expectations",
+    "preparation",
     "signals",
     "booklets",
     "label_reading",

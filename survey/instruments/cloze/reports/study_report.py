@@ -148,7 +148,8 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
         column = _column(model, keys, places)
         if np.isfinite(column.surprisal).sum() < 3:
             notes.append(
-                f"{model.config.name}: left out, since it has not read the sentences: `hunch cloze {study.slug} --read`"
+                f"{model.config.name}: left out, since it has not read the sentences: "
+                f"`hunch jobs ask prepare {study.slug} --now`"
             )
             continue
         missing = int((~np.isfinite(column.surprisal)).sum())

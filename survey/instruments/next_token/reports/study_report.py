@@ -119,8 +119,8 @@ def _models(
         missing = int(np.isnan(right).sum())
         if missing == len(tokens):
             notes.append(
-                f"{model.name}: left out, since it has not read the passages: `hunch prepare_passages "
-                f"{instrument.study.slug}`"
+                f"{model.name}: left out, since it has not read the passages: `hunch jobs ask prepare "
+                f"{instrument.study.slug} --now`"
             )
             continue
         if missing:

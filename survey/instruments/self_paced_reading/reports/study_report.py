@@ -115,7 +115,9 @@ def _material(
             if len(values) == len(texts[number[key]]):
                 column[first[key] : first[key] + len(values)] = values
         if np.isfinite(column).sum() < 3:
-            notes.append(f"{name}: left out, since it has not read the passages: `hunch reading {study.slug} --read`")
+            notes.append(
+                f"{name}: left out, since it has not read the passages: `hunch jobs ask prepare {study.slug} --now`"
+            )
             continue
         models[name] = column
     return (

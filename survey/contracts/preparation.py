@@ -1,0 +1,19 @@
+"""What is computed of a study's texts and stored, before a plan or a report takes it from there. No Django."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Progress = Callable[[int, int, str], None]
+"""progress(done, total, words). It ends the work with `predictors.errors.Stopped`."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What takes too long for a request.
+
+    `texts`: what is read, in the plural, such as "sentences". `prepare`: does what is left to do, and returns how many
+    texts each reader has read now. It can be called again: what is stored is passed over.
+    """
+
+    texts: str
+    prepare: Callable[[Progress], Mapping[str, int]]
