@@ -108,4 +108,5 @@ def _settings(options: dict[str, Any], fit: str) -> TimeSettings:
         frequencies=options["frequencies"],
         keeps_punctuation=options["keep_punctuation"],
         fit=fit,
+        above=(options["above"] or [""])[-1],
     )
