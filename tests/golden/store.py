@@ -180,6 +180,10 @@ def cells_of(table: bytes) -> list[list[Any]]:
     return [[float(cell) if DECIMAL.fullmatch(cell) else cell for cell in row] for row in rows]
 
 
+def is_json(name: str) -> bool:
+    return name.endswith(".json")
+
+
 def rounded(value: Any) -> Any:
     """With the digits that are compared, and two more."""
     if isinstance(value, dict):

@@ -267,7 +267,7 @@ def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp
     corpus = written(tmp_path / "corpus.csv", [*theirs, *measured], eye)
     out = tmp_path / "out"
     call_command("reading", times=corpus, readings=readings, layout="provo", out=out)
-    found = {(row["measure"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
+    found = {(row["time"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
     assert list(found) == [(measure, "A") for measure in measured]
     data = json.loads((out / "reading.json").read_text())["measures"]
     for measure, part in measured.items():
@@ -282,7 +282,7 @@ def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp
         assert made["models"]["A"]["rows"] > 0
         assert float(found[measure, "A"]["ms_a_nat"]) == made["models"]["A"]["slope"]["value"]
     words = rows_of(out / "reading_words.csv")
-    assert [row["measure"] for row in words] == [measure for measure in measured for _word in range(60)]
+    assert [row["time"] for row in words] == [measure for measure in measured for _word in range(60)]
     assert (out / "slopes_by_measure.svg").stat().st_size and (out / "tenths_3.svg").stat().st_size
 
 
@@ -318,6 +318,39 @@ def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path)
     findings = own_times.make(times, readings, TimeSettings())
     assert findings.data["models"]["A"] == findings.data["models"]["B"]
     assert any("models are compared on the 40 words" in note for note in findings.notes)
+    compared = next(table for table in findings.tables if table.name == "models_compared")
+    of_words = [float(row["surprisal"]) for row in rows if row["passage"] not in ("t0", "t1")]
+    expected = [np.exp(np.mean(of_words)), findings.data["models"]["A"]["delta_log_likelihood"]]
+    assert [row[4:] for row in compared.rows] == [pytest.approx(expected)] * 2
+
+
+def test_what_is_known_of_models_groups_them(tmp_path: Path) -> None:
+    times, readings = own_files(tmp_path)
+    rows, rng = rows_of(readings), np.random.default_rng(3)
+    more = [
+        {
+            **row,
+            "model": name,
+            "surprisal": float(row["surprisal"]) + noise * rng.random(),
+            "corpus": corpus,
+            "size": size,
+        }
+        for name, noise, corpus, size in (
+            ("B", 9, "web", "9"),
+            ("C", 3, "news", "9"),
+            ("D", 1, "web", "2"),
+            ("E", 5, "", ""),
+        )
+        for row in rows
+    ]
+    written(readings, list(more[0]), [list(row.values()) for row in more])
+    made = own_times.make(times, readings, TimeSettings(above="perplexity=5"))
+    tables = {table.name: table for table in made.tables}
+    assert [row[3] for row in tables["models_compared"].rows] == ["D", "B", "C", "E"]
+    assert [row[0] for row in tables["by_corpus"].rows] == ["web", "news", ""]
+    assert next(row[:4] for row in tables["over_models"].rows) == ["delta_log_likelihood", "perplexity", "all", 4]
+    assert any("delta log-likelihood, all 4 models: r = " in line for line in made.lines)
+    assert "perplexity_delta_log_likelihood" in {picture.name for picture in made.pictures}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from survey.instruments.self_paced_reading.analysis.figures import ReadingOfMode
 from .material import ReadingMaterial
 from .reading_results import LINEAR, MODELS, SHOWN, SLOPES, in_ms, make, models_of, next_to, row_of
 
-MEASURE = Column("measure", "text", "The column of times that the row is about.")
+MEASURE = Column("time", "text", "The column of times that the row is about.")
 SLOPE = next(column for column in SLOPES if isinstance(column, FigureColumn))
 BY_MEASURE = (
     MEASURE,
@@ -21,12 +21,12 @@ BY_MEASURE = (
 
 
 def make_measures(
-    materials: Mapping[str, ReadingMaterial], *, title: str, lines: Sequence[str], fit: str = LINEAR
+    materials: Mapping[str, ReadingMaterial], *, title: str, lines: Sequence[str], fit: str = LINEAR, above: str = ""
 ) -> ReportResult:
     """One table and one picture of all measures, then what `make` says of each. materials: by the measure's name."""
     models = {measure: models_of(material) for measure, material in materials.items()}
     reports = {
-        measure: make(material, fit=fit, title="", lines=(), notes=(), models=models[measure])
+        measure: make(material, fit=fit, title="", lines=(), notes=(), models=models[measure], above=above)
         for measure, material in materials.items()
     }
     rows = [[measure, *row_of(model), model.total] for measure, of_measure in models.items() for model in of_measure]

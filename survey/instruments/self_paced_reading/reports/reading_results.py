@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from predictors.evaluation.scoring import perplexity_of
 from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
@@ -14,6 +15,12 @@ from survey.figures.figure import finite
 from survey.figures.words import integer, number
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
+from survey.services.results.people_and_models.model_comparison import (
+    NOTHING_KNOWN,
+    ComparedModel,
+    Comparison,
+    Threshold,
+)
 
 from . import gamm
 from .material import ReadingMaterial
@@ -22,6 +29,7 @@ LINEAR, SMOOTH, GAMM = "linear", "smooth", "gamm"
 FITS = (LINEAR, SMOOTH, GAMM)
 SHOWN = 40  # lines for people; the file has all
 TENTHS = 10
+DELTA = "delta_log_likelihood"
 
 CLEANING = (
     Column("rule", "text", "What is left out, in this order; a time is counted by the first rule alone."),
@@ -70,17 +78,28 @@ def make(
     lines: Sequence[str],
     notes: Sequence[str],
     models: Sequence[ReadingOfModel] | None = None,
+    above: str = "",
 ) -> ReportResult:
-    """Tables, pictures and files; with the fit `gamm` also the script for R and its data. models: those of `models_of`,
-    where they are known already."""
+    """Tables, pictures and files; with the fit `gamm` also the script for R and its data.
+
+    Args:
+        models: those of `models_of`, where they are known already.
+        above: over models, also among those with so much of a measure.
+
+    Raises:
+        HunchError: `above` is no measure with a number.
+    """
     kept_times = material.kept
     time, right = figures.mean_time(kept_times), figures.right_share(material.times)
     models = models_of(material) if models is None else models
     tables = [_cleaning_table(material)]
     if models:
         tables += [_models_table(models), _slopes_table(material, models)]
+    comparison = _comparison(material, models, above)
+    if len(models) > 1:
+        tables += comparison.tables()
     tables.append(_words_table(material))
-    more = [*lines, *_lines(material, right)]
+    more = [*lines, *_lines(material, right), *comparison.sentences()]
     data = _data(material, models, time, right)
     files: list[ReportFile] = []
     said = list(notes)
@@ -109,7 +128,7 @@ def make(
         headline=f"On average people look at a word for {in_ms(time)}." if time.is_defined else "",
         lines=more,
         tables=tables,
-        pictures=list(_pictures(material, models)),
+        pictures=[*_pictures(material, models), *comparison.pictures()],
         files=files,
         notes=said,
         data=data,
@@ -132,6 +151,23 @@ def models_of(material: ReadingMaterial) -> list[ReadingOfModel]:
         )
         for name, surprisal in material.models.items()
     ]
+
+
+def _comparison(material: ReadingMaterial, models: Sequence[ReadingOfModel], above: str) -> Comparison:
+    """Perplexity by word, of the words that all models have read, and what surprisals add, over models."""
+    common = _read_by_all(material)
+    compared = [
+        ComparedModel.of_report(
+            model.name,
+            material.facts.get(model.name, NOTHING_KNOWN),
+            perplexity=perplexity_of(float(material.models[model.name][common].mean())) if common.any() else None,
+            pnc=None,
+            deltas={DELTA: math.nan if model.delta is None else model.delta.total},
+        )
+        for model in models
+    ]
+    comparison = Comparison(compared, explained=[DELTA])
+    return replace(comparison, above=Threshold.read(above, comparison.measures)) if above else comparison
 
 
 def _read_by_all(material: ReadingMaterial) -> np.ndarray:

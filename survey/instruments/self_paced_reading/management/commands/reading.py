@@ -127,6 +127,7 @@ def _settings(options: dict[str, Any], fit: str) -> TimeSettings:
         frequencies=options["frequencies"],
         keeps_punctuation=options["keep_punctuation"],
         fit=fit,
+        above=(options["above"] or [""])[-1],
         layout=_layout(options),
         measures=tuple(options["measure"]),
     )
