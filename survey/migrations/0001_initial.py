@@ -1301,7 +1301,7 @@ class Migration(migrations.Migration):
                         ('language_model', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.languagemodel')),
                         ('tokenizer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='expectations', to='survey.tokenizerrecord')),
                         ('text_sha256', models.CharField(help_text='Of the text in UTF-8, without markup.', max_length=64)),
-                        ('source', models.CharField(help_text='What read it: local:FOLDER or ngram:NAME.', max_length=520)),
+                        ('source', models.CharField(help_text='What read it: local:FOLDER, endpoint:MODEL, ngram:NAME or file:CSV.', max_length=520)),
                         ('source_sha256', models.CharField(help_text='Of all that the reading depends on beside the text.', max_length=64)),
                         ('code_version', models.CharField(max_length=10)),
                         ('values', models.BinaryField(help_text='Log-probability of the token, entropy, likeliest token and its log-probability, as a .npy file.')),

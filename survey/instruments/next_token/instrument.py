@@ -221,8 +221,10 @@ class NextToken(ListedInstrument):
             )
         for index, model in enumerate(self.study.config.models):
             source = passages.source_of(model)
-            if source.scheme in passages.NAMELESS:
-                yield ("models", index, "source"), passages.without_ids(source, self.source)
+            try:
+                passages.check_lists_text(source)
+            except HunchError as exc:
+                yield ("models", index, "source"), exc.message.removeprefix("models: ")
                 continue
             unread = passages.unread_by(source, self.tokenizer, texts)
             if unread and passages.is_read_quickly(model.source, len(unread)):

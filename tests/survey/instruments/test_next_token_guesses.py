@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,7 +54,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> GuessTable:
             asked = bool(truth) and "\n" not in truth and "�" not in truth
             rows.append((person, text, place - 1, guess, truth, int(asked)))
     assert len(rows) == 24_175
-    return read_guesses(written(tmp_path_factory.mktemp("public") / "guesses.csv", rows))
+    return read_guesses(written(tmp_path_factory.mktemp("public") / "guesses.csv", rows)).table
 
 
 @pytest.mark.thorough
@@ -178,6 +179,87 @@ def test_a_file_is_analysed_and_written(tmp_path: Path) -> None:
     assert figures["share"]["value"] == round(7 / 12, 6)
     assert (tmp_path / "out" / "next_token_parts.csv").exists()
     assert "Many people together" not in out.getvalue(), "a heading with nothing under it"
+
+
+@pytest.mark.django_db
+def test_models_read_the_texts_that_the_guesses_of_a_file_spell(tmp_path: Path) -> None:
+    """People are right half the time, one model always, one never; both come as files of readings."""
+    tokens = ["The", " cat", " sat", " on", " the", " mat"] * 20
+    text = "".join(tokens)
+    rows = [
+        (person, "a", place, token if (place + number) % 2 else " x", token, 1)
+        for number, person in enumerate(["p", "q", "lazy"])
+        for place, token in enumerate(tokens)
+        if person != "lazy" or place < 60
+    ]
+    file = written(tmp_path / "own.csv", rows)
+    readings = {}
+    for name, chance in (("good", 0.75), ("bad", 0.25)):
+        readings[name] = tmp_path / f"{name}.csv"
+        with readings[name].open("w", encoding="utf-8", newline="") as opened:
+            writer = csv.writer(opened)
+            writer.writerow(["text_id", "start", "end", "logprob", "listed"])
+            # Its own tokens are words with the space behind them: other tokens than those that people guessed.
+            for match in re.finditer(r"\S+ ?|\s+", text):
+                listed = {match.group(): math.log(chance), "zzz": math.log(1 - chance)}
+                writer.writerow(["a", match.start(), match.end(), math.log(chance), json.dumps(listed)])
+    said = io.StringIO()
+    call_command(
+        "next_token",
+        guesses=file,
+        model=[f"{name}=file:{path}" for name, path in readings.items()],
+        without=["lazy"],
+        out=tmp_path / "out",
+        stdout=io.StringIO(),
+        stderr=said,
+    )
+    figures = json.loads((tmp_path / "out" / "next_token.json").read_text(encoding="utf-8"))
+    shares = {row["who"]: row["share"] for row in figures["figures"]}
+    assert (shares["people"], shares["good"]) == (0.5, 1.0) and shares["bad"] < 0.2
+    assert [(row["who"], row["people"], row["above"]) for row in figures["above"]] == [("good", 2, 0), ("bad", 2, 2)]
+    assert figures["people"] == 2 and "without the guesses of lazy" in said.getvalue()
+    assert (tmp_path / "out" / "next_token_people.svg").exists()
+
+
+def test_a_file_says_what_models_need_to_read_its_texts(tmp_path: Path) -> None:
+    gap = [("p", "a", 0, "x", "The", 1), ("p", "a", 2, "x", " sat", 1)]
+    with pytest.raises(HunchError, match=r"missing for a at 1.*add a row for each such token"):
+        read_guesses(written(tmp_path / "gap.csv", gap)).places(None)
+    with pytest.raises(HunchError, match="missing for a at 2"):
+        read_guesses(written(tmp_path / "gap.csv", gap)).places({"a": "The cat sat"})
+    file = tmp_path / "start.csv"
+    file.write_text(
+        "person,passage,position,guess,truth,asked,start\np,a,0,x,The,1,0\np,a,2,x, sat,1,7\n", encoding="utf-8"
+    )
+    ((text, starts),) = read_guesses(file).places({"a": "The cat sat"})
+    assert text.text == "The cat sat" and starts == {0: 0, 2: 7}
+    with pytest.raises(HunchError, match="has ' dog' at character 7"):
+        read_guesses(file).places({"a": "The cat dog"})
+    with pytest.raises(FileErrors, match="line 2 has 'The' at the same place"):
+        read_guesses(written(tmp_path / "two.csv", [gap[0], ("q", "a", 0, "x", "A", 1)]))
+    with pytest.raises(HunchError, match="--without: 'r' is nobody"):
+        read_guesses(written(tmp_path / "gap.csv", gap), without=["r"])
+
+
+def test_people_above_a_model_are_counted_on_their_own_positions() -> None:
+    rng = np.random.default_rng(2)
+    person = np.repeat(np.arange(40), 60)
+    level = rng.uniform(0.2, 0.6, 40)
+    right = (rng.random(2400) < level[person]).astype(np.float64)
+    model = (rng.random(2400) < 0.4).astype(np.float64)
+    table = small(
+        person=person,
+        passage=np.zeros(2400, dtype=int),
+        people=[str(number) for number in range(40)],
+        passages=["a"],
+        right=right,
+        models=[ModelGuesses("m", model, model)],
+    )
+    count = analysis.people_above(table.models[0], table)
+    own = [right[person == who].sum() - model[person == who].sum() for who in range(40)]
+    assert (count.people, count.above, count.equal) == (40, sum(d > 0 for d in own), sum(d == 0 for d in own))
+    assert count.figure.low < count.above / 40 < count.figure.high
+    assert analysis.people_above(table.models[0], table, least=61).people == 0
 
 
 def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ over guesses, and its error is clustered by person and by passage at once.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,21 @@ NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 10**9))
 @dataclass(frozen=True, eq=False)
 class ModelGuesses:
     """One model at each of n guesses: whether its likeliest token was the true one (0 or 1), and the surprisal of the
-    true token in nats; NaN where that is not known."""
+    true token in nats; NaN where that is not known. Of a model that lists only its likeliest tokens `surprisal` is the
+    most and `least` the least that it can be, and `unsure` guesses are at places where tokens that it does not list
+    might outweigh the likeliest; `least` is None where the surprisal is known."""
 
     name: str
     right: Floats
     surprisal: Floats
+    least: Floats | None = None
+    unsure: int = 0
+
+    def at(self, rows: NDArray[np.bool_]) -> "ModelGuesses":
+        """The same at these guesses alone (n,); NaN at the others."""
+        right, surprisal = np.where(rows, self.right, np.nan), np.where(rows, self.surprisal, np.nan)
+        least = None if self.least is None else np.where(rows, self.least, np.nan)
+        return replace(self, right=right, surprisal=surprisal, least=least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +142,40 @@ def perplexity(model: ModelGuesses, table: GuessTable) -> Figure:
     return Figure(math.exp(nats.number), low, high)
 
 
+def least_perplexity(model: ModelGuesses, table: GuessTable) -> float | None:
+    """What the perplexity is at least, where all that a model does not list counted for the true tokens; None where the
+    perplexity itself is known."""
+    if model.least is None:
+        return None
+    nats = mean(model.least, table, scale="number")
+    return math.exp(nats.number) if nats.is_defined else None
+
+
+@dataclass(frozen=True)
+class PeopleAbove:
+    """Of `people` with enough guesses, those who are right more often than a model on the very same positions, and as
+    often. `figure`: the share of those above, with Wilson's interval over people."""
+
+    people: int
+    above: int
+    equal: int
+    figure: Figure
+
+
+def people_above(model: ModelGuesses, table: GuessTable, *, least: int = MIN_OF_PERSON) -> PeopleAbove:
+    """Each person with `least` guesses at positions that the model has read counts once. The texts are taken as they
+    are: the interval says what other people who read the same could have given."""
+    differences = []
+    for code in range(len(table.people)):
+        own = (table.person == code) & np.isfinite(model.right)
+        if own.sum() >= least:
+            differences.append(round(float((table.right[own] - model.right[own]).sum())))
+    people, above = len(differences), sum(difference > 0 for difference in differences)
+    ends = bandit.wilson_interval(above / people, people) if people > 1 else None
+    figure = UNDEFINED if not people else Figure(above / people, *(ends or (None, None)))
+    return PeopleAbove(people, above, differences.count(0), figure)
+
+
 def most_bits(right: float, characters: int) -> float:
     """The most that the uncertainty of the next character can be, in bits, of who guesses this share rightly among so
     many characters: h(p) + (1 - p) log2(K - 1).
@@ -181,6 +225,12 @@ def order_of(part: str) -> tuple[float, str]:
     if head.isdigit():
         return int(head), part
     return (KINDS.index(part) if part in KINDS else len(KINDS)), part
+
+
+def of_the_busy(table: GuessTable, *, least: int = MIN_OF_PERSON) -> NDArray[np.bool_]:
+    """Which guesses are of people with enough of them (n,)."""
+    enough: NDArray[np.bool_] = np.bincount(table.person, minlength=len(table.people))[table.person] >= least
+    return enough
 
 
 def by_person(table: GuessTable, *, least: int = MIN_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:
