@@ -111,7 +111,7 @@ def test_tokens_are_parted_by_what_they_are() -> None:
     parts = analysis.divisions(small())
     assert parts["token"][:6] == ["begins a word", "goes on", "punctuation", "begins a word", "digit", "begins a word"]
     assert set(parts["surprisal of m, in tenths"]) == {"1 of 10", "4 of 10"}
-    assert sorted(["1 to 20", "101 and more", "21 to 40"], key=analysis.order_of)[-1] == "101 and more"
+    assert sorted(["1 to 20", "1001 and more", "21 to 40"], key=analysis.order_of)[-1] == "1001 and more"
 
 
 def test_the_ensemble_takes_the_most_frequent_guess_and_shares_ties() -> None:
@@ -262,6 +262,67 @@ def test_people_above_a_model_are_counted_on_their_own_positions() -> None:
     assert analysis.people_above(table.models[0], table, least=61).people == 0
 
 
+def practised(rng: np.random.Generator, *, gain: float, people: int = 30) -> GuessTable:
+    """People with a level each, of whom the better ones stay longer; `gain` is added with each doubling of guesses."""
+    level = rng.uniform(0.1, 0.5, people)
+    counts = np.round(25 + 300 * (level - 0.1)).astype(int)
+    person = np.repeat(np.arange(people), counts)
+    number = analysis.numbers_of(person)
+    n = len(person)
+    right = (rng.random(n) < level[person] + gain * np.log2(number)).astype(np.float64)
+    return small(
+        person=person,
+        passage=rng.integers(0, 20, n),
+        people=[str(name) for name in range(people)],
+        passages=[str(name) for name in range(20)],
+        position=np.arange(n),
+        place=np.zeros(n, dtype=int),
+        number=number,
+        right=right,
+        weight=np.ones(n),
+        guess=[""] * n,
+        truth=[""] * n,
+        models=[],
+    )
+
+
+def test_practice_is_measured_within_people_and_not_by_who_stays() -> None:
+    table = practised(np.random.default_rng(4), gain=0.0)
+    parts = {part.part: part for part in analysis.practice_by_part(table)}
+    by_part = {
+        part: analysis.share(table, np.array(analysis.divisions(table)["guess of the person"]) == part)
+        for part in ("1 to 20", "101 to 200")
+    }
+    assert by_part["101 to 200"].figure.value - by_part["1 to 20"].figure.value > 0.05, "who stays is better"
+    late = parts["101 to 200"]
+    assert late.people < len(table.people) and late.change.low < 0 < late.change.high
+    people, slope = analysis.practice_per_doubling(table)
+    assert people == 30 and slope.low < 0 < slope.high
+    learning = analysis.practice_per_doubling(practised(np.random.default_rng(4), gain=0.04))[1]
+    assert learning.low > 0 and learning.low < 0.04 < learning.high
+    # By hand: two people, the first guess against the second to fourth.
+    one = small()
+    changes = [part for part in analysis.practice_by_part(one) if part.people]
+    assert [(part.part, part.people, part.guesses) for part in changes] == [("1 to 20", 2, 12)]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("gain", [0.0, 0.03])
+def test_intervals_of_practice_hold_the_truth_in_2000_studies(gain: float) -> None:
+    """Better people stay longer, and learn nothing, or as much with each doubling."""
+    slopes, changes = [], []
+    for number in range(2000):
+        table = practised(np.random.default_rng(number), gain=gain)
+        slopes.append(analysis.practice_per_doubling(table)[1].interval or (math.nan, math.nan))
+        changes.append(analysis.practice_by_part(table)[2].change.interval or (math.nan, math.nan))
+    logs = np.log2(np.arange(1, 61))
+    aim = gain * (logs[40:].mean() - logs[:20].mean())
+    for ends, known in ((np.array(slopes), gain), (np.array(changes), aim)):
+        cover = float(((ends[:, 0] <= known) & (known <= ends[:, 1])).mean())
+        print(f"gain {gain}: {cover:.3f}")
+        assert 0.93 <= cover <= 0.97
+
+
 def test_every_problem_of_a_file_is_named_with_its_line(tmp_path: Path) -> None:
     rows = [("p", "a", -1, "x", "x", 1), ("", "a", 1, "x", "x", 1), ("p", "a", 1, "x", "", 1), ("p", "a", 1, "", "", 2)]
     with pytest.raises(FileErrors) as raised:
@@ -315,7 +376,7 @@ def test_parts_of_runs_of_people_and_of_surprisal_end_where_they_say() -> None:
     )
     parts = analysis.divisions(table)
     assert parts["place in the run"][:6] == ["1 to 5", "1 to 5", "6 to 10", "6 to 10", "11 to 15", "11 to 15"]
-    expected = ["1 to 20"] * 2 + ["21 to 40"] * 2 + ["41 to 60"] * 2 + ["61 to 100"] * 2 + ["101 and more"]
+    expected = ["1 to 20"] * 2 + ["21 to 40"] * 2 + ["41 to 60"] * 2 + ["61 to 100"] * 2 + ["101 to 200"]
     assert parts["guess of the person"][:9] == expected
     assert "place in the run" not in analysis.divisions(small(place=np.zeros(12, dtype=int)))
     tenths = analysis._deciles(np.array([*np.arange(20.0)[::-1], np.nan]))

@@ -23,7 +23,7 @@ MIN_OF_PERSON = 50  # guesses that a line of the table by person needs
 MIN_OF_ENSEMBLE = 5  # people who guessed a position, where their most frequent guess is taken
 KINDS = ("begins a word", "goes on", "digit", "punctuation", "space")
 DECILES = 10
-NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 10**9))
+NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 200), (201, 500), (501, 1000), (1001, 10**9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +207,69 @@ def _fives(place: int) -> str:
 def _numbered(number: int) -> str:
     first, last = next(pair for pair in NUMBERS if number <= pair[1])
     return f"{first} to {last}" if last < 10**9 else f"{first} and more"
+
+
+@dataclass(frozen=True)
+class PracticePart:
+    """People with guesses in this part and in the first one, their guesses in this part, and the mean change of their
+    share from the first part to it; undefined for the first part itself."""
+
+    part: str
+    people: int
+    guesses: int
+    change: Figure
+
+
+def practice_by_part(table: GuessTable) -> list[PracticePart]:
+    """How the share of right guesses changes from a person's first guesses on. Each person is compared with themselves,
+    and counts once in every part that they reach, so that it does not matter who stays. Student's interval over people
+    (by person alone: they meet the texts in different orders)."""
+    part_of = np.array([_numbered(int(number)) for number in table.number], dtype=str)
+    parts = [_numbered(first) for first, _last in NUMBERS]
+    shares: dict[str, dict[int, float]] = {part: {} for part in parts}
+    for part in parts:
+        inside = part_of == part
+        weight = np.bincount(table.person[inside], table.weight[inside], minlength=len(table.people))
+        right = np.bincount(table.person[inside], (table.weight * table.right)[inside], minlength=len(table.people))
+        shares[part] = {code: right[code] / weight[code] for code in np.flatnonzero(weight).tolist()}
+    made = []
+    for part in parts:
+        both = sorted(shares[part].keys() & shares[parts[0]].keys())
+        own = np.isin(table.person, both) & (part_of == part)
+        changes = np.array([shares[part][code] - shares[parts[0]][code] for code in both])
+        change = UNDEFINED
+        if part != parts[0] and len(changes) > 1:
+            variance = float(changes.var(ddof=1) / len(changes))
+            change = interval(float(changes.mean()), variance, len(changes) - 1, within=(-1.0, 1.0))
+        made.append(PracticePart(part, len(both), int(own.sum()), change))
+    return made
+
+
+def practice_per_doubling(table: GuessTable) -> tuple[int, Figure]:
+    """People with several guesses, and by how much the share of right guesses changes with each doubling of a person's
+    number of guesses.
+
+    The slope of right on log2 of the number, with a level for every person (the within estimator), by design weights;
+    its variance is clustered by person and by passage.
+
+    Source: Wooldridge, "Econometric analysis of cross section and panel data", section 10.5; the influence of a guess
+    is w x (y - b x) / sum of w x^2, of deviations from the person's means.
+    """
+    x, w = np.log2(table.number.astype(np.float64)), table.weight
+    total = np.bincount(table.person, w)
+
+    def within(values: Floats) -> Floats:
+        return np.asarray(values - (np.bincount(table.person, w * values) / total)[table.person], dtype=np.float64)
+
+    x, y = within(x), within(table.right)
+    people = int((np.bincount(table.person) > 1).sum())
+    square = float((w * x * x).sum())
+    if people < 2 or not square > 0:
+        return people, UNDEFINED
+    slope = float((w * x * y).sum()) / square
+    clusters = table.person, table.passage
+    variance = bandit.clustered_variance(w * x * (y - slope * x) / square, *clusters)
+    return people, interval(slope, variance, bandit.clustered_freedom(w * x * x / square, *clusters))
 
 
 def _deciles(values: Floats) -> list[str]:

@@ -86,14 +86,36 @@ ENSEMBLE = (
         parts={**ENDS, "low": Column("low", "number", "Lower end of its 95 % interval, by passage and person.")},
     ),
 )
+PRACTICE = (
+    Column("part", "text", "Guesses of a person, counted from their first; or each doubling of their number."),
+    Column("people", "number", "People with guesses in this part and in the first one.", whole=True),
+    Column("guesses", "number", "Their guesses in this part.", whole=True),
+    FigureColumn(
+        "change",
+        "-1 to 1",
+        "Their mean share of right guesses in this part less their own in the first one; for a doubling, the slope "
+        "over the guesses of each person.",
+        parts={"low": Column("low", "number", "Lower end of its 95 % interval, by person."), "high": ENDS["high"]},
+    ),
+)
+REMARKS = (
+    Column("where", "text", "The question of the form, or the item."),
+    Column("text", "text", "What somebody wrote.", written=True),
+)
 LINE_OF_MODEL = "a line is a model on all of these positions"
 
 
 def report_result(
-    table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False
+    table: GuessTable,
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+    characters: bool = False,
+    remarks: Sequence[tuple[str, str]] = (),
 ) -> ReportResult:
     """
     table: one guess or more. characters: the tokens are characters, so that figures are in bits per character too.
+    remarks: what people wrote in their own words, and where.
     """
     own = analysis.share(table)
     together = analysis.ensemble(table)
@@ -126,6 +148,14 @@ def report_result(
             for division in dict.fromkeys(row[0] for row in parts)
         ],
     )
+    practice = Table(
+        "next_token_practice",
+        "Practice within people",
+        PRACTICE,
+        _practice(table),
+        note="Each person with themselves, so that it does not matter who stays.",
+    )
+    written = Table("next_token_remarks", "Remarks", REMARKS, remarks, verbatim=True)
     above = Table(
         "next_token_above",
         "People above each model",
@@ -164,12 +194,15 @@ def report_result(
         "share": _figure(own.figure),
         "figures": first.records(),
         "parts": by_part.records(),
+        "practice": practice.records(),
         "above": above.records(),
         "persons": by_person.records(),
         "ensemble": crowd.records(),
+        "remarks": written.records(),
         **({"bits_a_character": bits} if bits else {}),
     }
-    tables = [first, by_part, above, by_person, *([crowd] if crowd.rows else [])]
+    of_models = [above] if table.models else []
+    tables = [first, by_part, practice, *of_models, by_person, *(more for more in (crowd, written) if more.rows)]
     return ReportResult(title, said, tables, pictures, notes=more, data=data, headline=_headline(own, table))
 
 
@@ -257,6 +290,22 @@ def _open_ends(table: GuessTable) -> Iterator[str]:
             "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too; at "
             f"{integer(model.unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
         )
+
+
+def _practice(table: GuessTable) -> list[tuple[Any, ...]]:
+    first, *others = analysis.practice_by_part(table)
+    rows: list[tuple[Any, ...]] = [(first.part, first.people, first.guesses, None)] if first.people else []
+    rows += [
+        (part.part, part.people, part.guesses, replace(_figure(part.change), unit=DIFFERENCE))
+        for part in others
+        if part.people
+    ]
+    people, change = analysis.practice_per_doubling(table)
+    if change.is_defined:
+        rows.append(
+            ("each doubling of the guesses so far", people, len(table), replace(_figure(change), unit=DIFFERENCE))
+        )
+    return rows
 
 
 def _above(table: GuessTable) -> list[tuple[Any, ...]]:

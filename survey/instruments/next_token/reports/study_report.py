@@ -16,9 +16,10 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, design_weights, study_answers
 from survey.services.banks import passages
 from survey.services.banks.readings import text_hash
+from survey.services.results.remarks import remarks_of
 from survey.services.results.reports import CONDITION
 
-from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, report_result
+from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, PRACTICE, report_result
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
@@ -29,6 +30,7 @@ class NextTokenReport(Report):
     exported = {
         "next_token": FIGURES,
         "next_token_parts": PARTS,
+        "next_token_practice": PRACTICE,
         "next_token_above": ABOVE,
         "next_token_people": BY_PERSON,
         "next_token_ensemble": ENSEMBLE,
@@ -45,8 +47,13 @@ class NextTokenReport(Report):
             raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about next tokens")
         answers = study_answers(study, levels=read_condition(study, arguments["condition"]))
         table, notes = table_of(instrument, answers)
+        people = {answer.sitting_id: answer.sitting for answer in answers}
         return report_result(
-            table, title=f"Next tokens: {study.title}", notes=notes, characters=instrument.options.unit == "character"
+            table,
+            title=f"Next tokens: {study.title}",
+            notes=notes,
+            characters=instrument.options.unit == "character",
+            remarks=[(remark.where, remark.text) for remark in remarks_of(list(people.values()))],
         )
 
 
