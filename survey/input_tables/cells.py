@@ -116,6 +116,7 @@ Surprisal = Annotated[
 ]
 """Nats, NaN where they are not known."""
 Position = Annotated[int, PlainValidator(_position)]
+PositionIfKnown = Annotated[int | None, PlainValidator(lambda cell: _position(cell) if cell and cell.strip() else None)]
 Correct = Annotated[
     float,
     number(

@@ -1326,7 +1326,7 @@ class Migration(migrations.Migration):
                         ('language_model', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='survey.languagemodel')),
                         ('tokenizer', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='expectations', to='survey.tokenizerrecord')),
                         ('text_sha256', models.CharField(help_text='Of the text in UTF-8, without markup.', max_length=64, verbose_name="hash of the text")),
-                        ('source', models.CharField(help_text='What read it: local:FOLDER or ngram:NAME.', max_length=520, verbose_name="model file")),
+                        ('source', models.CharField(help_text='What read it: local:FOLDER, endpoint:MODEL, ngram:NAME or file:CSV.', max_length=520, verbose_name="model file")),
                         ('source_sha256', models.CharField(help_text='Of all that the reading depends on beside the text.', max_length=64, verbose_name="hash of what it was read from")),
                         ('code_version', models.CharField(max_length=10)),
                         ('values', models.BinaryField(help_text='Log-probability of the token, entropy, likeliest token and its log-probability, as a .npy file.', verbose_name="chances of the tokens")),

@@ -12,7 +12,19 @@ from .language_model import LanguageModel
 
 # What a model gave to a token: its natural log-probability, the entropy there in nats, and the likeliest token with its
 # log-probability; NaN and -1 where that is not known.
-EXPECTED = np.dtype([("logprob", "<f8"), ("entropy", "<f8"), ("top_id", "<i4"), ("top_logprob", "<f8")])
+EXPECTED = np.dtype(
+    [
+        ("logprob", "<f8"),
+        ("logprob_most", "<f8"),
+        ("entropy", "<f8"),
+        ("top_id", "<i4"),
+        ("top_logprob", "<f8"),
+        ("sure", "?"),
+    ]
+)
+"""What a model expects at a token: its natural log-probability, at least and at most (both are the same where the model
+names the token by its id), the entropy in nats, and the likeliest token. `entropy` and `top_logprob` are NaN where a
+model lists only its likeliest tokens, and `sure` says whether what it does not list cannot be likelier."""
 
 
 class TokenizerRecord(models.Model):
@@ -76,7 +88,9 @@ class TokenExpectation(models.Model):
     language_model = models.ForeignKey(LanguageModel, on_delete=models.PROTECT, related_name="+")
     tokenizer = models.ForeignKey(TokenizerRecord, on_delete=models.PROTECT, related_name="expectations")
     text_sha256 = models.CharField("hash of the text", max_length=64, help_text="Of the text in UTF-8, without markup.")
-    source = models.CharField("model file", max_length=520, help_text="What read it: local:FOLDER or ngram:NAME.")
+    source = models.CharField(
+        "model file", max_length=520, help_text="What read it: local:FOLDER, endpoint:MODEL, ngram:NAME or file:CSV."
+    )
     source_sha256 = models.CharField(
         "hash of what it was read from", max_length=64, help_text="Of all that the reading depends on beside the text."
     )
@@ -102,5 +116,12 @@ class TokenExpectation(models.Model):
     @property
     def token_array(self) -> np.ndarray:
         """(n,) of `EXPECTED`."""
-        values: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
+        stored: np.ndarray = np.load(io.BytesIO(bytes(self.values)), allow_pickle=False)
+        if stored.dtype == EXPECTED:
+            return stored
+        # Stored when models named every token by its id.
+        values = np.empty(len(stored), dtype=EXPECTED)
+        for name in stored.dtype.names or ():
+            values[name] = stored[name]
+        values["logprob_most"], values["sure"] = stored["logprob"], True
         return values

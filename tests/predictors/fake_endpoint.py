@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from predictors.readings import Detail, Text, TextReader
+
 
 @dataclass
 class Raw:
@@ -65,6 +67,24 @@ def embeddings(seen: Seen) -> Raw:
         for index, text in enumerate(seen.body["input"])
     ]
     return Raw({"data": rows[::-1], "usage": {"total_tokens": len(rows)}})
+
+
+def serving(model: TextReader) -> Callable[[Seen], Raw]:
+    """The answers of a server that has this model behind it: a prompt's tokens, and the likeliest ones, as text."""
+
+    def answer(seen: Seen) -> Raw:
+        prompt = seen.body["prompt"]
+        ((_number, reading),) = model.each([Text("prompt", prompt)], detail=Detail(top=seen.body["logprobs"]))
+        count = len(reading.of_text)
+        assert reading.distributions is not None
+        listed = {
+            "tokens": [*reading.strings(prompt)[:count], " made"],
+            "token_logprobs": [*reading.log_probabilities.tolist(), -1.0],
+            "top_logprobs": [*(dict(top) for top in reading.distributions.top[:count]), {}],
+        }
+        return Raw({"choices": [{"text": "", "logprobs": listed}], "usage": {}})
+
+    return answer
 
 
 class FakeEndpoint:

@@ -7,7 +7,7 @@ from typing import Any
 from survey.contracts.exports import AnswerColumn, Answered, AnswerExport, CountedAnswers
 from survey.contracts.tables import ExtraFile, ValueColumn
 
-from .models import TokenGuess, TokenRun
+from .models import RunToken, TokenGuess, TokenRun
 from .screens import guesses_of
 
 RIGHT = Answered("token_guess__right", every=True)
@@ -22,9 +22,18 @@ GUESSES = (
     ValueColumn("role", "text", "What the slot was for: sampled, holdout, control or repeat.", value=f"{SLOT}.role"),
     ValueColumn("passage", "text", "Id of the passage.", value=f"{RUN}.question.external_id"),
     ValueColumn("position", "number", "Of the token in the passage, from 0.", whole=True),
+    ValueColumn(
+        "start",
+        "number",
+        "Of the token in the passage's text, in characters from 0.",
+        whole=True,
+        value=lambda guess: _true_token(guess).start,
+    ),
     ValueColumn("place", "number", "Of the token in the run, from 1.", whole=True, value=lambda guess: guess.place + 1),
     ValueColumn("guess", "text", "What was guessed, with its blanks.", written=True, value="text"),
-    ValueColumn("truth", "text", "The passage's own token.", value=lambda guess: _true_text(guess)),
+    ValueColumn(
+        "truth", "text", "The passage's own token.", value=lambda guess: _run_of(guess).text_of(_true_token(guess))
+    ),
     ValueColumn("guess_token", "number", "Id of the guess.", whole=True, value="token"),
     ValueColumn("true_token", "number", "Id of the passage's own token.", whole=True),
     ValueColumn("right", "0 or 1", "1: both ids are the same.", value=lambda guess: int(guess.right)),
@@ -69,9 +78,13 @@ class NextTokenExport(AnswerExport):
         return (ExtraFile.of("guesses.csv", GUESSES, _guesses(answers)),)
 
 
-def _true_text(guess: TokenGuess) -> str:
+def _run_of(guess: TokenGuess) -> TokenRun:
     run: TokenRun = guess.response.assignment.slot.item.token_run
-    return run.text_of(run.run_tokens[guess.place])
+    return run
+
+
+def _true_token(guess: TokenGuess) -> RunToken:
+    return _run_of(guess).run_tokens[guess.place]
 
 
 def _guesses(answers: CountedAnswers) -> Iterator[Any]:

@@ -23,13 +23,14 @@ from survey.contracts.preparation import Preparation, Progress
 from survey.contracts.reports import ReportEntry
 from survey.contracts.screens import Points, Screen
 from survey.exceptions import HunchError, StateRefused
+from survey.figures.words import integer, money
 from survey.models import Assignment, Item, Question, Response, TokenizerRecord
 from survey.services.banks import passages
 from survey.services.banks.eligibility import filtered_questions
 from survey.services.banks.readings import text_hash
 from survey.study_file import Note
 
-from . import expecting, people, practice, priorities, screens
+from . import ending, expecting, people, practice, priorities, screens
 from .estimands import NextTokenEstimates
 from .export import NextTokenExport
 from .models import TokenGuess, TokenRun
@@ -39,6 +40,7 @@ from .wording import shown_token
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
 # What no page of a person shows.
 MORE_THAN_RUN = 8  # tokens that a passage needs in addition to a run
+LONGEST_PAID_MS = 60_000  # of a guess, where minutes are paid: nobody earns by leaving a page open
 MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
 
@@ -234,8 +236,10 @@ class NextToken(ListedInstrument):
             )
         for index, model in enumerate(self.study.config.models):
             source = passages.source_of(model)
-            if source.scheme in passages.NAMELESS:
-                yield ("models", index, "source"), passages.without_ids(source, self.source)
+            try:
+                passages.check_lists_text(source)
+            except HunchError as exc:
+                yield ("models", index, "source"), exc.message.removeprefix("models: ")
                 continue
             unread = passages.unread_by(source, self.tokenizer, texts)
             if unread and passages.is_read_quickly(model.source, len(unread)):
@@ -251,10 +255,42 @@ class NextToken(ListedInstrument):
                     f"{prepare} --model {model.name}={model.source}",
                 )
 
+        yield from self._problems_of_play()
+
+    def _problems_of_play(self) -> Iterable[tuple[FieldPath, str]]:
+        options = self.options
+        if options.beside_models and not options.reveal:
+            yield (
+                ("instrument", "options", "beside_models"),
+                "says how many guesses were right, which reveal = false keeps from people: remove one of the two",
+            )
+        if options.beside_models and not self.study.config.models:
+            yield (
+                ("instrument", "options", "beside_models"),
+                "there is no model to stand beside people: name one in [[models]]",
+            )
+        if options.pays != "right" and not self.study.config.panel.bonus_per_point:
+            yield (
+                ("panel", "bonus_per_point"),
+                f'pays = "{options.pays}" pays a point of it: say how many cents a point is worth',
+            )
+
     def remarks(self) -> Sequence[Note]:
-        if self.study.config.models:
-            return ()
-        return (Note("models", "there is no language model to compare people with; name some as [[models]]"),)
+        config, notes = self.study.config, []
+        if not config.models:
+            notes.append(Note("models", "there is no language model to compare people with; name some as [[models]]"))
+        if config.panel.bonus_per_point:
+            guesses = config.sitting.items * self.options.run
+            at_most = money(guesses * config.panel.bonus_per_point, config.panel.currency)
+            point = {"right": "right guess", "guess": "guess", "minute": "minute of guessing"}[self.options.pays]
+            notes.append(
+                Note(
+                    "panel.bonus_per_point",
+                    f"is paid for each {point}: {at_most} at most to a person, for {integer(guesses)} guesses, held "
+                    "under spending_cap when it is paid",
+                )
+            )
+        return notes
 
     # Items
 
@@ -310,9 +346,20 @@ class NextToken(ListedInstrument):
     # Screens and responses
 
     def next_screen(self, assignment: Assignment) -> Screen | None:
-        return screens.next_screen(assignment, reveal=self.options_for(assignment).reveal)
+        options = self.options_for(assignment)
+        return screens.next_screen(
+            assignment,
+            reveal=options.reveal,
+            may_stop=options.play_on and ending.has_more(assignment),
+            standing=(lambda: ending.standing_in_words(self, assignment)) if options.beside_models else None,
+        )
+
+    def stops(self, cleaned: Mapping[str, Any]) -> bool:
+        return bool(cleaned.get(ending.STOP))
 
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
+        if response.screen == screens.ENDING:
+            return  # Its one choice is whether to play on, which the core acts on.
         run = response.assignment.slot.item.token_run
         place = run.asked_places[response.number - 1]
         truth = run.run_tokens[place].id
@@ -327,9 +374,15 @@ class NextToken(ListedInstrument):
         )
 
     def score(self, response: Response) -> Points | None:
-        """A point a right guess."""
+        """What the option `pays` says of a guess."""
         if not hasattr(response, "token_guess"):
             return None
+        pays = self.options_for(response.assignment).pays
+        if pays == "minute":
+            milliseconds = min(response.server_ms, LONGEST_PAID_MS)
+            return Points((Decimal(milliseconds) / 60_000).quantize(Decimal("0.0001")), "minute of guessing", "1")
+        if pays == "guess":
+            return Points(Decimal(1), "guess", "1")
         return Points(Decimal(int(response.token_guess.right)), "right guess", "1")
 
     def answer_in_words(self, response: Response) -> str:

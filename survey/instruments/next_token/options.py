@@ -18,6 +18,14 @@ class NextTokenOptions(Options):
     """What is guessed: `"token"`, or `"character"`, which is Shannon's game."""
     reveal: bool = True
     """Whether people see if a guess was right. The text goes on in any case."""
+    beside_models: bool = False
+    """Whether the page behind each text says how many guesses were right so far, and how many of each of `[[models]]`
+    in the same places."""
+    play_on: bool = False
+    """Whether people may stop behind each text. `items` of `[sitting]` is then the most that anybody plays."""
+    pays: Literal["right", "guess", "minute"] = "right"
+    """What is a point of `panel.bonus_per_point`: `"right"`, a right guess; `"guess"`, any guess; `"minute"`, a minute
+    of guessing, where one guess counts for a minute at most."""
     priority: Literal["none", "gap", "uncertainty"] = "none"
     """What later stages sample by: `"none"`, `"gap"` or `"uncertainty"`."""
     priority_model: str = Field(default="", max_length=120)

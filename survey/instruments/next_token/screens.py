@@ -1,13 +1,14 @@
 """What the screens show: the text up to the next token, whether the last guess was right, and nothing that follows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
 from survey.contracts.screens import Screen
 
+from .ending import EndingForm
 from .forms import form_of
 from .wording import word_for_people
 
@@ -42,21 +43,35 @@ def guesses_of(assignment: "Assignment") -> list[Any]:
     return [response.token_guess for response in assignment.responses.all() if hasattr(response, "token_guess")]
 
 
-def next_screen(assignment: "Assignment", *, reveal: bool) -> Screen | None:
-    """The next guess; after the last one a page that tells whether it was right; then nothing."""
+def next_screen(
+    assignment: "Assignment",
+    *,
+    reveal: bool,
+    may_stop: bool = False,
+    standing: Callable[[], Mapping[str, str]] | None = None,
+) -> Screen | None:
+    """The next guess; after the last one a page that tells whether it was right; then nothing.
+
+    Args:
+        may_stop: that page has a button that ends the items. standing: what it says of all guesses so far.
+    """
     run: TokenRun = assignment.slot.item.token_run
     tokens = run.run_tokens
     pieces = [ShownToken(run.text_of(token), token.asked) for token in tokens]
     made = [GuessMade(guess.text, run.text_of(tokens[guess.place]), guess.right) for guess in guesses_of(assignment)]
     if len(assignment.responses.all()) > len(run.asked_places):
         return None
-    return screen_of(
+    screen = screen_of(
         run.question.plain[: tokens[0].start],
         pieces,
         made,
         tokenizer=run.tokenizer,
         reveal=reveal,
     )
+    if screen is None or screen.name != ENDING:
+        return screen
+    words = {**screen.words, **(standing() if standing is not None else {})}
+    return replace(screen, words=words, form=EndingForm if may_stop else None)
 
 
 def screen_of(

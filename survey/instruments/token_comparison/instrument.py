@@ -138,8 +138,10 @@ class TokenComparison(ListedInstrument):
             return
         for index, model in enumerate(config.models):
             source = passages.source_of(model)
-            if source.scheme in passages.NAMELESS:
-                yield ("models", index, "source"), passages.without_ids(source, options.generator)
+            try:
+                preparing.check_reads_tokens(source)
+            except HunchError as exc:
+                yield ("models", index, "source"), exc.message.removeprefix("models: ")
                 return
         questions = filtered_questions(self.study)
         try:

@@ -14,7 +14,8 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import Detail, Source, Text, TextReader
-from predictors.readings.sources import LOCAL, NGRAM
+from predictors.readings.by_characters import chances_of_spans
+from predictors.readings.sources import FILE, LOCAL, NGRAM
 from predictors.readings.text_reading import Distributions
 from survey.exceptions import HunchError, StateRefused
 from survey.models import LanguageModel, Question, TokenizerRecord
@@ -150,9 +151,20 @@ def prepare(
     return PreparedComparisons(len(contexts), len(made), read)
 
 
+def check_reads_tokens(source: Source) -> None:
+    """
+    Raises:
+        HunchError: the model cannot say what it gives to tokens that are in no text.
+    """
+    if source.scheme == FILE:
+        raise HunchError(
+            f"models: {source.name}: a file of readings says nothing of the tokens that were drawn beside the true "
+            "one; take a model that reads them: endpoint:MODEL, local:FOLDER or ngram:NAME"
+        )
+    passages.check_lists_text(source)
+
+
 def _reader(source: Source, row: TokenizerRecord) -> TextReader:
-    if source.scheme in passages.NAMELESS:
-        raise HunchError(f"{source.name}: {passages.without_ids(source, row.source)}")
     reader = open_reader(source, [])
     if reader.cutter != row.sha256:
         raise HunchError(
@@ -298,6 +310,48 @@ def log_probabilities(
     return logs
 
 
+Logs = list[float | None]
+
+
+def _logs_by_ids(reader: TextReader, text: Text, contexts: Sequence[PreparedContext]) -> list[Logs]:
+    """Of each context of a text the natural log-probability of its true token and of the drawn ones, among all tokens
+    that people can read; None where the model cannot give one."""
+    places = frozenset(context.position for context in contexts)
+    mass = _said(reader, text, Detail(among=readable_ids(contexts[0].tokenizer), places=places))
+    ids_of = [[context.true_id, *(other.id for other in context.others)] for context in contexts]
+    # All contexts of a text in one reading: a model on disk takes a second for each.
+    logs_at = log_probabilities(reader, text, np.concatenate(ids_of), places)
+    return [
+        [
+            logs_at[context.position][token] - _mass(mass, context.position)
+            if token in logs_at[context.position]
+            else None
+            for token in ids
+        ]
+        for context, ids in zip(contexts, ids_of, strict=True)
+    ]
+
+
+def _logs_by_characters(
+    reader: TextReader, detail: Detail, text: Text, contexts: Sequence[PreparedContext]
+) -> list[Logs]:
+    """The same of a model that cuts texts otherwise: it reads each context with each token after it. Chances are those
+    that its tokens surely give to the characters of the token (`predictors.readings.by_characters`)."""
+    first = passages.first_token(passages.open_tokenizer(contexts[0].tokenizer.source))
+    read_texts, spans = [], []
+    for context in contexts:
+        before = text.text[: context.end]
+        for word in (context.true_text, *(other.text for other in context.others)):
+            read_texts.append(Text(f"{text.id}, token {context.position + 1}", before + word))
+            spans.append((context.end, context.end + len(word)))
+    logs: Logs = [None] * len(spans)
+    for number, reading in reader.each(read_texts, detail=detail):
+        (chance,) = chances_of_spans(reading, read_texts[number].text, [spans[number]], first_token=first)
+        logs[number] = chance.least if math.isfinite(chance.least) else None
+    ends = np.cumsum([1 + len(context.others) for context in contexts]).tolist()
+    return [logs[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
 def _read(
     model: LanguageModelConfig,
     contexts: Sequence[PreparedContext],
@@ -307,7 +361,8 @@ def _read(
     """Let a model read the contexts that it has not read yet."""
     source = passages.source_of(model)
     row = contexts[0].tokenizer
-    reader = _reader(source, row)
+    check_reads_tokens(source)
+    reader = open_reader(source, [])
     known = _readings(model, contexts, reader.source)
     wanted: dict[str, list[PreparedContext]] = {}
     for context in contexts:
@@ -316,22 +371,15 @@ def _read(
     if not wanted:
         return 0
     language_model = LanguageModel.named(model.name)
-    readable = readable_ids(row)
+    names_ids = reader.cutter == row.sha256
     pending: list[ContextReading] = []
     try:
         for number, (sha256, own) in enumerate(wanted.items(), start=1):
-            places = frozenset(drawn_token.position for drawn_token in own)
-            mass = _said(reader, texts[sha256], Detail(among=readable, places=places))
-            ids_of = {
-                drawn_token.pk: [drawn_token.true_id, *(other.id for other in drawn_token.others)]
-                for drawn_token in own
-            }
-            # All contexts of a text in one reading: a model on disk takes a second for each.
-            logs_at = log_probabilities(reader, texts[sha256], np.concatenate(list(ids_of.values())), places)
-            for context in own:
-                ids, logs = ids_of[context.pk], logs_at[context.position]
-                whole = _mass(mass, context.position)
-                values = [logs[token] - whole if token in logs else None for token in ids]
+            if names_ids:
+                logs = _logs_by_ids(reader, texts[sha256], own)
+            else:
+                logs = _logs_by_characters(reader, passages.listed_detail(source), texts[sha256], own)
+            for context, values in zip(own, logs, strict=True):
                 pending.append(
                     ContextReading(
                         context=context,

@@ -3,10 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from predictors.errors import PredictorError
-from predictors.readings import Source, parse_source
+from predictors.readings import Source
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
+from survey.console.sources import sources_of
 from survey.exceptions import HunchError
 from survey.models import Question
 from survey.services.banks import passages
@@ -25,16 +25,17 @@ class Command(HunchCommand):
         parser.add_argument("--bank", default="", metavar="NAME", help="a bank of passages, or NAME@VERSION")
         parser.add_argument("--tokenizer", default="", metavar="SOURCE", help=passages.SOURCES)
         parser.add_argument(
-            "--model", action="append", default=[], metavar="NAME=SOURCE", help="what reads: local:FOLDER or ngram:NAME"
+            "--model",
+            action="append",
+            default=[],
+            metavar="NAME=SOURCE",
+            help="what reads: local:FOLDER, endpoint:MODEL, ngram:NAME or file:TABLE",
         )
 
     def handle(self, *args: Any, slug: str | None, bank: str, tokenizer: str, model: list[str], **options: Any) -> None:
         if bool(slug) == bool(bank):
             raise HunchError("SLUG: name a study, or give --bank NAME, and not both")
-        try:
-            models = [parse_source(text) for text in model]
-        except PredictorError as exc:
-            raise HunchError(str(exc)) from exc
+        models = sources_of(model)
         if slug:
             questions, tokenizer, models = _of_study(slug, tokenizer, models)
         else:

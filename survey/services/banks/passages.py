@@ -21,7 +21,8 @@ from django.db import IntegrityError, transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import READING_VERSION, Detail, Source, Text, TextReading
-from predictors.readings.sources import ENDPOINT, FILE, LOCAL, NGRAM
+from predictors.readings.by_characters import LISTED_BY_SERVERS, MOST_LISTED, chances_of_spans
+from predictors.readings.sources import ENDPOINT, LOCAL, NGRAM
 from predictors.readings.tokenizing import (
     CharacterTokenizer,
     FileTokenizer,
@@ -40,13 +41,11 @@ from survey.study_file.language_models import LanguageModelConfig
 
 from . import ngrams, texts
 from .importing import BANK_NAME, import_rows
-from .readings import open_reader, text_hash
+from .readings import open_reader, reads_words, text_hash
 
 STARTER_PASSAGES = "starter-passages"  # The bank of passages that comes with Hunch.
 CHARACTERS = "characters"
 PAIRS = "pairs"
-NAMELESS = (ENDPOINT, FILE)
-"""Schemes of models that name no tokens by their ids, so that they cannot be asked about the tokens of a passage."""
 SOURCES = "pairs:NAME, local:FOLDER, ngram:NAME or characters"
 PART = 100
 HASHES_PER_QUERY = 500
@@ -314,37 +313,22 @@ def token_counts(row: TokenizerRecord, wanted: Sequence[Text]) -> dict[str, int]
     return {of_text.text_sha256: of_text.token_count for of_text in _of_texts(row.texts.defer("tokens"), wanted)}
 
 
-def without_ids(source: Source, tokenizer: str) -> str:
-    """Why a server or a file cannot say what it expects at the tokens of passages, and what to do."""
-    who = "a model behind a server" if source.scheme == ENDPOINT else "a file of readings"
-    unit = "--unit character" if tokenizer == CHARACTERS else f"--unit token --tokenizer {tokenizer}"
-    return (
-        f"{who} does not name the tokens of {tokenizer}, by which people and models are compared, so that it cannot "
-        "stand next to people here yet. Take a model on disk (local:FOLDER) and its own tokenizer (tokenizer = "
-        f'"local:FOLDER"), or an n-gram model of these tokens (`hunch train_ngram FILE {unit}`); '
-        "or leave it out of [[models]]"
-    )
-
-
 def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, progress: Progress | None = None) -> int:
     """Let a model read texts that are cut already, and store what it expects at each token. Texts that it has read are
-    not read again.
+    not read again. A model with the same tokenizer names each token by its id; any other one is read by the characters
+    that its likeliest tokens cover (`predictors.readings.by_characters`).
 
     Returns:
         How many texts it read now.
 
     Raises:
-        HunchError: the model cannot be used, cuts texts by another tokenizer, or stopped in the middle; what it had
-            read is stored.
+        HunchError: the model cannot be used, or stopped in the middle; what it had read is stored.
     """
-    if source.scheme in NAMELESS:
-        raise HunchError(f"models: {source.name}: {without_ids(source, row.source)}")
     reader = open_reader(source, wanted)
-    if reader.cutter != row.sha256:
-        raise HunchError(
-            f"models: {source.name}: cuts texts otherwise than {row.source}, so that its tokens are not those of the "
-            "passages; take a model with the same tokenizer"
-        )
+    names_ids = reader.cutter == row.sha256
+    if not names_ids:
+        check_lists_text(source)
+        tokenizer = open_tokenizer(row.source)
     own = TokenExpectation.objects.filter(
         tokenizer=row, source_sha256=reader.source, language_model__name=source.name, code_version=READING_VERSION
     )
@@ -357,7 +341,8 @@ def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, prog
     pending: list[TokenExpectation] = []
     done = 0
     try:
-        for place, reading in reader.each([text for _sha256, text in missing], detail=Detail(top=1)):
+        detail = Detail(top=1) if names_ids else listed_detail(source)
+        for place, reading in reader.each([text for _sha256, text in missing], detail=detail):
             sha256, text = missing[place]
             if sha256 not in cut:
                 raise HunchError(f"{text.id}: has no tokens yet: `hunch prepare_passages --tokenizer {row.source}`")
@@ -369,7 +354,11 @@ def expect(source: Source, row: TokenizerRecord, wanted: Sequence[Text], *, prog
                     source=str(source),
                     source_sha256=reader.source,
                     code_version=READING_VERSION,
-                    values=_bytes(_expected(reading, cut[sha256], source.name, text.id)),
+                    values=_bytes(
+                        _expected(reading, cut[sha256], source.name, text.id)
+                        if names_ids
+                        else _expected_by_characters(reading, text.text, cut[sha256], tokenizer, vocabulary_of(row))
+                    ),
                 )
             )
             done += 1
@@ -391,10 +380,55 @@ def _expected(reading: TextReading, cut: np.ndarray, model: str, text: str) -> n
     if len(own) != len(cut) or said is None:
         raise HunchError(f"models: {model}: reads {len(own)} tokens in {text}, which has {len(cut)}")
     expected = np.empty(len(cut), dtype=EXPECTED)
-    expected["logprob"] = own["logprob"]
+    expected["logprob"] = expected["logprob_most"] = own["logprob"]
+    expected["sure"] = True
     expected["entropy"] = said.entropy[: len(cut)]
     expected["top_id"] = [ids[0] if len(ids) else -1 for ids in said.top_ids[: len(cut)]]
     expected["top_logprob"] = [top[0][1] if len(top) else np.nan for top in said.top[: len(cut)]]
+    return expected
+
+
+def check_lists_text(source: Source) -> None:
+    """
+    Raises:
+        HunchError: the model reads whole words, which say nothing of the characters between and within them.
+    """
+    if reads_words(source):
+        raise HunchError(
+            f"models: {source.name}: reads whole words, and people guess parts of texts with their spaces; take an "
+            "n-gram model of tokens or characters (`hunch train_ngram`), a model on disk or one behind a server"
+        )
+
+
+def listed_detail(source: Source) -> Detail:
+    """So many of its likeliest tokens is a model asked for that names tokens by what they spell."""
+    return Detail(top=LISTED_BY_SERVERS if source.scheme == ENDPOINT else MOST_LISTED)
+
+
+def first_token(tokenizer: TextTokenizer) -> Callable[[str], str]:
+    """What gives the first token of a text."""
+
+    @lru_cache(maxsize=10_000)
+    def first(text: str) -> str:
+        cut = tokenizer.cut(text)
+        return text[: cut["end"][0]] if len(cut) else text
+
+    return first
+
+
+def _expected_by_characters(
+    reading: TextReading, text: str, cut: np.ndarray, tokenizer: TextTokenizer, words: Vocabulary
+) -> np.ndarray:
+    spans = list(zip(cut["start"].tolist(), cut["end"].tolist(), strict=True))
+    chances = chances_of_spans(reading, text, spans, first_token=first_token(tokenizer))
+    expected = np.empty(len(cut), dtype=EXPECTED)
+    expected["logprob"] = [chance.least for chance in chances]
+    expected["logprob_most"] = [chance.most for chance in chances]
+    expected["entropy"] = expected["top_logprob"] = np.nan
+    expected["sure"] = [chance.is_sure for chance in chances]
+    for place, chance in enumerate(chances):
+        other = words.id_of(chance.likeliest) if chance.likeliest else None
+        expected["top_id"][place] = cut["id"][place] if chance.is_right else -1 if other is None else other
     return expected
 
 

@@ -175,10 +175,16 @@ class _FileReader:
     def each(
         self, texts: Sequence[Text], *, detail: Detail = NO_DETAIL, progress: object = None
     ) -> Iterator[tuple[int, TextReading]]:
-        if detail.is_wanted:
-            raise PredictorError("top, samples: a file does not list what was expected; leave them out.")
+        if detail.samples or detail.boundary or detail.among is not None:
+            raise PredictorError("samples: a file lists its likeliest tokens alone; leave them out.")
         for place, text in enumerate(texts):
-            yield place, self._found[self._number[text.id]].reading
+            reading = self._found[self._number[text.id]].reading
+            if detail.top and reading.distributions is None:
+                raise PredictorError(
+                    "top: the file does not list what was expected; give it the column listed, with the likeliest "
+                    "tokens at each place."
+                )
+            yield place, reading
 
     def unknown_tokens(self, texts: Sequence[Text]) -> list[np.ndarray] | None:
         """What the file's column `unknown` says; None where it has none."""

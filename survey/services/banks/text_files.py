@@ -1,14 +1,16 @@
 """Texts to be read: a plain file as one text or by lines, a CSV file with id and text, or a bank."""
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from predictors.readings import Text, TextReading
-from predictors.readings.text_reading import make_tokens, without_gaps
+from predictors.readings.text_reading import Distributions, make_tokens, without_gaps
 from survey.input_tables import cells
 from survey.input_tables.decoding import LINE_END
 from survey.input_tables.problems import Problems
@@ -28,6 +30,25 @@ LogProbability = Annotated[
         infinite=True,
     ),
 ]
+
+
+def _listed(text: object) -> object:
+    """What stands in a cell of `listed`: the likeliest first."""
+    if not isinstance(text, str):
+        return text
+    if not text.strip():
+        return ()
+    try:
+        tokens = json.loads(text)
+    except ValueError as exc:
+        raise ValueError(f"{text[:40]!r} is no JSON: write {{token: logarithm, ...}}") from exc
+    values = tokens.values() if isinstance(tokens, dict) else ["none"]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) and value <= 0 for value in values):
+        raise ValueError(f"{text[:40]!r} is no object of tokens with natural logarithms of probabilities, 0 or less")
+    return tuple(sorted(((token, float(value)) for token, value in tokens.items()), key=lambda pair: -pair[1]))
+
+
+Listed = Annotated[tuple[tuple[str, float], ...], BeforeValidator(_listed)]
 ReadAsUnknown = Annotated[bool | None, cells.choice({"0": False, "1": True}, "{} is not 0 or 1")]
 TABLES = (".csv", ".tsv", ".xlsx")
 
@@ -56,11 +77,16 @@ class ReadTokenRow(TableRow):
         "Natural logarithm of its probability, -inf for 0; empty for an unread first token."
     )
     unknown: ReadAsUnknown = column("1 where it was read as one class of everything unknown, and else 0.", None)
+    listed: Listed = column(
+        "The likeliest tokens at this place with their natural logarithms, as servers give them in top_logprobs: "
+        '{"·the": -0.4, "·a": -2.1}, with the spaces themselves; for comparisons with people.',
+        (),
+    )
 
 
 class FileReading(NamedTuple):
     """A reading that somebody has, and which of its tokens were read as one class of everything unknown; None where
-    the file has no column `unknown`."""
+    the file has no column `unknown`. The reading has `distributions` where the file has a column `listed`."""
 
     reading: TextReading
     unknown: np.ndarray | None
@@ -124,6 +150,7 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
     rows = read_rows(ReadTokenRow, path, Problems(), guesses=False)
     number_of_text = {text.id: number for number, text in enumerate(texts)}
     columns: dict[int, list[tuple[int, int, float]]] = {}
+    likeliest: dict[int, list[Sequence[tuple[str, float]]]] = {}
     marks: dict[int, list[bool]] = {}
     for row in rows:
         number = number_of_text.get(row.text_id)
@@ -139,6 +166,7 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
             rows.wrong(row.line, "logprob", "is empty: only the first token of a text may be left unread")
         else:
             tokens.append((row.start, row.end, row.logprob))
+            likeliest.setdefault(number, []).append(row.listed)
             if row.unknown is not None:
                 marks.setdefault(number, []).append(row.unknown)
     if not rows.problems:
@@ -148,17 +176,20 @@ def token_file(path: Path | str, texts: Sequence[Text], *, tokenizer: str) -> di
     rows.refuse()
     return {
         number: FileReading(
-            _reading(texts[number].text, tokens, tokenizer),
+            _reading(texts[number].text, tokens, tokenizer, likeliest[number]),
             np.array(marks[number], dtype=bool) if number in marks else None,
         )
         for number, tokens in columns.items()
     }
 
 
-def _reading(text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str) -> TextReading:
+def _reading(
+    text: str, rows: Sequence[tuple[int, int, float]], tokenizer: str, listed: Sequence[Sequence[tuple[str, float]]]
+) -> TextReading:
     starts, ends, values = (list(column) for column in zip(*rows, strict=True))
     covering = without_gaps(np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), len(text))
-    return TextReading(make_tokens(*covering, values), tokenizer)
+    said = Distributions(np.full(len(rows), np.nan), listed, [()] * len(rows)) if any(listed) else None
+    return TextReading(make_tokens(*covering, values), tokenizer, distributions=said)
 
 
 def tasks_of_bank(bank: Bank) -> list[str]:

@@ -324,7 +324,12 @@ def _accept_item(sitting: Sitting, step: Step, data: Mapping[str, Any], now: dat
         if assignment.state == Assignment.State.LIVE:
             assignment.state = Assignment.State.COUNTED
         assignment.save(update_fields=["state", "completed_at"])
-        if standing.is_last:
+        if instrument.stops(cleaned):
+            # Their slots are dealt again to others; what is checked behind the last item is not asked of them.
+            live = sitting.assignments.filter(state=Assignment.State.LIVE, completed_at__isnull=True)
+            live.update(state=Assignment.State.RELEASED)
+            _enter_next_block(sitting, now)
+        elif standing.is_last:
             _leave_finished_items(sitting, replace(standing, assignment=None), now)
     return following
 
@@ -373,6 +378,8 @@ def _revive(sitting: Sitting, now: datetime) -> None:
         return
     collecting = collecting and without_place is None  # Who has begun the items goes on, and counts no more.
     sitting.state = Sitting.State.LIVE
+    if any(block.kind == "items" for block in sitting.config.blocks[: sitting.block]):
+        return  # They are behind the items: what they did not answer they chose not to.
     for assignment in sitting.assignments.filter(state=Assignment.State.RELEASED).select_related("slot"):
         free = collecting and _take_back(assignment.slot, sitting, assignment.position)
         assignment.state = Assignment.State.LIVE if free else Assignment.State.LATE

@@ -41,6 +41,7 @@ from survey.study_file.language_models import LanguageModelConfig
 from tests import cast
 from tests.frontend.pages import arrive, read
 from tests.kept import kept
+from tests.predictors.fake_endpoint import running, serving
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -665,28 +666,53 @@ def test_simulated_people_are_right_as_often_as_they_are_made_to_be(tales: None)
     assert abs(np.mean(hits) - chance) < 4 * np.sqrt(chance * (1 - chance) / 400) + 0.01
 
 
-@pytest.mark.parametrize(
-    ("source", "said"), [("endpoint:gpt-3", "behind a server"), ("file:own.csv", "a file of readings")]
-)
-def test_a_model_that_names_no_tokens_is_refused_with_what_to_do(tales: None, source: str, said: str) -> None:
-    """Neither check nor preparation leads in a circle."""
-    with pytest.raises(FileErrors, match=rf"{said} does not name the tokens of pairs:tales.*local:FOLDER") as refusal:
-        cast.study(**{**STUDY, "models": [{"name": "far", "source": source}]})
-    assert "prepare_passages" not in refusal.value.message
-    with pytest.raises(SystemExit):
-        call_command("prepare_passages", bank="tales", tokenizer="pairs:tales", model=[f"far={source}"], verbosity=0)
+def test_a_model_behind_a_server_stands_beside_people_as_if_it_named_its_tokens(
+    tales: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = [*STUDY["models"], {"name": "far", "source": "endpoint:gpt-3"}]
+    with pytest.raises(FileErrors, match=r"far has not read 4 passages.*--model far=endpoint:gpt-3"):
+        cast.study(**{**STUDY, "models": models})
+    with running() as fake:
+        fake.answer = serving(ngrams.load("tales"))
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        call_command(
+            "prepare_passages", bank="tales", tokenizer="pairs:tales", model=["far=endpoint:gpt-3"], verbosity=0
+        )
+    study = cast.study(**{**STUDY, "models": models})
+    row, texts = passages.registered("pairs:tales"), passages.texts_of(list(study.bank.questions.all()))
+    near, far = (passages.expectations_of(passages.source_of(model), row, texts) for model in study.config.models)
+    for key, exact in near.items():
+        bounded = far[key]
+        assert (bounded["logprob"] <= exact["logprob"] + 1e-9).all()
+        assert (exact["logprob"] <= bounded["logprob_most"] + 1e-9).all()
+        is_right = exact["top_id"] == passages.tokens_of(row, texts)[key]["id"]
+        assert ((bounded["top_id"] == passages.tokens_of(row, texts)[key]["id"]) == is_right)[bounded["sure"]].all()
+    opened(study)
+    play(study)
+    made = reports.make(study, "next_token", {})
+    rows = {row["who"]: row for row in made.data["figures"]}
+    assert rows["far"]["asked"] == rows["trigram"]["asked"] == rows["people"]["asked"]
+    assert rows["far"]["perplexity_at_least"] <= rows["trigram"]["perplexity"] <= rows["far"]["perplexity"]
+    assert rows["trigram"]["perplexity_at_least"] is None
+    assert any("far names no tokens of these texts" in note for note in made.notes)
+
+
+def test_a_model_of_whole_words_is_refused_with_what_to_take(tales: None) -> None:
+    ngrams.train([Text("0", TEXTS[0])], name="words", order=2, unit="word", smoothing="kneser_ney")
+    with pytest.raises(FileErrors, match=r"reads whole words.*an n-gram model of tokens or characters"):
+        cast.study(**{**STUDY, "models": [{"name": "words", "source": "ngram:words"}]})
 
 
 def test_models_are_compared_at_positions_that_all_have_read(tales: None) -> None:
-    from survey.instruments.next_token.reports.study_report import _at_common_positions
+    from survey.instruments.next_token.reports.study_report import at_common_positions
 
     nan = float("nan")
     short = ModelGuesses("short", np.array([nan, 1.0, 0.0]), np.array([nan, 1.0, 2.0]))
     whole = ModelGuesses("whole", np.array([1.0, 1.0, 0.0]), np.array([9.0, 1.0, 2.0]))
-    models, notes = _at_common_positions([short, whole])
+    models, notes = at_common_positions([short, whole])
     assert all(np.array_equal(model.surprisal, [nan, 1.0, 2.0], equal_nan=True) for model in models)
     assert notes == ["models are compared at the 2 guesses at positions that all of them have read"]
-    assert _at_common_positions([whole]) == ([whole], [])
+    assert at_common_positions([whole]) == ([whole], [])
 
 
 @pytest.mark.thorough

@@ -43,6 +43,7 @@ from tests import cast
 from tests.frontend.pages import arrive, read
 from tests.frontend.test_statements import MOST
 from tests.kept import kept
+from tests.predictors.fake_endpoint import running, serving
 from tests.statements import counted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -363,6 +364,25 @@ def test_each_text_draws_from_a_seed_of_its_own() -> None:
     preparing.prepare(questions, ComparisonOptions(**OPTIONS))
     assert PreparedContext.objects.values("text_sha256").distinct().count() == 6
     assert PreparedContext.objects.values("seed").distinct().count() == 6
+
+
+def test_a_model_behind_a_server_reads_each_token_after_its_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same model once by the ids of its tokens, and once as a server that lists 5 as text."""
+    study = cast.study(**COMPARISON)
+    (near,) = study.config.models
+    contexts = list(PreparedContext.objects.select_related("tokenizer"))
+    far = near.model_copy(update={"name": "far", "source": "endpoint:gpt-3"})
+    questions = list(Bank.objects.get(name="passages").questions.order_by("position"))
+    with running() as fake:
+        fake.answer = serving(ngrams.load(near.source.partition(":")[2]))
+        monkeypatch.setenv("HUNCH_LLM_URL", fake.url)
+        assert preparing.prepare(questions, ComparisonOptions(**OPTIONS), [far]).read == {"far": len(contexts)}
+    by_ids, by_characters = (preparing.readings_of(model, contexts) for model in (near, far))
+    for key, (true, others) in by_ids.items():
+        assert by_characters[key][0] == pytest.approx(true, abs=0.1)
+        assert by_characters[key][1] == pytest.approx(others, abs=0.1)
+    with pytest.raises(FileErrors, match="says nothing of the tokens that were drawn"):
+        cast.study(**{**COMPARISON, "slug": "filed", "models": [{"name": "f", "source": "file:x.csv"}]})
 
 
 def test_of_a_model_whose_files_have_changed_the_newest_reading_counts() -> None:

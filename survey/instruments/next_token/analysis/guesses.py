@@ -7,7 +7,7 @@ over guesses, and its error is clustered by person and by passage at once.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +23,27 @@ MIN_OF_PERSON = 50  # guesses that a line of the table by person needs
 MIN_OF_ENSEMBLE = 5  # people who guessed a position, where their most frequent guess is taken
 KINDS = ("begins a word", "goes on", "digit", "punctuation", "space")
 DECILES = 10
-NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 10**9))
+NUMBERS = ((1, 20), (21, 40), (41, 60), (61, 100), (101, 200), (201, 500), (501, 1000), (1001, 10**9))
 
 
 @dataclass(frozen=True, eq=False)
 class ModelGuesses:
     """One model at each of n guesses: whether its likeliest token was the true one (0 or 1), and the surprisal of the
-    true token in nats; NaN where that is not known."""
+    true token in nats; NaN where that is not known. Of a model that lists only its likeliest tokens `surprisal` is the
+    most and `least` the least that it can be, and `unsure` guesses are at places where tokens that it does not list
+    might outweigh the likeliest; `least` is None where the surprisal is known."""
 
     name: str
     right: Floats
     surprisal: Floats
+    least: Floats | None = None
+    unsure: int = 0
+
+    def at(self, rows: NDArray[np.bool_]) -> "ModelGuesses":
+        """The same at these guesses alone (n,); NaN at the others."""
+        right, surprisal = np.where(rows, self.right, np.nan), np.where(rows, self.surprisal, np.nan)
+        least = None if self.least is None else np.where(rows, self.least, np.nan)
+        return replace(self, right=right, surprisal=surprisal, least=least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +142,40 @@ def perplexity(model: ModelGuesses, table: GuessTable) -> Figure:
     return Figure(math.exp(nats.number), low, high)
 
 
+def least_perplexity(model: ModelGuesses, table: GuessTable) -> float | None:
+    """What the perplexity is at least, where all that a model does not list counted for the true tokens; None where the
+    perplexity itself is known."""
+    if model.least is None:
+        return None
+    nats = mean(model.least, table, scale="number")
+    return math.exp(nats.number) if nats.is_defined else None
+
+
+@dataclass(frozen=True)
+class PeopleAbove:
+    """Of `people` with enough guesses, those who are right more often than a model on the very same positions, and as
+    often. `figure`: the share of those above, with Wilson's interval over people."""
+
+    people: int
+    above: int
+    equal: int
+    figure: Figure
+
+
+def people_above(model: ModelGuesses, table: GuessTable, *, least: int = MIN_OF_PERSON) -> PeopleAbove:
+    """Each person with `least` guesses at positions that the model has read counts once. The texts are taken as they
+    are: the interval says what other people who read the same could have given."""
+    differences = []
+    for code in range(len(table.people)):
+        own = (table.person == code) & np.isfinite(model.right)
+        if own.sum() >= least:
+            differences.append(round(float((table.right[own] - model.right[own]).sum())))
+    people, above = len(differences), sum(difference > 0 for difference in differences)
+    ends = bandit.wilson_interval(above / people, people) if people > 1 else None
+    figure = UNDEFINED if not people else Figure(above / people, *(ends or (None, None)))
+    return PeopleAbove(people, above, differences.count(0), figure)
+
+
 def most_bits(right: float, characters: int) -> float:
     """The most that the uncertainty of the next character can be, in bits, of who guesses this share rightly among so
     many characters: h(p) + (1 - p) log2(K - 1).
@@ -165,6 +209,69 @@ def _numbered(number: int) -> str:
     return f"{first} to {last}" if last < 10**9 else f"{first} and more"
 
 
+@dataclass(frozen=True)
+class PracticePart:
+    """People with guesses in this part and in the first one, their guesses in this part, and the mean change of their
+    share from the first part to it; undefined for the first part itself."""
+
+    part: str
+    people: int
+    guesses: int
+    change: Figure
+
+
+def practice_by_part(table: GuessTable) -> list[PracticePart]:
+    """How the share of right guesses changes from a person's first guesses on. Each person is compared with themselves,
+    and counts once in every part that they reach, so that it does not matter who stays. Student's interval over people
+    (by person alone: they meet the texts in different orders)."""
+    part_of = np.array([_numbered(int(number)) for number in table.number], dtype=str)
+    parts = [_numbered(first) for first, _last in NUMBERS]
+    shares: dict[str, dict[int, float]] = {part: {} for part in parts}
+    for part in parts:
+        inside = part_of == part
+        weight = np.bincount(table.person[inside], table.weight[inside], minlength=len(table.people))
+        right = np.bincount(table.person[inside], (table.weight * table.right)[inside], minlength=len(table.people))
+        shares[part] = {code: right[code] / weight[code] for code in np.flatnonzero(weight).tolist()}
+    made = []
+    for part in parts:
+        both = sorted(shares[part].keys() & shares[parts[0]].keys())
+        own = np.isin(table.person, both) & (part_of == part)
+        changes = np.array([shares[part][code] - shares[parts[0]][code] for code in both])
+        change = UNDEFINED
+        if part != parts[0] and len(changes) > 1:
+            variance = float(changes.var(ddof=1) / len(changes))
+            change = interval(float(changes.mean()), variance, len(changes) - 1, within=(-1.0, 1.0))
+        made.append(PracticePart(part, len(both), int(own.sum()), change))
+    return made
+
+
+def practice_per_doubling(table: GuessTable) -> tuple[int, Figure]:
+    """People with several guesses, and by how much the share of right guesses changes with each doubling of a person's
+    number of guesses.
+
+    The slope of right on log2 of the number, with a level for every person (the within estimator), by design weights;
+    its variance is clustered by person and by passage.
+
+    Source: Wooldridge, "Econometric analysis of cross section and panel data", section 10.5; the influence of a guess
+    is w x (y - b x) / sum of w x^2, of deviations from the person's means.
+    """
+    x, w = np.log2(table.number.astype(np.float64)), table.weight
+    total = np.bincount(table.person, w)
+
+    def within(values: Floats) -> Floats:
+        return np.asarray(values - (np.bincount(table.person, w * values) / total)[table.person], dtype=np.float64)
+
+    x, y = within(x), within(table.right)
+    people = int((np.bincount(table.person) > 1).sum())
+    square = float((w * x * x).sum())
+    if people < 2 or not square > 0:
+        return people, UNDEFINED
+    slope = float((w * x * y).sum()) / square
+    clusters = table.person, table.passage
+    variance = bandit.clustered_variance(w * x * (y - slope * x) / square, *clusters)
+    return people, interval(slope, variance, bandit.clustered_freedom(w * x * x / square, *clusters))
+
+
 def _deciles(values: Floats) -> list[str]:
     """The tenth of the guesses that each is in, by rising surprisal; equal values are in the same one."""
     order = np.searchsorted(np.sort(values[~np.isnan(values)]), values, side="left")
@@ -181,6 +288,12 @@ def order_of(part: str) -> tuple[float, str]:
     if head.isdigit():
         return int(head), part
     return (KINDS.index(part) if part in KINDS else len(KINDS)), part
+
+
+def of_the_busy(table: GuessTable, *, least: int = MIN_OF_PERSON) -> NDArray[np.bool_]:
+    """Which guesses are of people with enough of them (n,)."""
+    enough: NDArray[np.bool_] = np.bincount(table.person, minlength=len(table.people))[table.person] >= least
+    return enough
 
 
 def by_person(table: GuessTable, *, least: int = MIN_OF_PERSON) -> list[tuple[str, int, int, list[float | None]]]:

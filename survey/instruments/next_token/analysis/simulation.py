@@ -12,7 +12,7 @@ from bandit.designs import Design, Uniform
 from survey.figures import Figure
 from survey.services.results.people_and_models.errors import UNDEFINED
 
-from .guesses import GuessTable, ModelGuesses, ensemble, mean, numbers_of, perplexity, share
+from .guesses import GuessTable, ModelGuesses, ensemble, mean, numbers_of, people_above, perplexity, share
 from .priority import gap, predicted_share, uncertainty
 
 Floats = NDArray[np.float64]
@@ -128,6 +128,42 @@ def study(world: GuessWorld, plan: GuessPlan, *, rng: np.random.Generator) -> Gu
         UNDEFINED if together is None else together.ensemble,
         UNDEFINED if together is None else together.person,
     )
+
+
+AGAIN = 50  # times that other people play the same runs
+
+
+def above_a_model(world: GuessWorld, *, people: int, rng: np.random.Generator) -> tuple[Figure, float]:
+    """What one study prints of people above a model, and what it aims at: the share among very many people who play the
+    same runs. 40 runs of 12 tokens, of which each person plays 5."""
+    runs, tokens, items = 40, 12, 5
+    hard = world.position_sd * rng.standard_normal((runs, tokens)) + world.passage_sd * rng.standard_normal((runs, 1))
+    of_model = world.model_level + hard + world.model_noise * rng.standard_normal((runs, tokens))
+    played = np.array([rng.choice(runs, size=items, replace=False) for _person in range(people)])
+    logit, model = world.level + hard[played], (of_model[played] > 0).astype(np.float64)
+
+    def play() -> Floats:
+        ability = world.person_sd * rng.standard_normal((people, 1, 1))
+        return (rng.random(logit.shape) < 1 / (1 + np.exp(-(logit + ability)))).astype(np.float64)
+
+    right, n = play(), people * items * tokens
+    person = np.repeat(np.arange(people), items * tokens)
+    table = GuessTable(
+        person=person,
+        passage=np.repeat(played.ravel(), tokens),
+        people=[str(number) for number in range(people)],
+        passages=[str(number) for number in range(runs)],
+        position=np.tile(np.arange(tokens), people * items),
+        place=np.tile(np.arange(tokens), people * items) + 1,
+        number=numbers_of(person),
+        right=right.ravel(),
+        weight=np.ones(n),
+        guess=[""] * n,
+        truth=[""] * n,
+        models=[ModelGuesses("model", model.ravel(), np.ones(n))],
+    )
+    others = [(play() - model).sum(axis=(1, 2)) > 0 for _time in range(AGAIN)]
+    return people_above(table.models[0], table).figure, float(np.mean(others))
 
 
 def _scores(

@@ -15,6 +15,7 @@ from survey.instruments.next_token.analysis import guesses as analysis
 from survey.instruments.next_token.analysis.guesses import GuessTable
 
 PEOPLE = "people"
+BUSY = f"people with {analysis.MIN_OF_PERSON} guesses or more"
 ENDS = {
     "low": Column("low", "number", "Lower end of its 95 % interval, by person and passage."),
     "high": Column("high", "number", "Upper end."),
@@ -36,6 +37,28 @@ FIGURES = (
         digits=1,
         low="Lower end of its 95 % interval.",
         high="Upper end.",
+    ),
+    Column(
+        "perplexity_at_least",
+        "number",
+        "Of a model that lists only its likeliest tokens: what its perplexity is at least, and `perplexity` at most.",
+        digits=1,
+        heading="at least",
+    ),
+)
+ABOVE = (
+    Column("who", "text", "The model."),
+    Column("people", "number", "People with 50 guesses or more at positions that it has read.", whole=True),
+    Column("above", "number", "Those who are right more often than the model on these positions.", whole=True),
+    Column("equal", "number", "Those who are right exactly as often.", whole=True),
+    FigureColumn(
+        "share",
+        "0 to 1",
+        "Of these people, those above the model.",
+        parts={
+            "low": Column("low", "number", "Lower end of its 95 % interval: other people, the same texts."),
+            "high": ENDS["high"],
+        },
     ),
 )
 PARTS = (
@@ -63,14 +86,36 @@ ENSEMBLE = (
         parts={**ENDS, "low": Column("low", "number", "Lower end of its 95 % interval, by passage and person.")},
     ),
 )
+PRACTICE = (
+    Column("part", "text", "Guesses of a person, counted from their first; or each doubling of their number."),
+    Column("people", "number", "People with guesses in this part and in the first one.", whole=True),
+    Column("guesses", "number", "Their guesses in this part.", whole=True),
+    FigureColumn(
+        "change",
+        "-1 to 1",
+        "Their mean share of right guesses in this part less their own in the first one; for a doubling, the slope "
+        "over the guesses of each person.",
+        parts={"low": Column("low", "number", "Lower end of its 95 % interval, by person."), "high": ENDS["high"]},
+    ),
+)
+REMARKS = (
+    Column("where", "text", "The question of the form, or the item."),
+    Column("text", "text", "What somebody wrote.", written=True),
+)
 LINE_OF_MODEL = "a line is a model on all of these positions"
 
 
 def report_result(
-    table: GuessTable, *, title: str, notes: Sequence[str] = (), characters: bool = False
+    table: GuessTable,
+    *,
+    title: str,
+    notes: Sequence[str] = (),
+    characters: bool = False,
+    remarks: Sequence[tuple[str, str]] = (),
 ) -> ReportResult:
     """
     table: one guess or more. characters: the tokens are characters, so that figures are in bits per character too.
+    remarks: what people wrote in their own words, and where.
     """
     own = analysis.share(table)
     together = analysis.ensemble(table)
@@ -84,6 +129,7 @@ def report_result(
     bits = _bits(table, own) if characters else {}
     if bits:
         said += _bits_in_words(bits)
+    more += _open_ends(table)
     if any(np.isinf(model.surprisal).any() for model in table.models):
         more.append("an infinite perplexity: the model gave some true token no chance at all")
     if together is None:
@@ -101,6 +147,21 @@ def report_result(
             TableView(["part", "who", "asked", "share"], title=f"By {division}", where={"division": division})
             for division in dict.fromkeys(row[0] for row in parts)
         ],
+    )
+    practice = Table(
+        "next_token_practice",
+        "Practice within people",
+        PRACTICE,
+        _practice(table),
+        note="Each person with themselves, so that it does not matter who stays.",
+    )
+    written = Table("next_token_remarks", "Remarks", REMARKS, remarks, verbatim=True)
+    above = Table(
+        "next_token_above",
+        "People above each model",
+        ABOVE,
+        _above(table) if listed else [],
+        note=f"People with {analysis.MIN_OF_PERSON} guesses or more, each on the positions of their own.",
     )
     by_person = Table(
         "next_token_people",
@@ -133,11 +194,15 @@ def report_result(
         "share": _figure(own.figure),
         "figures": first.records(),
         "parts": by_part.records(),
+        "practice": practice.records(),
+        "above": above.records(),
         "persons": by_person.records(),
         "ensemble": crowd.records(),
+        "remarks": written.records(),
         **({"bits_a_character": bits} if bits else {}),
     }
-    tables = [first, by_part, by_person, *([crowd] if crowd.rows else [])]
+    of_models = [above] if table.models else []
+    tables = [first, by_part, practice, *of_models, by_person, *(more for more in (crowd, written) if more.rows)]
     return ReportResult(title, said, tables, pictures, notes=more, data=data, headline=_headline(own, table))
 
 
@@ -188,7 +253,11 @@ def _bits_in_words(bits: dict[str, Any]) -> Iterator[str]:
 
 def _figures(table: GuessTable) -> list[tuple[Any, ...]]:
     own = analysis.share(table)
-    rows: list[tuple[Any, ...]] = [(PEOPLE, own.n, own.right, _figure(own.figure), None)]
+    rows: list[tuple[Any, ...]] = [(PEOPLE, own.n, own.right, _figure(own.figure), None, None)]
+    busy = analysis.of_the_busy(table)
+    if busy.any() and not busy.all():
+        those = analysis.share(table, busy)
+        rows.append((BUSY, those.n, those.right, _figure(those.figure), None, None))
     for model in table.models:
         known = np.isfinite(model.right)
         n, right = int(known.sum()), int(model.right[known].sum())
@@ -199,14 +268,51 @@ def _figures(table: GuessTable) -> list[tuple[Any, ...]]:
                 right,
                 _figure(analysis.mean(model.right, table)),
                 _figure(analysis.perplexity(model, table)),
+                _rounded(analysis.least_perplexity(model, table)),
             )
         )
     for model in table.models:
         n = int(np.isfinite(model.right).sum())
         difference = analysis.mean(table.right - model.right, table, scale="difference")
         points_less = replace(_figure(difference), unit=DIFFERENCE)
-        rows.append((f"{PEOPLE} less {model.name}", n, None, points_less, None))
+        rows.append((f"{PEOPLE} less {model.name}", n, None, points_less, None, None))
     return rows
+
+
+def _open_ends(table: GuessTable) -> Iterator[str]:
+    """What is not known of models that list only their likeliest tokens."""
+    for model in table.models:
+        if model.least is None:
+            continue
+        known = int(np.isfinite(model.right).sum())
+        yield (
+            f"{model.name} names no tokens of these texts, so it is read by the characters that its likeliest "
+            "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too; at "
+            f"{integer(model.unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
+        )
+
+
+def _practice(table: GuessTable) -> list[tuple[Any, ...]]:
+    first, *others = analysis.practice_by_part(table)
+    rows: list[tuple[Any, ...]] = [(first.part, first.people, first.guesses, None)] if first.people else []
+    rows += [
+        (part.part, part.people, part.guesses, replace(_figure(part.change), unit=DIFFERENCE))
+        for part in others
+        if part.people
+    ]
+    people, change = analysis.practice_per_doubling(table)
+    if change.is_defined:
+        rows.append(
+            ("each doubling of the guesses so far", people, len(table), replace(_figure(change), unit=DIFFERENCE))
+        )
+    return rows
+
+
+def _above(table: GuessTable) -> list[tuple[Any, ...]]:
+    counts = [(model.name, analysis.people_above(model, table)) for model in table.models]
+    return [
+        (name, count.people, count.above, count.equal, _figure(count.figure)) for name, count in counts if count.people
+    ]
 
 
 def _parts(table: GuessTable) -> list[tuple[Any, ...]]:

@@ -16,9 +16,10 @@ from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, design_weights, study_answers
 from survey.services.banks import passages
 from survey.services.banks.readings import text_hash
+from survey.services.results.remarks import remarks_of
 from survey.services.results.reports import CONDITION
 
-from .figures import BY_PERSON, ENSEMBLE, FIGURES, PARTS, report_result
+from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, PRACTICE, report_result
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
@@ -29,6 +30,8 @@ class NextTokenReport(Report):
     exported = {
         "next_token": FIGURES,
         "next_token_parts": PARTS,
+        "next_token_practice": PRACTICE,
+        "next_token_above": ABOVE,
         "next_token_people": BY_PERSON,
         "next_token_ensemble": ENSEMBLE,
     }
@@ -44,8 +47,13 @@ class NextTokenReport(Report):
             raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about next tokens")
         answers = study_answers(study, levels=read_condition(study, arguments["condition"]))
         table, notes = table_of(instrument, answers)
+        people = {answer.sitting_id: answer.sitting for answer in answers}
         return report_result(
-            table, title=f"Next tokens: {study.title}", notes=notes, characters=instrument.options.unit == "character"
+            table,
+            title=f"Next tokens: {study.title}",
+            notes=notes,
+            characters=instrument.options.unit == "character",
+            remarks=[(remark.where, remark.text) for remark in remarks_of(list(people.values()))],
         )
 
 
@@ -110,12 +118,14 @@ def _models(
     texts = passages.texts_of(questions)
     for model in instrument.study.config.models:
         expected = passages.expectations_of(passages.source_of(model), instrument.tokenizer, texts)
-        right, nats = np.full(len(tokens), np.nan), np.full(len(tokens), np.nan)
+        right, nats, least = (np.full(len(tokens), np.nan) for _column in range(3))
+        unsure = 0
         for row, (own, at, token) in enumerate(zip(passage, position, tokens, strict=True)):
             said = expected.get(hashes[own])
             if said is not None and at < len(said) and not np.isnan(said[at]["logprob"]):
                 right[row] = float(said[at]["top_id"] == token)
-                nats[row] = -said[at]["logprob"]
+                nats[row], least[row] = -said[at]["logprob"], -said[at]["logprob_most"]
+                unsure += not said[at]["sure"]
         missing = int(np.isnan(right).sum())
         if missing == len(tokens):
             notes.append(
@@ -125,23 +135,20 @@ def _models(
             continue
         if missing:
             notes.append(f"{model.name}: {integer(missing)} guesses are at positions that it has not read")
-        columns.append(ModelGuesses(model.name, right, nats))
-    columns, more = _at_common_positions(columns)
+        is_known = np.array_equal(nats, least, equal_nan=True)
+        columns.append(ModelGuesses(model.name, right, nats, None if is_known else least, unsure))
+    columns, more = at_common_positions(columns)
     notes += more
     if not instrument.study.config.models:
         notes.append("the study names no language model: add [[models]] with name and source to compare some")
     return columns, notes
 
 
-def _at_common_positions(models: Sequence[ModelGuesses]) -> tuple[list[ModelGuesses], list[str]]:
+def at_common_positions(models: Sequence[ModelGuesses]) -> tuple[list[ModelGuesses], list[str]]:
     """The models at the positions that all of them have read, and a note where that leaves any out."""
     read = [np.isfinite(model.right) for model in models]
     if all(np.array_equal(mask, read[0]) for mask in read):
         return list(models), []
     common = np.all(read, axis=0)
     note = f"models are compared at the {integer(int(common.sum()))} guesses at positions that all of them have read"
-    alike = [
-        ModelGuesses(model.name, np.where(common, model.right, np.nan), np.where(common, model.surprisal, np.nan))
-        for model in models
-    ]
-    return alike, [note]
+    return [model.at(common) for model in models], [note]

@@ -13,8 +13,6 @@ from survey.exceptions import StateRefused
 from survey.models import (
     AttentionAnswer,
     CheckAttempt,
-    FormAnswer,
-    QuestionReport,
     Response,
     ScreenTiming,
     Sitting,
@@ -22,6 +20,7 @@ from survey.models import (
     Study,
 )
 from survey.services.answers.counting import counted_answers
+from survey.services.results.remarks import Remark, remarks_of
 from survey.services.sittings.flow import current_step
 from survey.services.sittings.hourly_pay import HourlyPay, hourly_pay_by_pilot
 
@@ -80,14 +79,6 @@ class ShareLine:
 
 
 @dataclass(frozen=True)
-class Remark:
-    """What somebody wrote: in a form, or about a question."""
-
-    where: str
-    text: str
-
-
-@dataclass(frozen=True)
 class PilotReport:
     study: Study
     begun: int
@@ -136,7 +127,7 @@ def pilot_report(study: Study) -> PilotReport:
         checks=[*_checks(people), *_attention(people)],
         outcomes=outcomes,
         shares=shares,
-        remarks=_remarks(people),
+        remarks=remarks_of(people),
         pay=hourly_pay_by_pilot(study),
     )
 
@@ -209,21 +200,3 @@ def _answers(study: Study, stages: Sequence[Stage]) -> tuple[list[tuple[str, flo
         for value in instrument.signals.round_values
     ]
     return outcomes, shares
-
-
-def _remarks(people: Sequence[Sitting]) -> list[Remark]:
-    texts = {
-        (block.name or "form", field.name): str(field.label)
-        for file in {sitting.study_sha256: sitting.config for sitting in people}.values()
-        for block in file.blocks
-        for field in block.fields
-        if field.kind == "text"
-    }
-    remarks = []
-    for form in FormAnswer.objects.filter(sitting__in=people).order_by("at", "pk"):
-        for name, answer in form.answers.items():
-            if answer and (form.block, name) in texts:
-                remarks.append(Remark(texts[form.block, name], str(answer)))
-    reports = QuestionReport.objects.filter(sitting__in=people).select_related("assignment__slot__item")
-    remarks += [Remark(f"about {report.assignment.slot.item.key}", report.text) for report in reports.order_by("at")]
-    return sorted(remarks, key=lambda remark: remark.where)

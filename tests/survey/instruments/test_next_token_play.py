@@ -1,0 +1,170 @@
+"""Playing next tokens: the standing behind a text, playing on or stopping, and pay by right guess, guess or minute."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from survey.contracts import instruments
+from survey.contracts.panels import PanelIds
+from survey.exceptions import FileErrors
+from survey.models import EntryLink, Response, Score, Sitting, Study
+from survey.panels import money
+from survey.panels.owed_list import owed_list
+from survey.services.answers.counting import study_answers
+from survey.services.sittings.answering import advance
+from survey.services.sittings.capacity import slots_without_holder
+from survey.services.sittings.enrolment import begin_sitting
+from survey.services.sittings.expiry import expire_sitting
+from survey.services.sittings.flow import Step, current_step
+from survey.services.sittings.links import make_links
+from survey.services.stages import lifecycle
+from survey.services.stages.verifying import verify_stage
+from tests import cast
+from tests.survey.instruments.test_next_token import STUDY, opened, prepare_tales
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+PANEL = {"kind": "links", "completion_url": "https://panel.example/done", "reward": 200, "bonus_per_point": 3}
+
+
+def study_with(*, panel: dict[str, Any] = PANEL, **options: Any) -> Study:
+    prepare_tales()
+    instrument = {"kind": "next_token", "options": {**STUDY["instrument"]["options"], **options}}
+    return cast.study(**{**STUDY, "instrument": instrument, "panel": panel, "slug": "playing"})
+
+
+def arrives(study: Study) -> Sitting:
+    make_links(study, count=1, root="https://hunch.example")
+    link = EntryLink.objects.filter(study=study, used_at=None).latest("pk")
+    return begin_sitting(study=study, ids=PanelIds(panel="links", person=link.token_hash))
+
+
+def plays(sitting: Sitting, *, texts: int, guess: str = " the", stops: bool = False) -> Step:
+    """Plays so many texts up to the page behind the last of them; then, where it stops, up to the end."""
+    ended = 0
+    while (step := current_step(sitting)).kind != "end":
+        data = {}
+        if step.screen is not None and step.screen.name == "ending":
+            ended += 1
+            if ended == texts:
+                if not stops:
+                    return step
+                data = {"stop": "1"}
+        elif step.screen is not None:
+            data = {"guess": guess}
+        advance(sitting=sitting, step=step.number, data=data)
+        sitting.refresh_from_db()
+    return step
+
+
+def test_the_page_behind_a_text_says_how_the_person_and_the_models_did_in_the_same_places() -> None:
+    study = study_with(beside_models=True)
+    opened(study)
+    sitting = arrives(study)
+    step = plays(sitting, texts=2)
+    assert step.screen is not None
+    answers = [answer for answer in sitting.assignments.all() if answer.responses.exists()]
+    guesses = [
+        response.token_guess for answer in answers for response in answer.responses.filter(token_guess__isnull=False)
+    ]
+    right = sum(guess.right for guess in guesses)
+    assert step.screen.words["you"] == f"So far you: {right} of {len(guesses)} right."
+    stage = sitting.stage
+    advance(sitting=sitting, step=step.number, data={})
+    from survey.services.results import reports
+
+    (row,) = [row for row in reports.make(study, "next_token", {}).data["figures"] if row["who"] == "trigram"]
+    assert row["asked"] == len(guesses) and stage.study == study
+    assert step.screen.words["models"] == (
+        f"Language models in the same places: trigram {row['right']} of {len(guesses)}."
+    )
+    assert step.screen.form is None, "nobody was offered to stop"
+
+
+def test_who_stops_gets_the_rest_of_the_study_and_their_other_texts_go_to_others() -> None:
+    study = study_with(play_on=True)
+    stage = opened(study)
+    sitting = arrives(study)
+    step = plays(sitting, texts=1)
+    assert step.screen is not None and step.screen.form is not None
+    advance(sitting=sitting, step=step.number, data={"stop": "1"})
+    sitting.refresh_from_db()
+    assert sitting.state == "complete" and current_step(sitting).kind == "end"
+    states = list(sitting.assignments.order_by("position").values_list("state", flat=True))
+    assert states == ["counted", "released"]
+    assert len(study_answers(study)) == 1
+    (slot,) = [answer.slot for answer in sitting.assignments.all() if answer.state == "released"]
+    assert slot in slots_without_holder(stage)
+    # Behind the last text there is nothing to choose; and going on is no answer.
+    other = arrives(study)
+    step = plays(other, texts=2)
+    assert step.screen is not None and step.screen.form is None
+    advance(sitting=other, step=step.number, data={"stop": "1"})
+    assert [answer.state for answer in other.assignments.all()] == ["counted", "counted"]
+
+
+def test_who_stopped_and_comes_back_late_has_no_texts_again() -> None:
+    blocks = [*STUDY["blocks"][:2], {"kind": "form", "ready": "comment"}, STUDY["blocks"][2]]
+    prepare_tales()
+    instrument = {"kind": "next_token", "options": {**STUDY["instrument"]["options"], "play_on": True}}
+    study = cast.study(**{**STUDY, "instrument": instrument, "panel": PANEL, "blocks": blocks})
+    opened(study)
+    sitting = arrives(study)
+    step = plays(sitting, texts=1)
+    advance(sitting=sitting, step=step.number, data={"stop": "1"})
+    sitting.refresh_from_db()
+    assert current_step(sitting).kind == "form"
+    assert expire_sitting(sitting.pk, now=timezone.now())
+    sitting.refresh_from_db()
+    advance(sitting=sitting, step=sitting.step, data={"comment": "fun"})
+    sitting.refresh_from_db()
+    assert sitting.state == "complete"
+    assert [answer.state for answer in sitting.assignments.order_by("position")] == ["counted", "released"]
+    from survey.services.results import reports
+
+    made = reports.make(study, "next_token", {})
+    assert [row["text"] for row in made.data["remarks"]] == ["fun"]
+
+
+@pytest.mark.parametrize(
+    ("pays", "points"),
+    [("guess", len), ("right", lambda guesses: sum(guess.token_guess.right for guess in guesses)), ("minute", None)],
+)
+def test_guesses_right_guesses_or_minutes_are_paid_to_the_cent(pays: str, points: Any) -> None:
+    study = study_with(pays=pays, play_on=True, panel={**PANEL, "bonus_per_point": 50})
+    noted = [note.message for note in instruments.of_study(study).remarks()]
+    assert any("8.00 USD at most to a person, for 16 guesses" in message for message in noted)
+    stage = opened(study)
+    sitting = arrives(study)
+    plays(sitting, texts=1, stops=True)
+    guesses = list(Response.objects.filter(token_guess__isnull=False).order_by("number"))
+    if pays == "minute":
+        # 1 s, 61 s (of which a minute counts) and 30.5 s for each other guess.
+        instrument = instruments.of_study(study)
+        times = [1_000, 61_000, *[30_500] * (len(guesses) - 2)]
+        for response, milliseconds in zip(guesses, times, strict=True):
+            Response.objects.filter(pk=response.pk).update(server_ms=milliseconds)
+            response.refresh_from_db()
+            earned = instrument.score(response)
+            assert earned is not None and earned.rule == "minute of guessing"
+            Score.objects.filter(response=response).update(value=earned.value)
+        minutes = 1 / 60 + 1 + (len(guesses) - 2) * 30.5 / 60
+        expected = round(50 * minutes)
+    else:
+        expected = 50 * points(guesses)
+    (line,) = owed_list(study)
+    assert line.amount == 200 + expected
+    assert len(money.points_of([sitting])) == 1 and guesses
+    lifecycle.freeze(lifecycle.close_stage(stage))
+    stage.refresh_from_db()
+    assert verify_stage(stage).agrees
+
+
+def test_a_study_that_cannot_play_so_is_refused_with_the_key_to_change() -> None:
+    with pytest.raises(FileErrors, match=r"panel.bonus_per_point: pays = .minute. pays a point of it"):
+        study_with(pays="minute", panel={**PANEL, "bonus_per_point": 0})
+    instrument = {"kind": "next_token", "options": {"tokenizer": "pairs:tales", "beside_models": True, "reveal": False}}
+    with pytest.raises(FileErrors, match="reveal = false keeps from people") as refusal:
+        cast.study(**{**STUDY, "instrument": instrument, "models": []})
+    assert "there is no model to stand beside people" in refusal.value.message
