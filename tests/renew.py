@@ -35,6 +35,11 @@ TESTS = {
         "tests/documents/test_tutorial_by_clicks.py",
         "tests/browser/test_template_pictures.py",
     ],
+    "commands": ["tests/nets/test_commands.py"],
+    "pages": ["tests/nets/test_pages.py"],
+    "sittings": ["tests/nets/test_sittings.py"],
+    "money": ["tests/nets/test_money.py"],
+    "bounds": ["tests/nets/test_bounds.py"],
     "reading": ["tests/documents/test_reading_reports.py"],  # docs/reading-reports.md
 }
 COMMANDS = {

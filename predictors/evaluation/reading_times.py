@@ -91,7 +91,7 @@ def prepared(
         if smooth:
             lengths, frequencies = (natural_spline(values[:, 0], PAIR_KNOTS) for values in (lengths, frequencies))
         products = lengths[:, :, None] * frequencies[:, None, :]
-        columns += [*lengths.T, *frequencies.T, *products.reshape(len(row), -1).T]
+        columns += [*lengths.T, *frequencies.T, *products.reshape(len(row), products.shape[1] * products.shape[2]).T]
     positions = words.position[row].astype(np.float64)
     columns += [*natural_spline(positions, POSITION_KNOTS).T] if smooth else [positions]
     _names, fold = np.unique(words.sentence[row], return_inverse=True)

@@ -53,6 +53,21 @@ def test_what_it_adds_to_the_words_themselves_is_that_of_one_fit() -> None:
     assert delta is not None and delta.total == pytest.approx(both - base, rel=1e-6)
 
 
+@pytest.mark.parametrize("smooth", [False, True])
+def test_words_of_which_none_counts_are_no_rows(smooth: bool) -> None:
+    """Words that hold a digit are no words of letters alone."""
+    place = np.arange(4)
+    words = TimedWords(
+        sentence=np.zeros(4, dtype=np.int64),
+        position=place,
+        word=[f"w{number}" for number in place],
+        log_frequency=np.zeros(4),
+        is_last=place == 3,
+    )
+    made = prepared(words, smooth=smooth)
+    assert len(made.row) == len(made.base) == len(made.fold) == 0 and made.before.shape == (0, 1)
+
+
 def test_below_thirty_rows_nothing_is_said() -> None:
     columns = some_columns()
 

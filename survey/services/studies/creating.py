@@ -493,9 +493,9 @@ def _stages(study: Study) -> list[Stage]:
 def _write(study: Study, *, by: Any, via: str) -> None:
     study.save()
     Stage.objects.bulk_create(_stages(study))
-    codes: set[str] = set()
+    codes: dict[str, None] = {}  # In the order drawn, which a set would not keep.
     while len(codes) < len(CompletionCode.Outcome.values):
-        codes.add("".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH)))
+        codes["".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))] = None
     CompletionCode.objects.bulk_create(
         CompletionCode(study=study, outcome=outcome, code=code)
         for outcome, code in zip(CompletionCode.Outcome.values, codes, strict=True)
