@@ -1,7 +1,8 @@
 """Worked numbers of others, to the digits that they print: each with its source. And identities that need no number.
 
-Numbers of the R package survey were made again on 2026-11-29 with R 4.2.2 and survey 4.1.1 (Debian's r-base-core and
-r-cran-survey). `stratified_mean` without its floor is R's
+Numbers of R were made again on 2026-11-29 with R 4.2.2 and survey 4.1.1 (Debian's r-base-core and r-cran-survey;
+Petersen's need r-cran-sandwich). Raking stands in `test_population.py`, Krippendorff's alpha in
+`tests/predictors/test_agreement.py`. `stratified_mean` without its floor is R's
 
     svymean(~y, postStratify(svydesign(ids = ~person, weights = ~w), ~stratum, N))
 
@@ -84,6 +85,52 @@ def test_a_total_of_two_stages_is_rs_with_replacement() -> None:
     assert estimate.value == pytest.approx(15080) and estimate.standard_error == pytest.approx(2388.61, abs=0.005)
 
 
+# Takahiro Tsuchiya's numbers in the tests of survey 4.1.1, deff.R and twophase.R, made again on 2026-11-29: ten firms'
+# sales with the weights of two designs, and twenty units of which eight were asked again.
+
+SALES = np.array([15, 143, 21, 51, 337, 50, 274, 145, 15, 86.0])
+OF_SIZE = np.array([20, 200, 11, 25, 550, 30, 250, 100, 10, 55.0])
+
+
+def test_sales_by_size_have_the_error_of_r_and_fewer_degrees_of_freedom(without_floor: None) -> None:
+    """svymean(~uriage, svydesign(ids = ~1, weights = ~pps.w)): 243.914 (48.752); svytotal: 305136 (184965).
+
+    R takes t with 9 degrees of freedom. One firm of the ten has 44 % of the weight, so that Hunch leaves 1: an interval
+    several times as wide, which `estimate` prints with its `df`."""
+    firms: dict[str, Any] = {"values": SALES, "probability": 1 / OF_SIZE, "cluster": np.arange(10)}
+    mean = bandit.hajek(**firms)
+    close(mean, 243.9136691, 48.75216105)
+    assert mean.degrees_of_freedom == 1
+    total = bandit.horvitz_thompson(**firms, universe_size=1)
+    assert (round(total.value), round(total.standard_error)) == (305136, 184965)
+
+
+def test_sales_by_size_with_the_floor_and_with_equal_weights() -> None:
+    """With the floor 82.542, as 3.7 answers of equal weight would have. Equal weights: 113.700 (35.626) in R."""
+    mean = bandit.hajek(values=SALES, probability=1 / OF_SIZE, cluster=np.arange(10))
+    assert (mean.standard_error, mean.effective_sample_size) == pytest.approx((82.542, 3.7247), abs=0.0005)
+    close(bandit.hajek(values=SALES, probability=np.full(10, 0.01), cluster=np.arange(10)), 113.7, 35.6261608)
+
+
+@pytest.mark.parametrize(
+    ("floor", "of_total", "of_mean"), [(True, 75240.32, 0.30376350), (False, 67645.80571, 0.30376350)]
+)
+def test_a_part_of_two_phases(floor: bool, of_total: float, of_mean: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """twophase(id = list(~id, ~id), strata = list(NULL, ~h), fpc = list(~N, NULL)), 20 of 300 and then 5 of 12 and
+    3 of 8, subset(y > 3): total 1164, variance 70761.47368; mean 6.0625, variance .3292258079.
+
+    Hunch counts people less 1 over all strata and not in each, and corrects no finite population in the second phase:
+    6.3 % more with its floor and 4.4 % less without for the total, 7.7 % less for the mean of the part."""
+    if not floor:
+        monkeypatch.setattr(estimators, "_least_of_mean", lambda *_arguments: 0.0)
+    y = np.arange(1.0, 9)
+    units: dict[str, Any] = {"stratum": (y > 5).astype(int), "sizes": (12, 8), "cluster": y, "universe_size": 300}
+    total = bandit.stratified_mean(values=np.where(y > 3, y, 0), **units)
+    assert (300 * total.value, (300 * total.standard_error) ** 2) == pytest.approx((1164, of_total))
+    mean = bandit.stratified_mean(values=y, **units, domain=y > 3)
+    assert (mean.value, mean.standard_error**2) == pytest.approx((6.0625, of_mean))
+
+
 # Data that the R package survey brings
 
 R_DATA = """
@@ -96,13 +143,17 @@ Table = dict[str, np.ndarray]
 
 @pytest.fixture(scope="module")
 def r_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
+    return _in_r(R_DATA, tmp_path_factory.mktemp("r"), package="survey")
+
+
+def _in_r(script: str, folder: Path, *, package: str) -> dict[str, Table]:
+    """The tables that a script writes."""
     if shutil.which("Rscript") is None:
         unavailable("the worked numbers of data in R, since R is not installed.")
-    folder = tmp_path_factory.mktemp("r")
-    (folder / "data.R").write_text(R_DATA)
+    (folder / "data.R").write_text(script)
     made = subprocess.run(["Rscript", str(folder / "data.R"), str(folder)], capture_output=True, text=True, check=False)
     if made.returncode:
-        unavailable("the worked numbers of data in R, since its package survey is not installed.")
+        unavailable(f"the worked numbers of data in R, since its package {package} is not installed.")
     return {path.stem: _table(path) for path in folder.glob("*.csv")}
 
 
@@ -240,26 +291,81 @@ def test_wilsons_interval_is_the_published_one(positive: int, answers: int, low:
 
 
 def test_an_interval_at_any_time_is_that_of_confseq() -> None:
-    """confseq (Howard and others, Annals of Statistics 49, 2021), tests/test_uniform_boundaries: the two-sided normal
-    mixture that is best at an intrinsic time of 100 has rho 12.60056 (here 1 / rho^2), and its bound there is 30.35209.
-    The one-sided one (27.66) has no counterpart: Hunch's intervals have two sides."""
+    """confseq (Howard and others, Annals of Statistics 49, 2021), test/uniform_boundaries_unittest.cpp as it stood on
+    2026-11-29, whose numbers are of a program in R: the two-sided normal mixture that is best at an intrinsic time of
+    100 has rho 12.60056 (here 1 / rho^2), and its bound there is 30.35209. The one-sided one (27.66) has no
+    counterpart: Hunch's intervals have two sides."""
     rho = mixture_parameter(100)
     assert 1 / rho**2 == pytest.approx(12.60056, abs=0.000005)
     assert 10 * errors_wide(100, rho=rho) == pytest.approx(30.35209, abs=0.000005)
 
 
-def test_clusters_of_two_kinds_are_the_sum_less_both() -> None:
-    """Cameron, Gelbach and Miller (2011), equation 2.11, by hand: Petersen's data, for which R's sandwich 3.0.2 gives
-    .0742507 by firm and year (.0759026 and .0276930 alone), are not ours to bring; this is the same sum on a table of
-    four firms and three years."""
-    rng = np.random.default_rng(4)
-    firm, year = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    share = rng.normal(size=12) + rng.normal(size=4)[firm]
-    share -= share.mean()
-    firms, years = np.bincount(firm, weights=share), np.bincount(year, weights=share)
-    by_hand = 4 / 3 * (firms**2).sum() + 3 / 2 * (years**2).sum() - 12 / 11 * (share**2).sum()
-    assert by_hand > 3 / 2 * (years**2).sum(), "no least value decides"
-    assert bandit.clustered_variance(share, firm, year) == pytest.approx(by_hand)
+# Clusters of two kinds
+
+PETERSEN = """
+suppressPackageStartupMessages(library(sandwich)); data(PetersenCL)
+write.csv(PetersenCL, file.path(commandArgs(TRUE)[1], "petersen.csv"), row.names = FALSE)
+"""
+
+
+@pytest.mark.slow
+def test_petersens_firms_and_years_are_clustered_both_ways(tmp_path: Path) -> None:
+    """Petersen's test data (Review of Financial Studies 22, 2009), 500 firms in ten years; PetersenCL of
+    sandwich 3.0.2, 2026-11-29.
+
+    He prints for the regression of y on x, by firm, year and both: x .0506, .0334, .0536; constant .0670, .0234, .0651.
+    vcovCL(lm(y ~ 1), ~ firm) and so on give .075902567, .027693013, .074250707 for the mean. Of the slope it has
+    .053558023, which is (n - 1) / (n - 2) of our variance: Hunch makes no allowance for the number of columns."""
+    made = _in_r(PETERSEN, tmp_path, package="sandwich")
+    firm, year = made["petersen"]["firm"], made["petersen"]["year"]
+    x, y = numbers(made["petersen"], "x"), numbers(made["petersen"], "y")
+    mean = [np.sqrt(bandit.clustered_variance((y - y.mean()) / y.size, *kinds)) for kinds in ((firm,), (year,))]
+    assert mean == pytest.approx([0.075902567, 0.027693013], abs=5e-9)
+    both = bandit.hajek(values=y, probability=np.full(y.size, 0.5), cluster=firm, item=year)
+    assert both.standard_error == pytest.approx(0.074250707, abs=5e-9)
+    columns = np.stack([x, np.ones(x.size)], axis=1)
+    inverse = np.linalg.inv(columns.T @ columns)
+    left = y - columns @ (inverse @ (columns.T @ y))
+    added = columns * left[:, None] @ inverse
+    for kinds, printed in (((firm,), [0.0506, 0.0670]), ((year,), [0.0334, 0.0234]), ((firm, year), [0.0536, 0.0651])):
+        errors = np.sqrt(np.diag(bandit.clustered_covariance(added, *kinds)))
+        assert errors == pytest.approx(printed, abs=0.00005), kinds
+    assert errors[0] == pytest.approx(0.053558023 * np.sqrt(4998 / 4999), abs=5e-9)
+
+
+# With predictions
+
+
+def test_a_mean_with_predictions_is_that_of_ppi() -> None:
+    """ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3, on these 40 answers and 400 predictions, 2026-11-29:
+    lam = 0: .4500000 (.0786607); lam = 1: .5000000 (.0648153); lam tuned, which is .857625: .4928813 (.0652111).
+
+    Its variance of answers divides by n, ours by n - 1; its variance of the predictions is that of all 400, ours in a
+    pool is the answered ones' (n = 40). Our coefficient is another by intent, 1.046: it is the slope over the answers
+    alone, fitted without each answer's person and item, and shrunk. The interval then counts that it is uncertain."""
+    place, of_all = np.arange(40), (np.arange(400) * 61 % 400 + 0.5) / 400
+    predicted = (place * 37 % 40 + 0.5) / 40 * 0.9
+    answers = (((place * 23 % 40) + 0.5) / 40 < predicted).astype(float)
+    answered: dict[str, Any] = {"values": answers, "probability": np.full(40, 0.1), "cluster": place}
+    off = predicted - of_all.mean()
+    for lam, value, error in ((0, 0.45, 0.0786607), (1, 0.5, 0.0648153), (0.857625, 0.4928813, 0.0652111)):
+        estimate = bandit.hajek(**answered, adjustment=lam * off)
+        assert estimate.value == pytest.approx(value, abs=5e-8)
+        of_answers, of_predictions = estimate.standard_error**2 * 39 / 40, lam**2 * of_all.var() / 400
+        assert np.sqrt(of_answers + of_predictions) == pytest.approx(error, abs=5e-8)
+        pool = bandit.hajek(**answered, adjustment=lam * off, candidates=400, universe_size=10**12)
+        assert pool.standard_error == pytest.approx(error, rel=0.013)
+    fitted = bandit.assist(
+        values=answers,
+        predictions=predicted,
+        prediction_means=[of_all.mean()],
+        stratum=np.zeros(40, dtype=int),
+        weight=np.ones(40),
+        cluster=place,
+    )
+    assert fitted.coefficient == pytest.approx([1.046], abs=0.0005)
+    helped = bandit.hajek(**answered, adjustment=fitted.adjustment)
+    assert (helped.value, helped.standard_error) == pytest.approx((0.502779, 0.0644985), abs=5e-7)
 
 
 # Identities, without a number

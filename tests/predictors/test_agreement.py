@@ -10,6 +10,7 @@ from predictors.errors import PredictorError
 from predictors.evaluation.agreement import krippendorff_alpha
 
 # Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C: 4 observers, 12 units, 7 values missing.
+# The package krippendorff 0.9.0 gives .74342, .81539, .84911 and, at the level ratio, .79740 (2026-11-29).
 ROWS = ("1 2 3 3 2 1 4 1 2 . . .", "1 2 3 3 2 2 4 1 2 5 . 3", ". 3 3 3 2 3 4 2 2 5 1 .", "1 2 3 3 2 4 4 1 2 5 1 .")
 OBSERVERS = [{str(unit): int(value) for unit, value in enumerate(row.split()) if value != "."} for row in ROWS]
 
@@ -31,11 +32,11 @@ def by_coincidences(coders: Any, distance: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    ("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
+    ("level", "published"), [("nominal", 0.74342), ("ordinal", 0.81539), ("interval", 0.84911), ("ratio", 0.79740)]
 )
 def test_it_gives_the_published_figures(level: str, published: float) -> None:
     agreement = alpha(OBSERVERS, level=level)
-    assert agreement["alpha"] == pytest.approx(published, abs=0.0005)
+    assert agreement["alpha"] == pytest.approx(published, abs=0.000005)
     assert (agreement["units"], agreement["codes"]) == (11, 40)  # The last unit has one value and is left out.
     low, high = agreement["interval"]
     assert low < published < high <= 1
