@@ -12,10 +12,11 @@ answers ten items.
 Designs: `epsilon-greedy` (epsilon 0.2, top quarter) and `proportional` (trade-off 0.2, power 2) by the predicted chance
 of the label; `information` (preference) and `uncertainty`, `gap` (cloze) are epsilon-greedy by these priorities;
 `robust` is drawn for all figures of the table, by what is left of the answers so far after assistance; next to them
-`uniform`. With `+ assistance` a figure is helped by predictions with a fitted coefficient: for preference the verdicts
-of gpt-3.5-turbo on the same comparisons, for cloze a logistic regression on GPT-2's surprisal, frequency, length and
-place, by folds of items. What a figure's influence is expected to be by the predictions is taken off where people
-answered, and added over all items; the interval is that of what is left.
+`uniform`. With `+ assistance` a figure is helped by predictions, through `bandit.assist` with its fitted, shrunk and
+cross-fitted coefficient: for preference the verdicts of gpt-3.5-turbo on the same comparisons, for cloze a logistic
+regression on GPT-2's surprisal, frequency, length and place, by folds of items. The share is assisted stage by stage,
+exactly as `hunch estimate` does it. Of strengths and agreement `bandit.assist` gets what each answer adds to the figure
+(its influence) and what the predictions expect of that; the interval is that of what is left.
 
 A figure's saving is 1 less the ratio of the mean squared half widths of its 95 % intervals, the design's over
 uniform's: at equal width the number of answers, and of people, differs by that. Below 0 it is a loss: so many people
@@ -73,6 +74,9 @@ class Asked:
 
     def and_also(self, other: Asked) -> Asked:
         return Asked(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in vars(self)))
+
+    def where(self, rows: np.ndarray) -> Asked:
+        return Asked(*(getattr(self, name)[rows] for name in vars(self)))
 
 
 @dataclass(frozen=True)
@@ -329,42 +333,95 @@ def _clustered(added: np.ndarray, asked: Asked) -> float:
     return math.sqrt(bandit.clustered_variance(added, asked.person))
 
 
-def assisted(
-    data: Preference | Cloze, asked: Asked, weight: np.ndarray, figures: dict[str, Interval] | None = None
-) -> tuple[dict[str, Interval], bandit.Evidence]:
-    """The figures with the help of predictions, and what the answers then leave unexplained, for the next stage.
+def assistance_of(
+    data: Preference | Cloze, asked: Asked, predicted: Predicted, influence: Influence, weight: np.ndarray
+) -> np.ndarray:
+    """What `bandit.assist` takes off the answers of a figure, in the unit of their influence (n,)."""
+    expected = influence.expected(predicted.everywhere)
+    off = predicted.of_answers(asked.item, expected) - expected.mean(axis=0)[predicted.fold]
+    return bandit.assist(
+        values=influence.of_answers,
+        predictions=off,
+        prediction_means=[0.0],
+        stratum=np.zeros(len(off), dtype=np.int64),
+        weight=weight,
+        cluster=asked.person,
+        item=asked.item if data.several > 1 or len(np.unique(asked.item)) < len(off) else None,
+    ).adjustment
 
-    The coefficient of the predictions is the one of the smallest variance over the items' sums, from 0 to 1.5.
-    """
-    predicted, share = data.predicted(asked), weight / weight.sum()
-    helped, left = {}, {}
-    _, place = np.unique(np.stack([asked.item, asked.stage]), axis=1, return_inverse=True)
+
+def taken_off(data: Preference | Cloze, asked: Asked, weight: np.ndarray) -> dict[str, tuple[Influence, np.ndarray]]:
+    """Each figure's influence and what is taken off it: the mean's by stage, as `hunch estimate` does it, and the
+    others' from all answers together, as the judge-assisted win rates are."""
+    predicted = data.predicted(asked)
+    mean_title, *_others = data.truths
+    pieces = {}
     for title, influence in data.influences(asked, weight).items():
-        expected = influence.expected(predicted.everywhere)
-        of_fold = np.bincount(predicted.fold, weights=share, minlength=expected.shape[1])
-        off = predicted.of_answers(asked.item, expected) - of_fold @ expected.mean(axis=0)
-        own, other = (np.bincount(place.reshape(-1), weights=share * part) for part in (influence.of_answers, off))
-        coefficient = min(max(float(own @ other / max(other @ other, 1e-300)), 0.0), 1.5)
-        left[title] = influence.of_answers - coefficient * off
-        if figures is not None:
-            errors = [
-                bandit.clustered_variance(
-                    share * (part - share @ part), asked.person, *([asked.item] if data.several > 1 else [])
-                )
-                for part in (left[title], influence.of_answers)
-            ]
-            plain = figures[title]
-            value = plain.value - coefficient * float(share @ off)
-            helped[title] = Interval(value, plain.half * math.sqrt(errors[0] / errors[1]))
-    evidence = bandit.Evidence.of(
-        values=left,
-        scores=np.clip(predicted.of_answers(asked.item), 0, 1),
+        adjustment = np.zeros(len(weight))
+        for own in stages_of(asked) if title == mean_title else [np.ones(len(weight), dtype=bool)]:
+            part = Influence(influence.of_answers[own], influence.expected)
+            there = Predicted(predicted.everywhere, predicted.fold[own])
+            adjustment[own] = assistance_of(data, asked.where(own), there, part, weight[own])
+        pieces[title] = influence, adjustment
+    return pieces
+
+
+def stages_of(asked: Asked) -> list[np.ndarray]:
+    return [asked.stage == stage for stage in np.unique(asked.stage)]
+
+
+def evidence_of(data: Preference | Cloze, asked: Asked, weight: np.ndarray) -> bandit.Evidence:
+    """What the answers leave unexplained, for the next stage."""
+    return bandit.Evidence.of(
+        values={
+            title: influence.of_answers - adjustment
+            for title, (influence, adjustment) in taken_off(data, asked, weight).items()
+        },
+        scores=np.clip(data.predicted(asked).of_answers(asked.item), 0, 1),
         chance=asked.chance,
         stage=asked.stage,
         cluster=asked.person,
         item=asked.item if data.several > 1 else None,
     )
-    return helped, evidence
+
+
+def assisted(
+    data: Preference | Cloze, asked: Asked, weight: np.ndarray, plans: list[float], figures: dict[str, Interval]
+) -> dict[str, Interval]:
+    """The figures with the help of predictions."""
+    share, helped = weight / weight.sum(), {}
+    for title, (influence, adjustment) in taken_off(data, asked, weight).items():
+        if title == next(iter(data.truths)):
+            helped[title] = combined_mean(data, asked, plans, adjustment)
+            continue
+        errors = [
+            bandit.clustered_variance(
+                share * (part - share @ part), asked.person, *([asked.item] if data.several > 1 else [])
+            )
+            for part in (influence.of_answers - adjustment, influence.of_answers)
+        ]
+        plain = figures[title]
+        value = plain.value - float(share @ adjustment)
+        helped[title] = Interval(value, plain.half * math.sqrt(errors[0] / errors[1]))
+    return helped
+
+
+def combined_mean(
+    data: Preference | Cloze, asked: Asked, plans: list[float], adjustment: np.ndarray | None = None
+) -> Interval:
+    """The mean of all stages, as the core combines them."""
+    estimates = [
+        bandit.hajek(
+            values=asked.value[own],
+            probability=asked.chance[own],
+            cluster=asked.person[own],
+            item=asked.item[own] if data.several > 1 else None,
+            adjustment=None if adjustment is None else adjustment[own],
+        )
+        for own in stages_of(asked)
+    ]
+    combined = bandit.combine_stages(estimates=estimates, plan_weights=plans).estimate
+    return Interval(combined.value, (combined.interval[1] - combined.interval[0]) / 2)
 
 
 def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[str, Interval], float]:
@@ -374,7 +431,7 @@ def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[st
     rng = np.random.default_rng(seed)
     design, assistance, _rest = design.partition(ASSISTED)
     asked: Asked | None = None
-    estimates, plans = [], []
+    plans: list[float] = []
     weight = np.empty(0)
     for stage in range(STAGES):
         scores = None if asked is None or design == "uniform" else data.scores(design, asked, weight, rng)
@@ -382,7 +439,7 @@ def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[st
         if asked is not None and scores is not None:
             plan = PROPORTIONAL if design == "proportional" else GREEDY
             if design == "robust":
-                plan = bandit.Robust().learn(assisted(data, asked, weight)[1], scores)
+                plan = bandit.Robust().learn(evidence_of(data, asked, weight), scores)
         drawn = bandit.draw(
             design=plan,
             n=data.slots * data.several,
@@ -393,22 +450,12 @@ def replayed(kind: str, folder: Path, design: str, number: int) -> tuple[dict[st
         )
         new = _answered(data, drawn, rng, stage, 0 if asked is None else int(asked.person.max()) + 1)
         asked = new if asked is None else asked.and_also(new)
-        estimates.append(
-            bandit.hajek(
-                values=new.value,
-                probability=new.chance,
-                cluster=new.person,
-                item=new.item if data.several > 1 else None,
-            )
-        )
         plans.append(bandit.kish_size(new.chance, people=len(np.unique(new.person))))
         weight = _weights(asked, plans)
     assert asked is not None
-    combined = bandit.combine_stages(estimates=estimates, plan_weights=plans).estimate
-    mean = Interval(combined.value, (combined.interval[1] - combined.interval[0]) / 2)
-    figures = data.figures(asked, weight, mean)
+    figures = data.figures(asked, weight, combined_mean(data, asked, plans))
     if assistance:
-        figures, _evidence = assisted(data, asked, weight, figures)
+        figures = assisted(data, asked, weight, plans, figures)
     return figures, float(asked.value.mean())
 
 
