@@ -127,7 +127,7 @@ def score(
     the rows, (n,) each, where their settings name any.
 
     Raises:
-        PredictorError: no folders, block below 1, or rows that the members cannot read.
+        PredictorError: no folders, block below 1, rows that the members cannot read, or a score that is no probability.
         CheckpointError: a folder is missing, altered or unfinished.
         Stopped: `progress` returned False.
     """
@@ -146,7 +146,18 @@ def score(
         scores[done : done + len(part)] = _scored(ensemble, part, progress, done, total, beside)
         done += len(part)
         report(progress, done, total, f"scored {done} rows")
+    _refuse_what_is_no_chance(scores[:done])
     return scores[:done]
+
+
+def _refuse_what_is_no_chance(scores: NDArray[np.float32]) -> None:
+    """Raises PredictorError where a score is NaN, or a number that no draw and no figure can read as a chance."""
+    bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+    if bad.size:
+        raise PredictorError(
+            f"scores: the predictor gave {bad.size} of {scores.size} rows no probability between 0 and 1, such as "
+            f"{scores[bad[0]]:g}; train it again, or name another one in [predictor]."
+        )
 
 
 def forget_predictors() -> None:

@@ -3,6 +3,7 @@
 Imports the study file and the results kit. `BudgetPlanner` says what an instrument does with it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -30,10 +31,20 @@ class NamedPlan(Strict):
 class PolicyConfig(NamedPlan, DesignConfig):
     """A design with a name. It holds from stage 2; the first stage is uniform under every policy."""
 
+    # The figures of a simulated study that a design may learn from, each by its names. None: no design can learn.
+    figures: ClassVar[Mapping[str, str]] = {}
+
     @model_validator(mode="after")
     def can_be_simulated(self) -> Self:
         if self.kind == "test_set" or self.needs_disagreement:
             raise ValueError("a test set, or a design by disagreement, cannot be simulated here: choose another")
+        design = self.build()
+        if design.learns and not self.figures:
+            raise ValueError(f"{self.kind} learns from earlier answers, which is not simulated here: choose another")
+        unknown = [name for name in design.estimated if name.partition("_over_")[0] not in self.figures]
+        if design.learns and unknown:
+            simulated = ", ".join(dict.fromkeys(self.figures.values()))
+            raise ValueError(f'for: "{unknown[0]}" is not simulated: choose from {simulated}')
         return self
 
 

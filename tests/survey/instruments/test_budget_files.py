@@ -93,6 +93,12 @@ def test_a_file_of_an_instrument_without_a_planner_is_refused(tmp_path: Path, ca
         ("preference", "sittings = [12, 12,", "sittings = [1, 12,", "each stage needs from 2 to 100,000"),
         ("preference", 'name = "by information"', 'name = "uniform"', "two have the same name"),
         ("preference", "[money]", "[honey]", "honey: Extra inputs are not permitted"),
+        (
+            "preference",
+            'kind = "epsilon_greedy"\nepsilon = 0.2\ntop_fraction = 0.25',
+            'kind = "robust"',
+            "policies.2: robust learns from earlier answers, which is not simulated here: choose another",
+        ),
         ("cloze", "sentences = 200", "sentences = 20000", "at most 20,000 are simulated"),
         ("cloze", "sentences = 200", "sentences = 10", "a stage asks for 100 positions and the bank has 60"),
         ("next-token", "passages = 80", "passages = 30", "a stage draws 80 runs and the bank has 60"),

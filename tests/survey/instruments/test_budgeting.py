@@ -182,6 +182,11 @@ def test_an_imported_bank_lends_its_tasks_and_an_unknown_one_is_refused(tmp_path
             'kind = "uncertainty"\nby = "disagreement"',
             "policies.1: a test set, or a design by disagreement",
         ),
+        (
+            'kind = "uniform"',
+            'kind = "robust"\nfor = ["mean change", "speed"]',
+            'policies.1: for: "speed" is not simulated: choose from changed, change, size',
+        ),
         ("frontier = [0.2, 0.5]", "frontier = [0.2, 0.2]", "frontier: a number is there twice"),
         ("frontier = [0.2, 0.5]", "frontier = [0.0]", "frontier.1: Input should be greater than or equal to 0.02"),
         ("[money]", "[honey]", "honey: Extra inputs are not permitted"),

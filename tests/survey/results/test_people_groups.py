@@ -283,6 +283,16 @@ def test_command_files_page_and_api_show_the_same(study: Study, tmp_path: Path) 
         rest.value,
         rest.interval[0],
     )
+    # Predictions help groups of people, and what sets them apart from the others.
+    assert {(row["label"], row["kind"]) for row in rows if row["kind"].startswith("assisted")} == {
+        (label, f"{kind}{stage}")
+        for label in ("never", "weekly")
+        for kind in ("assisted", "assisted difference")
+        for stage in ("", ", one stage")
+    }
+    assert all(
+        row["coefficient"] or "not assisted: " in row["notes"] for row in rows if row["kind"] == "assisted, one stage"
+    )
     withheld = {row["label"]: (row["respondents"], row["notes"]) for row in rows if row["kind"] == "withheld"}
     assert withheld == {"daily": ("9", division.withheld[2]), NO_ANSWER: ("5", division.withheld[3])}
     assert {row["kind"] for row in rows if row["label"] == "daily"} == {"withheld"}

@@ -39,7 +39,7 @@ ESTIMATES = (
         "kind",
         "text",
         "combined: all stages together. naive: the plain mean of the answers. assisted: with the help of predictions, "
-        "assisted difference: a difference of levels with it. "
+        "assisted difference: a difference of levels, or of groups of people, with it. "
         "check: a difference that should be chance. difference: between two parts. With ', one stage' behind it, each "
         f"of these from one stage. {FROM_THE_REST}: the part minus all the others together. withheld: a group of too "
         f"few people, without figures. {SUCH_QUESTIONS}: the same mean with an interval for a population of questions. "

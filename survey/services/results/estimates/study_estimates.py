@@ -1110,13 +1110,12 @@ def _by_level(read: Sequence[_Reading], name: str, groups: PeopleGroups | None =
         for label in shown_labels
         if (len(labels) > 2 if groups is None else sum(people) - people[labels.index(label)] >= MIN_PEOPLE)
     }
-    own_figure = _assisted if groups is None else _figure  # Groups are many, and small.
     others = {label: [_under(reading, name, OTHERS, against=label) for reading in read] for label in with_rest}
     return DivisionFigures(
         name=name,
         labels=tuple(labels),
         figures=tuple(
-            tuple(own_figure(under[label], index, is_part=True) for index in measures) if label in under else ()
+            tuple(_assisted(under[label], index, is_part=True) for index in measures) if label in under else ()
             for label in labels
         ),
         differences=tuple(_effect(read, name, labels, index, [under[label] for label in labels]) for index in measures)
@@ -1239,7 +1238,7 @@ def _effect(
     stayed = analysis.stayed_of(figure, [reading.part for reading in read], found(weighted_for_leaving=True))
     span = measures[0].range_of_difference
     figure = analysis.cut(_with_bounds(replace(figure, stayed=stayed), sides, index), span)
-    if OTHERS in labels or not _has_predictions(read, measures[0]):
+    if not _has_predictions(read, measures[0]):
         return figure
     results = [
         analysis.assisted_effect(reading.part, measure.values, first=under, second=other, per=measure.per)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -11,7 +11,7 @@ from bandit.designs import MIN_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
 from bandit.robust import Robust
 from bandit.roles import plan_roles
-from survey.contracts.budget_files import MOST_STUDIES, Costs, PeopleConfig, PoliciesConfig
+from survey.contracts.budget_files import MOST_STUDIES, BudgetConfig, Costs, PeopleConfig, PolicyConfig
 from survey.contracts.budgets import BudgetPlanner, PlanOutlook, PoolOutlook, Simulated, StudyPlan
 from survey.contracts.reports import ReportFile, ReportResult
 from survey.figures.words import number, percent, points, short
@@ -20,7 +20,7 @@ from survey.study_file import StudyConfig
 
 from . import tables
 from .pools import larger_pools
-from .simulation import TRUTHS, BeliefPlan, StudySetting, World, one_study
+from .simulation import NAMES, TRUTHS, BeliefPlan, StudySetting, World, one_study
 from .worlds import BankShape, TruthShape, world_of
 
 
@@ -42,7 +42,12 @@ class StudyShape(PeopleConfig):
         return self
 
 
-class BeliefBudgetConfig(PoliciesConfig):
+class BeliefPolicyConfig(PolicyConfig):
+    figures: ClassVar[Mapping[str, str]] = NAMES
+
+
+class BeliefBudgetConfig(BudgetConfig):
+    policies: list[BeliefPolicyConfig] = Field(min_length=1, max_length=12)
     studies: int = Field(default=30, ge=2, le=MOST_STUDIES)
     bank: BankShape
     truth: TruthShape = TruthShape()

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import bandit
 from bandit.candidates import universe_size
-from survey.contracts.budget_files import PolicyConfig, Prices
+from survey.contracts.budget_files import Prices
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures.words import integer
@@ -19,7 +19,7 @@ from survey.services.results import budgets
 from survey.services.studies.checking import PLATFORM_FEE
 from survey.study_file import StageConfig, StudyConfig
 
-from .planner import BeliefBudget, BeliefBudgetConfig, StudyShape
+from .planner import BeliefBudget, BeliefBudgetConfig, BeliefPolicyConfig, StudyShape
 from .simulation import simulated_figures
 from .worlds import BankShape, TruthShape, kinds_of, world_over
 
@@ -122,7 +122,10 @@ class BudgetReport(Report):
             ),
             frontier_studies=min(FRONTIER_STUDIES, arguments.whole("studies", lowest=2, highest=MAX_STUDIES)),
             frontier=list(FRONTIER[: arguments.whole("frontier", lowest=0, highest=len(FRONTIER))]),
-            policies=[PolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True))],
+            # What it is drawn for stands in the notes where the simulation has no such figure.
+            policies=[
+                BeliefPolicyConfig(name=PLANNED, **stages[-1].design.model_dump(exclude_none=True, exclude={"for"}))
+            ],
         )
         designs = tuple(stage.design.build() for stage in stages)
         policies: dict[str, tuple[bandit.Design, ...]] = {PLANNED: designs}

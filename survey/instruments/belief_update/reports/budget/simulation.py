@@ -275,13 +275,19 @@ FIGURES = {
     "change": lambda stage: stage.change,
     "size": lambda stage: np.abs(stage.change),
 }
-NAMES = {"share that changes": "changed", "mean change": "change", "mean absolute change": "size"}
+# By their names and by the titles that `estimate` gives them.
+NAMES = {
+    **{name: name for name in FIGURES},
+    "share that changes": "changed",
+    "mean change": "change",
+    "mean absolute change": "size",
+}
 
 
 def simulated_figures(design: Design) -> list[str]:
     """The figures of the simulation that a design is drawn for: those it names, the first where it has none of them."""
-    wanted = [NAMES.get(name, name.partition("_over_")[0]) for name in design.estimated]
-    return [name for name in dict.fromkeys(wanted) if name in FIGURES] or ["changed"]
+    wanted = [NAMES.get(name.partition("_over_")[0]) for name in design.estimated]
+    return [name for name in dict.fromkeys(wanted) if name] or ["changed"]
 
 
 def _evidence(
