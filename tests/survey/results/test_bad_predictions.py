@@ -85,3 +85,25 @@ def test_what_predictions_cannot_do_is_said_by_the_plan_the_command_and_the_page
     assert in_figures in " ".join(out.getvalue().split())
     page = admin_client.get(reverse("admin:survey_study_estimates", args=[study.pk]))
     assert page.status_code == 200 and in_figures in page.content.decode()
+
+
+def test_where_some_answers_have_no_prediction_the_others_are_assisted_and_that_is_said() -> None:
+    study = study_of("uniform")
+    jobs.run_inline(close_first(study))
+    second = cast.stage_of(study, 2)
+    without = list(second.slots.order_by("pk").values_list("pk", flat=True)[:5])
+    second.slots.filter(pk__in=without).update(score=None)
+    answer(lifecycle.open_stage(second), seed=2)
+    lifecycle.close_stage(second)
+    report = study_estimates.estimate(study)
+    assert report.parts[1].predictions == (
+        "same_task, trained on earlier answers; 5 of 42 answers have none, and nothing is taken off these"
+    )
+    assert report.assisted is not None
+    assisted = report.assisted.stages[1]
+    assert assisted.coefficient is not None or assisted.reason.startswith("not assisted: ")
+    assert assisted.estimate is not None and assisted.estimate.n == 42
+    second.slots.update(score=None)
+    report = study_estimates.estimate(study)
+    assert report.assisted is not None
+    assert report.assisted.stages[1].reason == "not assisted: none of these answers has a prediction"

@@ -1423,8 +1423,13 @@ def _predictions(study: Study, read: _Reading, instrument: Instrument) -> ItemPr
         means = _mean_scores(stage, part, rows)
         if means is None:
             return "the strata of the plan cannot be made again from its scores"
-        run = stored.predictor_run
-        return ItemPredictions(scores, means, source=f"{run.name}, trained on earlier answers" if run else "scores")
+        run, missing = stored.predictor_run, int(np.isnan(scores).sum())
+        if missing == scores.size:
+            return "none of these answers has a prediction"
+        source = f"{run.name}, trained on earlier answers" if run else "scores"
+        if missing:
+            source += f"; {missing} of {scores.size} answers have none, and nothing is taken off these"
+        return ItemPredictions(scores, means, source=source)
     estimates = instruments.estimates_of(instrument)
     features = estimates.item_features([answer.slot.item for answer in read.answers])
     if not features.shape[1]:
