@@ -30,7 +30,7 @@ MOST = {
     "POST report-files": 25,
     "POST stage-action": 12,
     "POST wave-invite": 12,
-    "GET reports": 16,
+    "GET reports": 18,
     "GET answers": 15,
     "GET answers-csv": 14,
     "GET report: arms": 28,

@@ -134,7 +134,7 @@ def test_a_part_of_two_phases(floor: bool, of_total: float, of_mean: float, monk
 # Data that the R package survey brings
 
 R_DATA = """
-data(api, package = "survey"); data(election, package = "survey")
+suppressPackageStartupMessages(library(survey)); data(api); data(election)
 for (name in c("apistrat", "apiclus1", "apiclus2", "election_pps"))
   write.csv(get(name), file.path(commandArgs(TRUE)[1], paste0(name, ".csv")), na = "", row.names = FALSE)
 """

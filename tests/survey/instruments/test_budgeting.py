@@ -272,6 +272,15 @@ def test_a_study_of_one_stage_has_no_frontier(tmp_path: Path) -> None:
     assert result.data["frontier"] == [] and [table.name for table in result.tables] == ["policies", "stages"]
 
 
+def test_a_first_stage_that_teaches_a_robust_design_nothing_is_said(tmp_path: Path) -> None:
+    few = SMALL.replace('kind = "uniform"', 'kind = "robust"').replace("frontier = [0.2, 0.5]", "frontier = []")
+    (note,) = budgets.report(
+        read_budget(write(tmp_path, few.replace("[20, 20]", "[5, 20]"))), source="budget.toml"
+    ).notes
+    assert note.startswith("uniform: stage 1 has 4 people without a holdout's, and 10 are needed to learn from")
+    assert budgets.report(read_budget(write(tmp_path, few)), source="budget.toml").notes == ()
+
+
 def test_each_stage_has_its_own_design_and_the_first_is_uniform() -> None:
     wide, narrow = bandit.EpsilonGreedy(epsilon=0.5, top_fraction=0.1), bandit.EpsilonGreedy(0.2, top_fraction=0.1)
     plan = BeliefPlan(WORLD, SETTING, (narrow, wide, narrow))

@@ -1,6 +1,6 @@
 """Planning the budget of a belief study: what its file says, and its policies and frontier."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from bandit.designs import MIN_TRADE_OFF, Design, EpsilonGreedy, Proportional
 from bandit.errors import DesignError
-from bandit.robust import Robust
+from bandit.robust import MIN_PEOPLE, Robust
 from bandit.roles import plan_roles
 from survey.contracts.budget_files import MOST_STUDIES, BudgetConfig, Costs, PeopleConfig, PolicyConfig
 from survey.contracts.budgets import BudgetPlanner, PlanOutlook, PoolOutlook, Simulated, StudyPlan
@@ -165,7 +165,7 @@ class BeliefBudget(BudgetPlanner[BeliefBudgetConfig, BeliefPlan]):
             ],
             pictures=tables.pictures(of_policies, frontier),
             files=[ReportFile("sentences.txt", lambda: ("\n\n".join(sentences) + "\n").encode())],
-            notes=self.left_out,
+            notes=(*self.left_out, *self._taught_by_too_few()),
             data={
                 "config": self.config.model_dump(mode="json", exclude={"policies"}),
                 "costs": {**vars(costs), "total": costs.total},
@@ -174,6 +174,19 @@ class BeliefBudget(BudgetPlanner[BeliefBudgetConfig, BeliefPlan]):
                 "sentences": sentences,
             },
         )
+
+    def _taught_by_too_few(self) -> Iterator[str]:
+        """That a design which learns draws uniformly after a first stage of a few people."""
+        study = self.config.study
+        people = plan_roles(
+            booklets=study.sittings[0], size=study.items, holdout=study.holdout, controls=study.controls
+        ).sampled.booklets
+        learning = [name for name, designs in self.policies.items() if any(design.learns for design in designs)]
+        if len(study.sittings) > 1 and people < MIN_PEOPLE and learning:
+            yield (
+                f"{', '.join(learning)}: stage 1 has {people} people without a holdout's, and {MIN_PEOPLE} are needed "
+                "to learn from, so that stage 2 is uniform but for find, as it would be in the study."
+            )
 
 
 def frontier_of(config: BeliefBudgetConfig) -> tuple[list[tuple[str, float, Design]], tuple[str, ...]]:
