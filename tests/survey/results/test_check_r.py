@@ -3,7 +3,7 @@ of all kinds, and says so when an estimator of ours is wrong."""
 
 import csv
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database, pytest.mark.slow]
 __all__ = ["golden", "loaded"]
 
 ADAPTIVE: dict[str, Any] = {"predictor": {"name": "same_task"}, "candidates": {"size": 500}}
+CHECKED = (
+    *("value", "standard_error", "degrees_of_freedom", "low", "high", "lowest", "highest", "weight"),
+    *("effective_sample_size", "respondents", "p", "agree_p", "coefficient"),
+)
+HEADS = (
+    *("combined", "assisted", "check", "difference", "difference to the rest", "assisted difference", "first items"),
+    *("sampled - holdout", "at any time", "majority", "change within person", "withheld"),
+)
 GREEDY = {"kind": "epsilon_greedy", "epsilon": 0.25}
 
 
@@ -223,6 +231,59 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
         "majorities": {"majority"},
     }
     assert expected.get(kind, {"combined"}) <= kinds, said
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["conditions", "groups", "left", "majorities", "waves"])
+def test_r_notices_a_changed_digit_and_a_missing_row_of_every_kind(r: None, kind: str, tmp_path: Path) -> None:
+    study = KINDS[kind]()
+    if kind == "majorities":  # Their labels are in exports alone.
+        call_command("export", study.slug, "--out", str(tmp_path), verbosity=0)
+    else:
+        population = tmp_path / "population.toml"
+        population.write_text('[[margins]]\nby = ["use"]\nshares = { never = 0.3, weekly = 0.3, daily = 0.4 }\n')
+        groups = ["--by=use", "--by=age", f"--weighting={population}"] if kind == "groups" else []
+        call_command("estimate", study.slug, *divided_by(study), *groups, "--out", str(tmp_path), verbosity=0)
+    path = tmp_path / "estimates.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+
+    def written(changed: Sequence[Mapping[str, str]]) -> list[str]:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(changed)
+        code, said = checked(tmp_path)
+        assert code == 1, said
+        return said.splitlines()
+
+    damaged = [dict(row) for row in rows]
+    by_kind = {row["kind"]: [other for other in damaged if other["kind"] == row["kind"]] for row in rows}
+    changes = 0
+    for own in by_kind.values():
+        for column in CHECKED:
+            row = next((row for row in own if row[column] not in ("", "0.0") and row.get("damaged") is None), None)
+            if row is not None:
+                row[column] = str(int(row[column]) + 1) if column == "respondents" else str(1.0001 * float(row[column]))
+                row["damaged"] = column
+                changes += 1
+    named = [{name: cell for name, cell in row.items() if name != "damaged"} for row in damaged]
+    differing = [line for line in written(named) if " is here " in line]
+    assert len(differing) == changes >= len(by_kind), "each changed row has a line"
+    there = [row for row in rows if row["value"] or row["low"] or row["kind"] == "withheld"]
+    # What stands next to a figure is taken from the first one, the heads of figures from the last.
+    dropped = {row["kind"]: row for row in reversed(there)} | {
+        row["kind"]: row for row in there if row["kind"] in HEADS
+    }
+    lines = written([row for row in rows if row not in dropped.values()])
+    (line,) = [line for line in lines if "rows are missing" in line]
+    wanted = {
+        " | ".join(
+            [*(row[name] for name in ("figure", "division", "label", "kind")), f"{row['stage']} {row['role']}".strip()]
+        )
+        for row in dropped.values()
+    }
+    assert wanted == set(line.split("estimates.csv: ")[1].split("; "))
 
 
 @pytest.mark.thorough

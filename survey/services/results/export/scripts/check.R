@@ -19,6 +19,7 @@ design <- numbers_in(d <- read("design"), grep(text, names(d), invert = TRUE, va
 about <- numbers_in(read("figures"), c("is_part", "lowest", "highest", "odds_ratio"))
 compared <- c("value", "standard_error", "degrees_of_freedom", "low", "high", "lowest", "highest", "weight",
               "effective_sample_size", "respondents", "p", "agree_p", "coefficient")
+nothing <- ifelse(compared %in% c("p", "agree_p"), 0, 1e-9)  # figures that differ by no more are alike
 stated <- numbers_in(read("estimates"), c(compared, "stage"))
 majorities <- read("majorities")
 margins <- read("margins")
@@ -86,7 +87,7 @@ for (rows in split(stated, cumsum(stated$kind %in% heads))) {
                  e$coefficient)
     mine <- sapply(mine, function(x) if (is.null(x)) NA else x)
     theirs <- unlist(row[compared])
-    same <- is.na(mine) & is.na(theirs) | !is.na(mine + theirs) & abs(mine - theirs) <= 1e-6 * abs(theirs) + 1e-9
+    same <- is.na(mine) & is.na(theirs) | !is.na(mine + theirs) & abs(mine - theirs) <= 1e-6 * abs(theirs) + nothing
     agree <- agree + all(same)
     if (!all(same)) {
       name <- na.omit(unlist(row[c("figure", "division", "label", "kind", "stage", "role")]))

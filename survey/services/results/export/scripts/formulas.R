@@ -724,12 +724,17 @@ of_row <- function(row, f) {
     c(f$all, list(agree = if (row$kind != "first items") agreement(f$stages))))
 }
 
-# Rows that estimates.csv must have, by the answers alone. First those of all figures, over everything and in each part
-# of each division that there is; then those that stand next to the figure `f` of some rows, and those of its stages.
+# Rows that estimates.csv must have, by the answers alone. First those of all figures and of their stages, over
+# everything and in each part of each division that there is; then those that stand next to the figure `f` of some rows.
 
 named <- function(figure, division, label, kind, stage = NA) {
   columns <- lapply(list(figure, division, label, kind, stage), function(x) ifelse(is.na(x), "", x))
-  if (length(figure)) do.call(paste, c(columns, sep = " | "))
+  if (length(figure) && length(kind)) do.call(paste, c(columns, sep = " | "))
+}
+of_stages <- function(figure, division, label, kind) {  # and those of its stages
+  stages <- parts[sort(unique(answers$part))]
+  single <- lapply(stages, function(part) named(figure, division, label, paste0(kind, ", one stage"), part))
+  c(named(figure, division, label, kind), unlist(single))
 }
 heads_of <- function(stated) {
   every <- about$figure[about$kind != "check"]
@@ -744,11 +749,11 @@ heads_of <- function(stated) {
     of_label <- function(label) {
       if (kind == "group" && people[label] < 10) return(named(NA, name, label, "withheld"))
       others <- if (kind == "group") sum(people) - people[label] >= 10 else kind == "level" && length(labels) > 2
-      c(named(every, name, label, "combined"), if (kind == "level") named(helped, name, label, "assisted"),
-        if (others) named(every, name, label, "difference to the rest"))
+      c(of_stages(every, name, label, "combined"), if (kind == "level") of_stages(helped, name, label, "assisted"),
+        if (others) of_stages(every, name, label, "difference to the rest"))
     }
     both <- if (length(labels) == 2) switch(kind, level = every, by = whole)
-    c(unlist(lapply(labels, of_label)), named(both, name, paste(rev(labels), collapse = " - "), "difference"))
+    c(unlist(lapply(labels, of_label)), of_stages(both, name, paste(rev(labels), collapse = " - "), "difference"))
   }
   of_stage <- function(part) {
     p <- match(part, parts)
@@ -783,8 +788,9 @@ heads_of <- function(stated) {
   waves <- sort(unique(design$wave[design$state == "answered"]))
   all <- design[design$state == "answered" & design$role == "sampled", ]
   both <- any(paste(adaptive, "sampled") %in% answered & paste(adaptive, "holdout") %in% answered)
-  c(named(every, NA, NA, "combined"), named(helped, NA, NA, "assisted"), named(every, NA, NA, "first items"),
-    named(about$figure[about$kind == "check"], NA, NA, "check"), if (both) named(every, NA, NA, "sampled - holdout"),
+  c(of_stages(every, NA, NA, "combined"), of_stages(helped, NA, NA, "assisted"), named(every, NA, NA, "first items"),
+    of_stages(about$figure[about$kind == "check"], NA, NA, "check"),
+    if (both) named(every, NA, NA, "sampled - holdout"),
     unlist(lapply(grep("^(level|group|by)__", names(design), value = TRUE), of_division)),
     if (!is_under) unlist(lapply(parts[unique(all$part)], of_stage)),
     unlist(lapply(waves[(waves - 1) %in% waves], of_wave)),
@@ -792,14 +798,11 @@ heads_of <- function(stated) {
 }
 rest_of <- function(rows, f) {
   head <- rows[1, ]
-  here <- function(kind, stage = NA) named(rep(head$figure, length(kind)), head$division, head$label, kind, stage)
-  is_figure <- head$kind %in% c("combined", "check", "difference", "difference to the rest", assisted)
-  stages <- if (is_figure) parts[unique(answers$part)]
   is_helped <- head$kind == "difference" && f$level && head$figure %in% helped && !is.null(f$all)
   beside <- switch(head$kind, combined = next_to, difference = , `difference to the rest` = next_to[-(1:3)])
   beside <- setdiff(beside, c(rows$kind, names(left), if (!is.na(head$division)) "weighted to the population",
                               if (!any(unanswered$state == "excluded")) "bounds with excluded"))
   is_there <- sapply(beside, function(kind) isTRUE(diff(of_row(replace(head, "kind", kind), f)$ends) >= 0))
-  c(here(paste0(head$kind, ", one stage")[is_figure], stages), here(beside[as.logical(is_there)]),
-    if (is_helped) here("assisted difference"))
+  c(named(head$figure, head$division, head$label, beside[as.logical(is_there)]),
+    if (is_helped) of_stages(head$figure, head$division, head$label, "assisted difference"))
 }
