@@ -117,18 +117,17 @@ def rules_of_tests(config: pytest.Config) -> Iterator[Callable[[pytest.Item], bo
         yield is_about_the_database if tier == "test" else is_for_postgresql
 
 
-# A file names them in its own text where one of its tests bears them.
-NAMES_OF_DATABASE_MARKS = ("every_database", "postgresql")
+def names_the_database(path: Path) -> bool:
+    """Whether a file of tests names a mark for which one of them is `is_about_the_database`."""
+    text = path.read_text(encoding="utf-8")
+    return "every_database" in text or "postgresql" in text
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave unread what has nothing for PostgreSQL: `make test` runs one file in fourteen there."""
     if not (config.getoption("--database-only") and config.getoption("--tier") == "test"):
         return None
-    if not collection_path.match("test_*.py"):
-        return None
-    text = collection_path.read_text(encoding="utf-8")
-    return None if any(name in text for name in NAMES_OF_DATABASE_MARKS) else True
+    return True if collection_path.match("test_*.py") and not names_the_database(collection_path) else None
 
 
 # The modules that were loaded when every test file was: tests/architecture/test_collecting.py looks at them.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import pytest_collection_modifyitems
+from tests.conftest import is_about_the_database, names_the_database, pytest_collection_modifyitems
 
 DATABASE = pytest.mark.django_db
 COMMITS = pytest.mark.django_db(transaction=True)
@@ -54,3 +54,8 @@ def is_run(item: Item, tier: str, *, on_postgresql: bool) -> bool:
 def test_marks_say_which_runs_take_a_test(item: Item, runs: str) -> None:
     taken = [tier + "+" * there for tier, there in RUNS if is_run(item, tier, on_postgresql=there)]
     assert " ".join(taken) == runs
+
+
+def test_what_is_for_postgresql_stands_in_files_that_are_read_there(request: pytest.FixtureRequest) -> None:
+    files = {item.path for item in request.session.items if is_about_the_database(item)}
+    assert [str(path) for path in sorted(files) if not names_the_database(path)] == []
