@@ -64,12 +64,13 @@ def context(
         stored = stored_estimates.shown_estimates(study, by=values["by"], condition=values["condition"])
     except HunchError as exc:
         return {**values, "problem": exc.message}
-    picture = headlines.picture(stored.report)
+    estimates: Any = instruments.of_study(study).estimates
+    picture = headlines.picture(stored.report, estimates)
     return {
         **values,
         "stored": stored,
         "report": stored.report,
-        "headlines": [*headlines.sentences(stored.report)],
+        "headlines": [*headlines.sentences(stored.report, estimates)],
         "picture": picture and report_pages.drawn(picture, ""),
         "as_files": _query([name for name in values["by"] if name in own], values["condition"]),
         "tables": [(table, rendering.sheets_of(table)) for table in tables_of(stored.report)],

@@ -48,6 +48,10 @@ class Estimates(ABC):
             ]
         )
 
+    def in_words(self, figure: str, title: str) -> str:
+        """How a sentence names a figure, of its name and its title."""
+        return title
+
     def default_thresholds(self) -> tuple[int, ...]:
         """The thresholds that are used unless others are asked for; the first is the study's own."""
         return ()

@@ -86,6 +86,12 @@ class BeliefEstimates(Estimates):
         changed = [bool(beliefs_of(assignment).changed(self._threshold)) for assignment in assignments]
         return {"changed": np.asarray(changed, dtype=np.float64)}
 
+    def in_words(self, figure: str, title: str) -> str:
+        kind, _over, threshold = figure.partition("_over_")
+        if kind != "changed":
+            return title
+        return f"beliefs that changed {'at all' if threshold == '0' else f'by more than {threshold} points'}"
+
     def estimand(self, *, universe_size: int, n_questions: int) -> str:
         if self._options is not None and self._options.evidence_questions > 1:
             return estimands.of_steps_in_words(

@@ -81,7 +81,7 @@ class Command(ReportCommand):
         study = lookup.find_study(slug)
         population = None if weighting is None else read_weighting(weighting, study)
         report = study_estimates.estimate(study, thresholds=threshold, by=by, condition=condition, weighting=population)
-        findings = estimates_report.report_result(report)
+        findings = estimates_report.report_result(report, study)
         self.stdout.write(f"{report.study}: {report.title}")
         self.print_page(findings, out=False)
         if out is not None:

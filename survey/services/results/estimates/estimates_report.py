@@ -4,6 +4,8 @@ The page of estimates shows the figures of all stages; here are also those of ea
 threshold, with all their digits as files.
 """
 
+from typing import Any
+
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
@@ -49,16 +51,17 @@ class EstimatesReport(Report):
                     code="invalid",
                 )
         report = stored_estimates.current_estimates(study, by=arguments["by"], condition=arguments["condition"])
-        return report_result(report)
+        return report_result(report, study)
 
 
-def report_result(report: StudyEstimates) -> ReportResult:
+def report_result(report: StudyEstimates, study: Study) -> ReportResult:
     """The estimates as a report; for the command, which takes thresholds and groups of people too."""
+    estimates: Any = instruments.of_study(study).estimates
     lines = [
         f"Over {report.estimand}: what this study's respondents would answer on average.",
         f"{report.answers} answers of {report.respondents} respondents.",
     ]
-    headline, *others = [*headlines.sentences(report), ""]
+    headline, *others = [*headlines.sentences(report, estimates), ""]
     lines += filter(None, others)
     if report.provisional:
         lines.append("Provisional: a stage that counts here is not frozen yet.")
@@ -67,7 +70,7 @@ def report_result(report: StudyEstimates) -> ReportResult:
         headline=headline,
         lines=lines,
         tables=tables_of(report),
-        pictures=[picture] if (picture := headlines.picture(report)) else [],
+        pictures=[picture] if (picture := headlines.picture(report, estimates)) else [],
         notes=report.assumptions,
         data=report.as_json(),
     )

@@ -3,6 +3,7 @@ shows more of what a study looks for, and the weighted figure stays where it is.
 
 from collections.abc import Iterator
 
+from survey.contracts.answers import Estimates
 from survey.contracts.reports import Picture
 from survey.figures import Figure
 from survey.figures.charts import Axis, ForestChart, ForestRow
@@ -15,19 +16,19 @@ HEADLINES = 3
 SERIES = ("weighted: of all candidates", "plain: of the answers as they were drawn")
 
 
-def sentences(report: StudyEstimates) -> Iterator[str]:
-    """The first figures, each with what the plain figure would say."""
+def sentences(report: StudyEstimates, estimates: Estimates) -> Iterator[str]:
+    """The first figures, each with what the plain figure would say. `estimates`: of the study's instrument."""
     for figure in report.figures[:HEADLINES]:
         if figure.combined is None:
             continue
-        words = f"{figure.title[:1].upper()}{figure.title[1:]}: {Figure.of(figure.combined, figure.unit).in_words()}"
+        words = f"{_named(figure, estimates)}: {Figure.of(figure.combined, figure.unit).in_words()}"
         if figure.naive is not None:
             plain = Figure(figure.naive.value, unit=figure.unit).in_words()
             words += f"; the plain {'share' if is_share(figure.unit) else 'mean'} would say {plain}"
         yield f"{words}."
 
 
-def picture(report: StudyEstimates) -> Picture | None:
+def picture(report: StudyEstimates, estimates: Estimates) -> Picture | None:
     """The first figure, weighted and plain, by stage and together; None where no stage has one."""
     if not report.figures or report.figures[0].combined is None:
         return None
@@ -36,7 +37,7 @@ def picture(report: StudyEstimates) -> Picture | None:
     together = Figure.of(figure.combined, figure.unit)
     naive = Figure.of(figure.naive, figure.unit)
     rows.append(ForestRow("All stages together", [together, naive], together.in_words()))
-    title = f"{figure.title[:1].upper()}{figure.title[1:]}, with 95 % intervals"
+    title = f"{_named(figure, estimates)}, with 95 % intervals"
     share = is_share(figure.unit)
     chart = ForestChart(
         title=title,
@@ -46,6 +47,11 @@ def picture(report: StudyEstimates) -> Picture | None:
     )
     described = "; ".join(f"{row.name}: weighted {row.figures[0].in_words()}, plain {row.figures[1]}" for row in rows)
     return Picture.of("headline", title, f"{described}.", chart)
+
+
+def _named(figure: StudyFigure, estimates: Estimates) -> str:
+    words = estimates.in_words(figure.name, figure.title)
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def _stage_rows(report: StudyEstimates, figure: StudyFigure) -> Iterator[ForestRow]:
