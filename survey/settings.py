@@ -474,7 +474,7 @@ MIDDLEWARE = [
     "frontend.outages.OutageMiddleware",
     "survey.web.middleware.InstrumentMissingMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.locale.LocaleMiddleware",
+    "survey.web.middleware.LanguageMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

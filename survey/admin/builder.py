@@ -84,7 +84,7 @@ class Builder:
         is_named = title == begun.value(("title",)) or slug != begun.value(("slug",))
         if isinstance(title, Mapping):  # In the language that the file names first.
             title = next(iter(title.values()), "")
-        made = slugify(str(title))[:SLUG_LENGTH].strip("-")
+        made = slugify(str(title).casefold())[:SLUG_LENGTH].strip("-")  # A sharp s is two letters.
         if made and not is_named:
             self.file.set(("slug",), file_texts.free_slug(made))
 

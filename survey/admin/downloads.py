@@ -1,6 +1,6 @@
 """Files that the admin's buttons bring. Imports only models.
 
-A table is guarded for spreadsheets, unless the second button asks for the byte-exact file, which the API and the
+A table is guarded for spreadsheets, unless the button beside asks for the byte-exact file, which the API and the
 commands give too. The two have different names.
 """
 
@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from survey.models import Study
 
-EXACT = "exact"  # the name of the second button of a form
+EXACT = "exact"  # the name of the button beside that of a form
 
 
 def is_guarded(request: HttpRequest, file: str) -> bool:

@@ -349,6 +349,7 @@ def _live_context(study: Study, user: Any, *, may_wait: bool) -> dict[str, Any]:
         "live": current,
         "earlier": earlier_stages(current),
         "sections": [(section, offered(section, sections) if may_run else []) for section in sections],
+        "has_details": any(section.slots or section.steps for section in sections),
         "outcome": next((section.outcomes.name for section in sections if section.outcomes.name), ""),
         "instrument_problem": instruments.problem_with(study.instrument),
         "panel_problem": panels.of_study(study).problem,

@@ -1,6 +1,7 @@
 """What is wrong now, for the admin's first page."""
 
 from datetime import timedelta
+from typing import Any
 
 from django import template
 from django.contrib.auth import get_user_model
@@ -26,12 +27,14 @@ def is_without_accounts() -> bool:
 
 
 @register.simple_tag
-def silent_since() -> str:
-    """A sentence if the watch does not look; empty if it does."""
-    row = WatchRecord.objects.first()
+def silent_since(user: Any) -> str:
+    """A sentence for this user if the watch does not look; empty if it does."""
+    row, now = WatchRecord.objects.first(), timezone.now()
     if row is None:
+        if now - user.date_joined < SILENT_AFTER:
+            return ""  # Who has just made the first account has just started the server.
         return "Nothing watches the site yet: no alert is raised. `hunch doctor` says what does not run."
-    if timezone.now() - row.looked_at < SILENT_AFTER:
+    if now - row.looked_at < SILENT_AFTER:
         return ""
     at = date_and_time(row.looked_at)
     return f"Nothing has watched the site since {at}: no alert is raised. `hunch doctor` says what does not run."

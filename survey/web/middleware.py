@@ -9,8 +9,10 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import translation
 from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 
@@ -19,6 +21,7 @@ from survey.logs import request_ids
 from survey.services.base import second_factor
 from survey.web.body_limits import body_limit
 
+CONSOLE, LOG_IN = "/admin/", "/admin/login/"
 NEVER = "max-age=0, no-cache, no-store, must-revalidate, private"
 
 
@@ -55,6 +58,18 @@ class PolicyMiddleware(CSPMiddleware):
         # The nonce of a request cannot be asked for any more.
         setattr(request, "csp_nonce", CheckableLazyObject(self._csp_nonce_post_response))  # noqa: B010
         return response
+
+
+class LanguageMiddleware(LocaleMiddleware):
+    """Respondents and who logs in read the language that their browser asks for. The console has words of its own in
+    English alone: Django's words next to them are English, too."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        if request.path_info.startswith(CONSOLE) and not request.path_info.startswith(LOG_IN):
+            translation.activate("en")
+            request.LANGUAGE_CODE = "en"
+        else:
+            super().process_request(request)
 
 
 def _usual_policy() -> str:

@@ -266,6 +266,8 @@ def test_a_short_name_is_made_of_the_title_in_the_first_language(client: Client)
     page = client.post(ADD, {"template": "answer-modes"})
     seen = send(client, page, changes={"title.en": "Mine", "title.de": "Meine"}, check="1")
     assert 'slug = "mine"' in text_of(seen)
+    seen = send(client, page, changes={"title.en": "Was weiß ein Gerät?", "title.de": "Meine"}, check="1")
+    assert 'slug = "was-weiss-ein-gerat"' in text_of(seen)
 
 
 @pytest.mark.django_db

@@ -1,6 +1,7 @@
 """Every page of the admin opens, in few queries, changes nothing, and names nobody."""
 
 import io
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -468,8 +469,20 @@ def test_the_study_page_takes_as_many_queries_for_many_answers_and_stages_as_for
         assert as_superuser.get(page).status_code == 200
 
 
+def test_the_console_is_in_english_whatever_the_browser_asks_for_and_the_log_in_in_its_language(
+    study: Study, as_superuser: Client
+) -> None:
+    german = {"Accept-Language": "de"}
+    page = as_superuser.get(address(Bank, "change", study.bank_id), headers=german)
+    body = page.content.decode()
+    assert '<html lang="en' in body and "View site" in body and page.headers["Content-Language"] == "en"
+    assert "Benutzername" in Client().get("/admin/login/", headers=german).content.decode()
+
+
 def test_the_first_page_and_the_studys_page_show_what_is_wrong(study: Study, as_researcher: Client) -> None:
     pages = ("/admin/", address(Study, "change", study.pk))
+    assert "Nothing watches the site yet" not in as_researcher.get("/admin/").content.decode(), "it was just started"
+    User.objects.update(date_joined=timezone.now() - timedelta(minutes=6))
     assert "Nothing watches the site yet" in as_researcher.get("/admin/").content.decode()
     raise_an_alert(study, "posting 7")
     for page in pages:
