@@ -1,14 +1,14 @@
 """Files that the admin's buttons bring. Imports only models.
 
-A table is guarded for spreadsheets, unless the button beside asks for the byte-exact file, which the API and the
-commands give too. The two have different names.
+A table is guarded for spreadsheets, unless somebody chooses the byte-exact file, which the API and the commands give
+too. The two have different names.
 """
 
 from django.http import HttpRequest
 
 from survey.models import Study
 
-EXACT = "exact"  # the name of the button beside that of a form
+EXACT = "exact"  # the name of the button that asks for it
 
 
 def is_guarded(request: HttpRequest, file: str) -> bool:

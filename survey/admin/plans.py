@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 
 from survey.admin_base.read_only_admin import ReadOnlyAdmin, link_to
-from survey.figures.words import number, percent, significant
+from survey.figures.words import number, percent, significant, spaced
 from survey.models import Booklet, CandidateSet, Item, Slot, Stratum
 from survey.services.base.rights import Right
 
@@ -90,7 +90,7 @@ class SlotAdmin(ReadOnlyAdmin):
         "stage",
         "item",
         "role",
-        "control_kind",
+        "control",
         "repeated_slot",
         "stratum",
         "inclusion",
@@ -104,6 +104,10 @@ class SlotAdmin(ReadOnlyAdmin):
     deferred = deferred_study("stage__study")
     search_fields = ("=item__key",)
     search_help_text = "By the item's whole key."
+
+    @admin.display(description="kind of control", ordering="control_kind")
+    def control(self, slot: Slot) -> str:
+        return spaced(slot.control_kind) or "–"
 
     @admin.display(description="repeats slot", ordering="repeat_of__number")
     def repeated_slot(self, slot: Slot) -> Any:

@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.utils.safestring import SafeString
 
 from survey.admin_base.read_only_admin import AdminPage, ReadOnlyAdmin, link, link_to, pretty_json
+from survey.figures.words import spaced
 from survey.models import Stage, Study
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -202,7 +203,7 @@ class StudyAdmin(ReadOnlyAdmin):
     help = "tour.md#the-page-of-a-study"
     pages = PAGES
     page_related = ("bank", "test_of")
-    list_display = ("slug", "title", "bank", "instrument", "states", "created_by", "created_at")
+    list_display = ("slug", "title", "bank", "kind", "states", "created_by", "created_at")
     list_filter = (TestCopyFilter,)
     list_select_related = ("bank", "created_by")
     deferred = ("source_text", "stored_config")
@@ -227,6 +228,10 @@ class StudyAdmin(ReadOnlyAdmin):
         return study_page.page(request, study, links=self.links_of(request.user, study))
 
     cards = staticmethod(home.cards)
+
+    @admin.display(description="instrument", ordering="instrument")
+    def kind(self, study: Study) -> str:
+        return spaced(study.instrument)
 
     @admin.display(description="stages")
     def states(self, study: Study) -> str:

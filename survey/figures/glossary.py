@@ -100,9 +100,9 @@ RESULTS = {
     "naive": Word("The plain mean of the answers, as if every item had been drawn equally often.", "unweighted mean"),
     "estimate": Word("The weighted mean, which holds for all candidates whatever the design was.", "weighted mean"),
     "interval": Word("Values that fit the answers: 95 of 100 such intervals hold the truth.", "confidence interval"),
-    "SE": Word("Standard error: how far an estimate lies from the truth by chance, typically.", "standard error"),
+    "standard error": Word("How far an estimate lies from the truth by chance, typically.", "SE"),
     "degrees of freedom": Word("Of an interval: few mean that few people say something of the chance.", "df"),
-    "effective": Word("How many equally weighted answers would be as precise.", "effective sample size"),
+    "effective answers": Word("How many equally weighted answers would be as precise.", "effective sample size"),
     "such questions": Word(
         "The interval if the bank's questions are a random draw from questions like them.", "random items"
     ),

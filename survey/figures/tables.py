@@ -24,8 +24,8 @@ class Column:
 
     For people: `heading` stands above it (by default its name without underscores); `digits` after the point; `signed`:
     with a plus; `style` where the unit does not say how a number is read: `percent`, `points` (a difference of two
-    shares), `number` (a share as 0.12), `p`, `plain` (no separators, as in a year), `yes or no` (1 and 0). `in_file`:
-    False for a column that people see and the file has not.
+    shares), `number` (a share as 0.12), `p`, `plain` (no separators, as in a year), `yes or no` (1 and 0), `words` (a
+    name of the code without its underscores). `in_file`: False for a column that people see and the file has not.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Column:
     heading: str = ""
     digits: int | None = None
     signed: bool = False
-    style: Literal["", "percent", "points", "number", "p", "plain", "yes or no"] = ""
+    style: Literal["", "percent", "points", "number", "p", "plain", "yes or no", "words"] = ""
     in_file: bool = True
 
     @property
@@ -67,7 +67,8 @@ class Column:
         if isinstance(value, bool):
             return "yes" if value else "no"
         if not is_number(value):
-            return words.NOTHING if words.is_missing(value) else str(value)
+            text = words.NOTHING if words.is_missing(value) else str(value)
+            return words.spaced(text) if self.style == "words" else text
         if self.style == "yes or no":
             return "yes" if value else "no"
         if self.style == "p":

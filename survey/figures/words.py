@@ -84,6 +84,11 @@ def date_and_time(at: datetime) -> str:
     return f"{at.day} {at:%B %Y, %H:%M} UTC"
 
 
+def spaced(name: str) -> str:
+    """epsilon greedy, of epsilon_greedy: a name of the code or of a file as people read it."""
+    return name.replace("_", " ")
+
+
 def in_unit(value: Any, unit: str = "", digits: int | None = None, *, signed: bool = False) -> str:
     """A number of this unit: a share as per cent and a difference of two in points, with 1 digit by default; others
     with 2. Of the unit itself it has the sign alone."""

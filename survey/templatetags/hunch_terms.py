@@ -12,9 +12,13 @@ from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from survey.figures import glossary
+from survey.figures.words import spaced
 
 register = template.Library()
 LINK = re.compile(r" ?\(?\[[^\]]*\]\([^)]*\)\)?")  # To another document: pages of the console cannot follow it.
+
+
+register.filter("spaced", spaced)
 
 
 @register.simple_tag(takes_context=True)

@@ -53,7 +53,7 @@ def of_answers(assignments: Sequence["Assignment"], thresholds: Sequence[int]) -
     return Estimands(
         measures=[
             *(
-                _measure("changed", "share that changes", "share", counted, at, sentences)
+                _measure("changed", "share of beliefs that change", "share", counted, at, sentences)
                 for at, counted in counts.items()
             ),
             *(
@@ -109,9 +109,10 @@ def _measure(
     sentences: Mapping[str, str],
     span: tuple[float, float] | None = None,
 ) -> Measure:
+    by = f" by more than {threshold} points" if name == "changed" else f", counting changes above {threshold} points"
     return Measure(
         f"{name}_over_{threshold}",
-        f"{title}, changes over {threshold}",
+        f"{title}{by if threshold else ''}",
         unit,
         np.asarray(values, dtype=np.float64),
         span=span,

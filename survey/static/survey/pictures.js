@@ -1,4 +1,4 @@
-// Figures: a button under each saves it as PNG, in black on white whatever the page's colours are, and the numbers of its
+// Figures: a button saves each as PNG, in black on white whatever the page's colours are, and the numbers of its
 // marks are read by keys and by touch, where no tooltip comes. Without this script each figure can still be saved as SVG.
 (() => {
   const SCALE = 3; // pixels for each unit of the drawing: sharp in print
@@ -56,7 +56,8 @@
   };
   const add = () => {
     for (const svg of document.querySelectorAll(".hunch-figure svg[viewBox]")) {
-      if (svg.parentNode.querySelector("button.hunch-png")) continue;
+      if (svg.dataset.saved) continue;
+      svg.dataset.saved = "true";
       const title = svg.querySelector("title")?.textContent || "figure";
       const button = document.createElement("button");
       button.type = "button";
@@ -65,7 +66,10 @@
       button.textContent = "Save as PNG";
       button.setAttribute("aria-label", `Save as PNG: ${title}`);
       button.addEventListener("click", () => save(svg, title.toLowerCase().replace(/[^a-z0-9]+/g, "-")));
-      svg.insertAdjacentElement("afterend", button);
+      // Where the picture has a menu of formats, PNG is one of them.
+      const menu = svg.closest(".hunch-figure").nextElementSibling?.querySelector(".hunch-menu form");
+      if (menu) menu.append(button);
+      else svg.insertAdjacentElement("afterend", button);
       readable(svg);
     }
   };

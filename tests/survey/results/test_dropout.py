@@ -90,7 +90,7 @@ def by_hand(study: Study) -> Any:
 @pytest.mark.thorough
 def test_the_test_is_of_the_last_answer_by_item_number(left: Study) -> None:
     leaving = study_estimates.estimate(left).leaving
-    assert leaving is not None and leaving.outcome == "share that changes, changes over 0"
+    assert leaving is not None and leaving.outcome == "share of beliefs that change"
     whole, *levels = leaving.lines
     gone, value, number = by_hand(left)
     assert whole.test == bandit.leaving_test(left=gone, value=value, stratum=number)

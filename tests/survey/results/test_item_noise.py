@@ -124,14 +124,19 @@ def test_each_figure_of_noise_has_its_answers_and_people_in_their_columns() -> N
     retest = Retest(n=7, n_clusters=4, correlation=0.5, interval=(0.25, 0.75), same=0.125)
     between: Any = SimpleNamespace(value=0.04, interval=(0.01, 0.09), n_clusters=5)
     limit: Any = SimpleNamespace(limit=0.875, items=9, between_items=between, highest_variance=0.0625)
-    rows = [*noise_rows(Noise({"mock": rate}, {"belief": retest}, limit))]
-    assert [(row[0], row[1], row[2].value, *row[3:]) for row in rows] == [
+    rows = [*noise_rows(Noise({"mock": rate}, {"belief": retest}, limit), {"belief": "mean belief"})]
+    assert [row[2:4] for row in rows] == [
+        ["false change", "mock"],
+        *[["retest", "mean belief"], ["same again", "mean belief"]],
+        *[["upper limit of the AUC", ""], ["variance between items of their chances", ""]],
+    ]
+    assert [(row[0], row[1], row[4].value, *row[5:]) for row in rows] == [
         ("false change", "mock", pytest.approx(1 / 6), None, 6, 3, rate.too_few),
         ("retest", "belief", 0.5, None, 7, 4, ""),
         ("same again", "belief", 0.125, None, 7, 4, ""),
         ("auc_limit", "", 0.875, None, 9, 5, ""),
         ("item_variance", "", 0.04, 0.0625, 9, 5, ""),
     ]
-    assert (rows[1][2].low, rows[1][2].high, rows[4][2].low, rows[4][2].high) == (0.25, 0.75, 0.01, 0.09)
+    assert (rows[1][4].low, rows[1][4].high, rows[4][4].low, rows[4][4].high) == (0.25, 0.75, 0.01, 0.09)
     (nothing,) = noise_rows(Noise({}, {}, None, "too few items"))
-    assert nothing[0] == "auc_limit" and nothing[2].value is None and nothing[-1] == "too few items"
+    assert nothing[0] == "auc_limit" and nothing[4].value is None and nothing[-1] == "too few items"

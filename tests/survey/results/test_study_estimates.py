@@ -896,7 +896,7 @@ def test_first_items_and_sampled_minus_holdout_stand_beside_the_figures(tmp_path
     # The command, the files, the page and the API.
     out = io.StringIO()
     call_command("estimate", study.slug, "--out", str(tmp_path), stdout=out)
-    sentence = "Sampled minus holdout, whose people get uniform booklets, share that changes, changes over 0:"
+    sentence = "Sampled minus holdout, whose people get uniform booklets, share of beliefs that change:"
     assert sentence in out.getvalue()
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         of_kind = {row["kind"]: row for row in csv.DictReader(file) if row["figure"] == "changed_over_0"}

@@ -86,6 +86,6 @@ class ClozeLive(Report):
                 Table("stages_so_far", "Words by stage", STAGES, rows),
                 Table("answers_at_positions", "Answers at a position", POSITIONS, sorted(counts.items())),
             ],
-            notes=["The shares are of the words that came in. Figures over all positions weigh by the design: cloze."],
+            notes=["The shares are of the words that came in. The report “Cloze norms” is of all positions."],
             data={"words": len(words), "people": people, "positions": len(at_position), "enough": enough, "full": full},
         )

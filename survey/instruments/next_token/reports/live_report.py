@@ -40,6 +40,6 @@ class NextTokenLive(Report):
             title=f"Next tokens so far: {study.title}",
             lines=[f"{integer(guesses)} guesses so far; {percent(hits / guesses)} are right."],
             tables=[Table("stages_so_far", "Guesses by stage", STAGES, rows)],
-            notes=["The shares are of the guesses that came in. Figures that weigh by the design: next_token."],
+            notes=["The shares are of the guesses that came in. The report “Next tokens” weighs by the design."],
             data={"guesses": guesses, "right": hits, "stages": len(rows)},
         )

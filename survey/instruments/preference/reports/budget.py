@@ -81,7 +81,9 @@ class PreferenceBudget(BudgetPlanner[PreferenceBudgetConfig, JudgedStudy]):
 
     config_model = PreferenceBudgetConfig
     columns = (
-        Column("design", "text", "The design of the stages after the first: the planned one, or uniform."),
+        Column(
+            "design", "text", "The design of the stages after the first: the planned one, or uniform.", style="words"
+        ),
         STUDIES,
         BudgetColumn(
             "judgements",

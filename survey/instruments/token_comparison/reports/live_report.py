@@ -51,6 +51,6 @@ class ComparisonLive(Report):
                 f"{UNSURE} %."
             ],
             tables=[Table("stages_so_far", "Answers by stage", STAGES, rows)],
-            notes=["The shares are of the answers that came in. People's loss, with its checks: token_comparison."],
+            notes=["The shares are of the answers that came in. “Comparisons of next tokens” has people’s loss."],
             data={"answers": answers, "towards_true": towards, "stages": len(rows)},
         )

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from bandit import Estimate
 from survey.contracts.tables import ExtraFile
 from survey.figures import Column, Figure, FigureColumn, PartColumn, Table, TableView, plain_columns
 from survey.figures.tables import Columns
-from survey.figures.words import DIFFERENCE, is_share
+from survey.figures.words import DIFFERENCE, is_share, spaced
 
 from . import sensitivity
 from .dropout import LeavingLine
@@ -62,7 +63,7 @@ ESTIMATES = (
         "The estimate. Bounds have none.",
         heading="estimate",
         parts={
-            "standard_error": Column("standard_error", "number", "Its standard error.", heading="SE"),
+            "standard_error": Column("standard_error", "number", "Its standard error.", heading="standard error"),
             "low": Column("low", "number", "The lower end of the 95 % interval; of bounds, that of the lowest mean."),
             "high": Column(
                 "high", "number", "The upper end of the 95 % interval; of bounds, that of the highest mean."
@@ -79,7 +80,7 @@ ESTIMATES = (
         "effective_sample_size",
         "number",
         "How many equally weighted answers would be as precise.",
-        heading="effective",
+        heading="effective answers",
         digits=0,
     ),
     Column(
@@ -112,7 +113,7 @@ ESTIMATES = (
 )
 SLOTS = (
     Column("division", "text", "What slots are divided by: stratum (of a stage and role), position, or another part."),
-    Column("label", "text", "The part of that division.", heading="slots"),
+    Column("label", "text", "The part of that division."),
     Column("planned", "number", "Slots of the plans in it.", whole=True),
     Column("answered", "number", "Slots with an answer that counts.", whole=True),
     Column("excluded", "number", "Slots whose answer a rule of the study file leaves out.", whole=True),
@@ -121,7 +122,8 @@ SLOTS = (
     Column("lost", "number", "Slots without any answer, in frozen stages.", whole=True),
     Column("open", "number", "Slots without any answer yet, in stages that are not frozen.", whole=True),
     Column("candidates", "number", "Of strata: how many candidates the plan drew from.", whole=True),
-    Column("design", "text", "Of strata: the design of the stage.", in_file=False),
+    Column("slots", "text", "The stage, and the stratum or the role.", in_file=False),
+    Column("design", "text", "Of strata: the design of the stage.", style="words", in_file=False),
     Column("mean", "number", "Of strata: the mean of the first figure.", digits=3, in_file=False),
     Column("weight", "share", "Of strata: the weight of the stage.", digits=0, in_file=False),
 )
@@ -179,6 +181,8 @@ NOISE = (
         "item_variance: the variance between items of their chances.",
     ),
     Column("name", "text", "The kind of control, or the figure."),
+    Column("noise", "text", "What was measured.", in_file=False),
+    Column("of", "text", "Of which controls, or of which figure.", style="words", in_file=False),
     FigureColumn(
         "value",
         "number",
@@ -282,7 +286,7 @@ def _figure_rows(figure: StudyFigure, kind: str, division: str = "", label: str 
         yield row
     for stage in figure.stages:
         row = _row(figure, stage.estimate, kind=f"{kind}{ONE_STAGE}", notes=stage.reason, **part)
-        title = f"stage {stage.stage}" if stage.role == "sampled" else f"{stage.stage} {stage.role}"
+        title = f"stage {stage.stage}" if stage.role == "sampled" else f"stage {stage.stage}, {stage.role}"
         where = {"stage": stage.stage, "role": stage.role, "weight": stage.weight, "part": title}
         yield {**row, **where, "coefficient": stage.coefficient}
     if figure.assisted is not None and division:
@@ -330,6 +334,7 @@ def slot_rows(report: StudyEstimates) -> Iterator[dict[str, Any]]:
             yield {
                 "division": "stratum",
                 "label": f"stage {part.stage} {part.role} {line.name}",
+                "slots": _slots_in_words(part.stage, part.role, line.name),
                 "planned": line.planned,
                 **{state: getattr(line, state) for state in STATES},
                 "candidates": line.size,
@@ -341,6 +346,12 @@ def slot_rows(report: StudyEstimates) -> Iterator[dict[str, Any]]:
         for slots in lines:
             states = {state: getattr(slots, state) for state in STATES}
             yield {"division": name, "label": slots.label, "planned": slots.planned, **states}
+
+
+def _slots_in_words(stage: int, role: str, stratum: str) -> str:
+    """stage 2, top; of slots that are no sampled ones their role, which is the name of their stratum."""
+    parts = dict.fromkeys(part for part in (role, stratum) if part not in ("sampled", "all"))
+    return ", ".join([f"stage {stage}", *parts])
 
 
 def leaving_rows(report: StudyEstimates) -> Iterator[dict[str, Any]]:
@@ -371,8 +382,17 @@ def _leaving_row(line: LeavingLine) -> dict[str, Any]:
     }
 
 
-def noise_rows(noise: Noise) -> Iterator[list[Any]]:
-    """False changes, retests and the limit of the AUC; in the order of `NOISE`."""
+LIMIT, ITEM_VARIANCE = "auc_limit", "item_variance"
+IN_WORDS = {LIMIT: "upper limit of the AUC", ITEM_VARIANCE: "variance between items of their chances"}
+
+
+def noise_rows(noise: Noise, titles: Mapping[str, str] = MappingProxyType({})) -> Iterator[list[Any]]:
+    """False changes, retests and the limit of the AUC; in the order of `NOISE`. titles: of figures, by name."""
+    for kind, name, *rest in _noise_cells(noise):
+        yield [kind, name, IN_WORDS.get(kind, kind), titles.get(name, name), *rest]
+
+
+def _noise_cells(noise: Noise) -> Iterator[list[Any]]:
     for kind, rate in noise.false_changes.items():
         yield ["false change", kind, Figure.of(rate, "share"), None, rate.n, rate.n_clusters, rate.too_few]
     for name, retest in noise.retests.items():
@@ -381,12 +401,12 @@ def noise_rows(noise: Noise) -> Iterator[list[Any]]:
         yield ["same again", name, Figure(retest.same, unit="share"), None, retest.n, retest.n_clusters, ""]
     limit = noise.auc_limit
     if limit is None:
-        yield ["auc_limit", "", Figure(), None, None, None, noise.no_limit]
+        yield [LIMIT, "", Figure(), None, None, None, noise.no_limit]
         return
     between = limit.between_items
-    yield ["auc_limit", "", Figure(limit.limit), None, limit.items, between.n_clusters, ""]
+    yield [LIMIT, "", Figure(limit.limit), None, limit.items, between.n_clusters, ""]
     variance = Figure.between(between.value, between.interval)
-    yield ["item_variance", "", variance, limit.highest_variance, limit.items, between.n_clusters, ""]
+    yield [ITEM_VARIANCE, "", variance, limit.highest_variance, limit.items, between.n_clusters, ""]
 
 
 def codebook_table(design: Sequence[ExtraFile] = ()) -> Table:
@@ -422,7 +442,8 @@ MARGINS = (
 
 def tables_of(report: StudyEstimates) -> list[Table]:
     """The tables of a study's estimates, for the command `estimate`, its page, the report and files."""
-    rows, noise = [*estimate_rows(report)], [*noise_rows(report.noise)]
+    titles = {figure.name: figure.title for figure in report.figures}
+    rows, noise = [*estimate_rows(report)], [*noise_rows(report.noise, titles)]
     leaving = [] if report.leaving is None else [*sensitivity.dropout_sentences(report.leaving)]
     it = "" if report.leaving is None else f"After which answer they left (it: {report.leaving.outcome})"
     return [
@@ -452,8 +473,8 @@ def tables_of(report: StudyEstimates) -> list[Table]:
             # What a row's note says stands below the table.
             views=[
                 TableView(
-                    ["kind", "name", "value", "highest", "n", "people"],
-                    rows=[place for place, row in enumerate(noise) if row[0] != "auc_limit" or row[2].is_defined],
+                    ["noise", "of", "value", "highest", "n", "people"],
+                    rows=[place for place, row in enumerate(noise) if row[0] != LIMIT or row[4].is_defined],
                 )
             ],
         ),
@@ -540,22 +561,22 @@ def _views(report: StudyEstimates, rows: Sequence[Mapping[str, Any]]) -> Iterato
         cells="value",
     )
     for division in report.divisions:
-        name = division.name
+        name, words = division.name, spaced(division.name)
         yield TableView(
-            {"label": name, "title": "", "value": "", "standard_error": "", **dict.fromkeys(counts, "")},
-            title=f"By {name}",
+            {"label": words, "title": "", "value": "", "standard_error": "", **dict.fromkeys(counts, "")},
+            title=f"By {words}",
             rows=[*places("combined", division=name, every=False), *places("withheld", division=name)],
             note=" ".join(filter(None, (division.note, *sensitivity.group_sentences(division)))),
         )
         yield TableView(
-            {"label": name, "title": "", "value": "difference", "p": "", "answers": "", "respondents": ""},
-            title=f"Differences by {name}",
+            {"label": words, "title": "", "value": "difference", "p": "", "answers": "", "respondents": ""},
+            title=f"Differences by {words}",
             rows=places("difference", FROM_THE_REST, division=name, every=False),
             note="Each group minus all the others together." if any(division.rest) else "",
         )
         yield TableView(
-            {"label": name, "title": ""},
-            title=f"The same figures under other assumptions, by {name}",
+            {"label": words, "title": ""},
+            title=f"The same figures under other assumptions, by {words}",
             rows=places(*OTHERWISE, division=name, every=False),
             across="kind",
             cells="value",
@@ -606,9 +627,10 @@ def _verdicts(report: StudyEstimates) -> str:
 def _slot_views(report: StudyEstimates) -> Iterator[TableView]:
     planned = ("planned", *STATES)
     yield TableView(
-        ["label", "design", "candidates", *planned, "mean", "weight"],
+        ["slots", "design", "candidates", *planned, "mean", "weight"],
         title="Slots by stage and stratum",
         where={"division": "stratum"},
     )
     for name in report.slots:
-        yield TableView({"label": name, **dict.fromkeys(planned, "")}, f"Slots by {name}", where={"division": name})
+        words = spaced(name)
+        yield TableView({"label": words, **dict.fromkeys(planned, "")}, f"Slots by {words}", where={"division": name})

@@ -7,11 +7,16 @@ threshold, with all their digits as files.
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
+from survey.figures.words import spaced
 from survey.models import Study
 from survey.services.results.estimates import estimate_tables, main_picture, stored_estimates
 from survey.services.results.estimates.estimate_tables import tables_of
 from survey.services.results.estimates.study_estimates import StudyEstimates, own_divisions
 from survey.services.results.reports import CONDITION
+
+
+def division_titles(study: Study) -> dict[str, str]:
+    return {name: spaced(name) for name in own_divisions(study)}
 
 
 class EstimatesReport(Report):
@@ -23,7 +28,7 @@ class EstimatesReport(Report):
             "also inside each part of a division of items, or level of a condition",
             label="Inside each",
             many=True,
-            choices=own_divisions,
+            choices=division_titles,
         ),
         CONDITION,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bandit import Bounds, Estimate
 from survey.contracts.instruments import ANOTHER_PERSON
 from survey.figures import Figure
-from survey.figures.words import number, short
+from survey.figures.words import number, short, spaced
 from survey.services.answers.leaving import late_in_words
 
 from .dropout import ExcludedLine, Leaving
@@ -204,7 +204,8 @@ def auc_sentences(noise: Noise) -> Iterator[str]:
         if noise.false_changes or noise.retests:
             yield (
                 f"No upper limit of the AUC ({noise.no_limit}). It needs items that several people answer: "
-                f'control_kinds with "{ANOTHER_PERSON}", or responses_per_item.'
+                f"controls of the kind “{spaced(ANOTHER_PERSON)}”, or several answers to each item (control_kinds and "
+                "responses_per_item in the study file)."
             )
         return
     sd = max(limit.between_items.value, 0.0) ** 0.5

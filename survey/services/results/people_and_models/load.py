@@ -83,7 +83,8 @@ def read(study: Study, asked: Selection) -> Comparable:
     if others := [
         shown_condition.factor for shown_condition in shown_conditions(study) if shown_condition.factor not in chosen
     ]:
-        notes.append(f"answers under all levels of {', '.join(others)} together; condition=FACTOR=LEVEL takes one")
+        together = f"answers under all levels of {', '.join(others)} together"
+        notes.append(f"{together}; “Only under the condition” (condition) takes one")
     return Comparable(tuple(all_expectations), tuple(dict.fromkeys(notes)))
 
 
@@ -139,5 +140,5 @@ def learnt(expectations: Expectations, asked: Selection) -> Iterator[str]:
         since = "" if written is None else f"; the texts existed on {written.isoformat()}"
         yield (
             f"it is not known whether the texts are older than {names}{more}: a model may have learnt them{since}. "
-            "texts_from=DATE and trained=NAME=DATE say what you know"
+            "“Texts existed on” (texts_from) and “Models learnt until” (trained) take what you know"
         )

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCREENS = (
-    Column("kind", "text", "What the page was: instructions, checks, practice, item, form, ..."),
-    Column("name", "text", "The block's name in the study file, or the screen's.", heading="screen"),
+    Column("kind", "text", "What the page was: instructions, checks, practice, item, form, ...", style="words"),
+    Column("name", "text", "The block's name in the study file, or the screen's.", heading="screen", style="words"),
     Column("times", "number", "How often it was taken."),
     Column("median_seconds", "seconds", "The median time on it.", heading="median s", digits=1),
     Column("lower_seconds", "seconds", "The lower quartile.", heading="quartile s", digits=1),

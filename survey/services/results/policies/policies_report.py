@@ -34,7 +34,7 @@ POLICIES = (
         "effective_sample_size",
         "number",
         "How many equally weighted answers would be as precise.",
-        heading="effective",
+        heading="effective answers",
         digits=0,
     ),
     Column("unsupported", "share", "The policy's slots on candidates that the stage could not draw."),

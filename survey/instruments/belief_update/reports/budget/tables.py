@@ -44,7 +44,7 @@ def naive_bias(outlook: Outlook) -> float:
 
 
 POLICIES = (
-    Column("policy", "text", "The policy's name."),
+    Column("policy", "text", "The policy's name.", style="words"),
     STUDIES,
     BudgetColumn("answers", "number", "Answers to sampled items in a study."),
     BudgetColumn("changes_found", "number", "Changes of belief among them, expected.", digits=0),
@@ -124,15 +124,15 @@ POLICY_VIEWS = (
     ),
 )
 STAGES = (
-    Column("policy", "text", "The policy's name."),
+    Column("policy", "text", "The policy's name.", style="words"),
     Column("stage", "number", "The stage, from 1."),
     Column("answers", "number", "Answers to sampled items."),
     Column("changes_found", "number", "Changes of belief among them, expected.", digits=0),
     Column("auc", "share", "AUC over all pairs of the predictor trained after the stage.", style="number", digits=3),
 )
 FRONTIER = (
-    Column("design", "text", "The design of every stage but the first."),
-    Column("value", "number", "The epsilon of epsilon_greedy, the trade_off of proportional, the find of robust."),
+    Column("design", "text", "The design of every stage but the first.", style="words"),
+    Column("value", "number", "The epsilon of epsilon greedy, the trade-off of proportional, the find of robust."),
     Column(
         "changes_per_answer",
         "share",

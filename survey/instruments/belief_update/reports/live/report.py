@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from django.db.models import Exists, OuterRef, QuerySet
 
+from survey.contracts.instruments import learning_of
 from survey.contracts.reports import Report, ReportArguments, ReportResult
 from survey.exceptions import StateRefused
 from survey.figures import Figure
@@ -116,10 +117,11 @@ def _areas(study: Study, condition: Sequence[str]) -> Iterator[AreaOfStage]:
     """Of the study's own predictor, judged by each later stage; under several levels together there are none."""
     if len(condition) > 1:
         return
+    titles = {part.name: part.title for part in learning_of(belief_update_of(study)).parts}
     for line in leaderboard(study, level="".join(condition)):
         if not line.is_main or line.evaluated_on is None or (line.answers, line.weighting) != (SAMPLED, "design"):
             continue
         for part, figure in line.figures["auc"].items():
             if figure.value is not None:
                 area = Figure(figure.value, figure.low, figure.high)
-                yield AreaOfStage(line.evaluated_on, line.run.example_count, part.replace("_", " "), area)
+                yield AreaOfStage(line.evaluated_on, line.run.example_count, titles[part], area)

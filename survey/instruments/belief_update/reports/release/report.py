@@ -15,7 +15,7 @@ COLUMNS = (
     Column("stage", "number", "The stage, from 1."),
     Column("pilot", "0 or 1", "1: a pilot, whose answers are in no file."),
     Column("state", "text", "draft, planned, open, paused, closing or frozen."),
-    Column("design", "text", "How it draws."),
+    Column("design", "text", "How it draws.", style="words"),
     Column("frozen", "number", "Frozen answers that count, to sampled and holdout slots."),
     Column("train", "number", "Its rows in train.csv."),
     Column("test", "number", "Its rows in test.csv, one an item."),
