@@ -117,6 +117,11 @@ def make(
             f"models are compared on the {integer(int(common.sum()))} words to which all of them give a surprisal; the "
             "others enter no fit"
         )
+    if material.unknown is not None and material.unknown.any():
+        said.append(
+            f"{integer(int(material.unknown.sum()))} words are unknown to a model, which says there only how likely "
+            "any unknown word is: no model's perplexity counts them; the fits do"
+        )
     if not material.has_people:
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
         if material.fixated is not None:
@@ -154,8 +159,10 @@ def models_of(material: ReadingMaterial) -> list[ReadingOfModel]:
 
 
 def _comparison(material: ReadingMaterial, models: Sequence[ReadingOfModel], above: str) -> Comparison:
-    """Perplexity by word, of the words that all models have read, and what surprisals add, over models."""
+    """Perplexity by word, of the words that all models have read and know, and what surprisals add, over models."""
     common = _read_by_all(material)
+    if material.unknown is not None:
+        common &= ~material.unknown
     compared = [
         ComparedModel.of_report(
             model.name,
