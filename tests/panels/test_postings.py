@@ -11,6 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from survey.contracts import panels
 from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingAtPanel
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Respondent, Sitting
@@ -678,3 +679,20 @@ def test_a_command_says_what_to_do(fake: FakeProlific) -> None:
         with pytest.raises(SystemExit):
             call_command(*args, stdout=out, stderr=out)
         assert "draft" in out.getvalue()
+
+
+def test_a_draft_of_the_same_name_is_ours_by_its_mark_or_else_by_our_codes() -> None:
+    """What says neither, a panel that keeps no codes, is taken for ours: its name is."""
+    study = cast.small_study("mine", panel=cast.PROLIFIC)
+    posting = stored_posting(study)
+    ours, theirs = frozenset([study.completion_code("completed"), "THEIRS"]), frozenset(["THEIRS"])
+    mark = panels.get("prolific").mark(posting)
+    for said, is_ours in (
+        ({"codes": ours}, True),
+        ({"codes": theirs}, False),
+        ({}, True),
+        ({"mark": mark, "codes": theirs}, True),
+        ({"mark": f"{mark}-other", "codes": ours}, False),
+    ):
+        at_panel = PostingAtPanel(external_id="x", state="UNPUBLISHED", **said)  # type: ignore[arg-type]
+        assert postings._is_our_own(at_panel, posting) is is_ours, said

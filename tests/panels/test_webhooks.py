@@ -552,3 +552,13 @@ def test_a_submission_of_a_part_is_read_for_the_posting_it_is_part_of(monkeypatc
     monkeypatch.setattr(webhooks, "store", stored)
     assert webhooks._read_what_it_is_about(event, client) == WebhookEvent.State.DONE
     assert stored.call_args.args == ("our posting", [submission])
+
+
+def test_an_event_is_about_a_posting_of_the_panel_that_sent_it() -> None:
+    """Two panels may call their postings alike."""
+    study = cast.small_study("alike", panel=cast.PROLIFIC)
+    other, mine = stored_posting(study, external_id="same"), stored_posting(study, external_id="same-too")
+    Posting.objects.filter(pk=other.pk).update(panel="toypanel")
+    Posting.objects.filter(pk=mine.pk).update(external_id="same")
+    assert webhooks._posting("prolific", "same") == mine and webhooks._posting("toypanel", "same") == other
+    assert webhooks._posting("generic", "same") is None and webhooks._posting("prolific", "") is None
