@@ -90,10 +90,19 @@ def whole_of(text: str) -> int | None:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None
 
 
-def _position(cell: str) -> int:
-    if (value := whole_of(cell)) is None:
-        raise ValueError(f"{cell[:SHOWN]!r} is no whole number from 0")
-    return value
+def position_from(lowest: int) -> PlainValidator:
+    """A whole number from this one on."""
+
+    def check(cell: str) -> int:
+        value = whole_of(cell)
+        if value is None or value < lowest:
+            raise ValueError(f"{cell[:SHOWN]!r} is no whole number from {lowest}")
+        return value
+
+    return PlainValidator(check)
+
+
+_position = position_from(0).func
 
 
 # Kinds that many files have

@@ -42,7 +42,7 @@ def standing_in_words(instrument: "NextToken", assignment: "Assignment") -> dict
     """What the page says of the sitting's guesses so far: the person's right ones, and each model's there. A model that
     has not read all of these places is left out."""
     made = list(
-        TokenGuess.objects.filter(response__assignment__sitting=assignment.sitting_id)
+        TokenGuess.objects.filter(response__assignment__sitting=assignment.sitting_id, attempt=1)
         .select_related("response__assignment__slot__item__token_run__question")
         .order_by()
     )

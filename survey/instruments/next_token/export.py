@@ -8,7 +8,7 @@ from survey.contracts.exports import AnswerColumn, Answered, AnswerExport, Count
 from survey.contracts.tables import ExtraFile, ValueColumn
 
 from .models import RunToken, TokenGuess, TokenRun
-from .screens import guesses_of
+from .screens import attempts_of
 
 RIGHT = Answered("token_guess__right", every=True)
 SLOT = "response.assignment.slot"
@@ -30,6 +30,7 @@ GUESSES = (
         value=lambda guess: _true_token(guess).start,
     ),
     ValueColumn("place", "number", "Of the token in the run, from 1.", whole=True, value=lambda guess: guess.place + 1),
+    ValueColumn("attempt", "number", "Which guess of this token it is, from 1.", whole=True),
     ValueColumn("guess", "text", "What was guessed, with its blanks.", written=True, value="text"),
     ValueColumn(
         "truth", "text", "The passage's own token.", value=lambda guess: _run_of(guess).text_of(_true_token(guess))
@@ -89,4 +90,4 @@ def _true_token(guess: TokenGuess) -> RunToken:
 
 def _guesses(answers: CountedAnswers) -> Iterator[Any]:
     for answer in answers:
-        yield from guesses_of(answer)
+        yield from attempts_of(answer)

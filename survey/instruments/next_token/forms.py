@@ -1,6 +1,7 @@
 """One guess: a word, or the beginning of a word that is then chosen from a list. No script is needed; where there is
 one, it lists what fits while one types."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +28,8 @@ class ListButton(forms.Widget):
 
 class GuessForm(forms.Form):
     """`vocabulary` says which tokens there are; a subclass sets it. `listed_at`: the hash of the tokenizer, for the
-    script that lists tokens while one types; empty where tokens are characters. `goes_on`: another guess came before,
+    script that lists tokens while one types; empty where tokens are characters. `tried`: wrong guesses of this place,
+    in small letters. `goes_on`: another guess came before,
     so that the field gets the focus, and is described by how that one went. `sets_space`: the page sets the space
     before a new word; not where the text so far ends with one, nor where tokens are characters.
 
@@ -39,6 +41,7 @@ class GuessForm(forms.Form):
     listed_at = ""
     goes_on = False
     sets_space = True
+    tried: frozenset[str] = frozenset()
 
     guess = forms.CharField(
         label=gettext_lazy("What comes next?"),
@@ -121,6 +124,9 @@ class GuessForm(forms.Form):
         meant, chosen = self._meant(), cleaned.get("choice", "")
         if chosen and not self.data.get("look"):
             return {"token": int(chosen), "text": self.vocabulary.text_of(int(chosen))}
+        if meant.casefold() in self.tried:
+            self.add_error("guess", _("You have guessed “%(typed)s” here already.") % {"typed": word_for_people(meant)})
+            return cleaned
         token = self.vocabulary.id_of(meant)
         if token is not None and not self.data.get("look"):
             return {"token": token, "text": meant}
@@ -136,13 +142,21 @@ class GuessForm(forms.Form):
         return _("Nothing fits “%(typed)s”. Please look at the spelling, or type less.") % {"typed": meant.strip()}
 
 
-def form_of(tokenizer: TokenizerRecord, *, text: str, goes_on: bool = False) -> type[GuessForm]:
-    """The form for a guess of a token of this tokenizer after a text, after another guess or as the first one."""
-    return _form(vocabulary_of(tokenizer), tokenizer.sha256, goes_on, bool(text) and not text[-1].isspace())
+def form_of(
+    tokenizer: TokenizerRecord, *, text: str, goes_on: bool = False, tried: Iterable[str] = ()
+) -> type[GuessForm]:
+    """The form for a guess of a token of this tokenizer after a text, after another guess or as the first one, which is
+    none of those that were tried there."""
+    after_word = bool(text) and not text[-1].isspace()
+    return _form(
+        vocabulary_of(tokenizer), tokenizer.sha256, goes_on, after_word, frozenset(text.casefold() for text in tried)
+    )
 
 
 @lru_cache(maxsize=16)
-def _form(vocabulary: Vocabulary, sha256: str, goes_on: bool, after_word: bool) -> type[GuessForm]:
+def _form(
+    vocabulary: Vocabulary, sha256: str, goes_on: bool, after_word: bool, tried: frozenset[str]
+) -> type[GuessForm]:
     return type(
         "GuessForm",
         (GuessForm,),
@@ -151,5 +165,6 @@ def _form(vocabulary: Vocabulary, sha256: str, goes_on: bool, after_word: bool) 
             "listed_at": "" if vocabulary.is_of_characters else sha256,
             "goes_on": goes_on,
             "sets_space": after_word and not vocabulary.is_of_characters,
+            "tried": tried,
         },
     )

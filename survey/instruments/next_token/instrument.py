@@ -259,6 +259,11 @@ class NextToken(ListedInstrument):
 
     def _problems_of_play(self) -> Iterable[tuple[FieldPath, str]]:
         options = self.options
+        if options.until_right and options.unit != "character":
+            yield (
+                ("instrument", "options", "until_right"),
+                'a token has too many others to guess until it is right: add unit = "character", without tokenizer',
+            )
         if options.beside_models and not options.reveal:
             yield (
                 ("instrument", "options", "beside_models"),
@@ -350,6 +355,7 @@ class NextToken(ListedInstrument):
         return screens.next_screen(
             assignment,
             reveal=options.reveal,
+            until_right=options.until_right,
             may_stop=options.play_on and ending.has_more(assignment),
             standing=(lambda: ending.standing_in_words(self, assignment)) if options.beside_models else None,
         )
@@ -361,29 +367,37 @@ class NextToken(ListedInstrument):
         if response.screen == screens.ENDING:
             return  # Its one choice is whether to play on, which the core acts on.
         run = response.assignment.slot.item.token_run
-        place = run.asked_places[response.number - 1]
-        truth = run.run_tokens[place].id
+        until_right = self.options_for(response.assignment).until_right
+        play = screens.Play.of(screens.attempts_of(response.assignment), until_right=until_right)
+        place = run.asked_places[len(play.done)]
+        true_token = run.run_tokens[place]
+        text, token, truth = cleaned["text"], cleaned["token"], run.text_of(true_token)
+        if until_right and text.casefold() == truth.casefold():
+            text, token = truth, true_token.id  # Capital and small letters are the same there.
         TokenGuess.objects.create(
             response=response,
             place=place,
             position=run.start + place,
-            text=cleaned["text"],
-            token=cleaned["token"],
-            true_token=truth,
-            right=cleaned["token"] == truth,
+            attempt=len(play.tried) + 1,
+            text=text,
+            token=token,
+            true_token=true_token.id,
+            right=token == true_token.id,
         )
 
     def score(self, response: Response) -> Points | None:
-        """What the option `pays` says of a guess."""
+        """What the option `pays` says of a guess. Of the guesses of one token all are paid by the minute, and else only
+        the first one: nobody earns by being wrong."""
         if not hasattr(response, "token_guess"):
             return None
         pays = self.options_for(response.assignment).pays
         if pays == "minute":
             milliseconds = min(response.server_ms, LONGEST_PAID_MS)
             return Points((Decimal(milliseconds) / 60_000).quantize(Decimal("0.0001")), "minute of guessing", "1")
+        is_first = response.token_guess.attempt == 1
         if pays == "guess":
-            return Points(Decimal(1), "guess", "1")
-        return Points(Decimal(int(response.token_guess.right)), "right guess", "1")
+            return Points(Decimal(int(is_first)), "guess", "1")
+        return Points(Decimal(int(response.token_guess.right and is_first)), "right guess", "1")
 
     def answer_in_words(self, response: Response) -> str:
         if not hasattr(response, "token_guess"):
@@ -392,11 +406,13 @@ class NextToken(ListedInstrument):
         return f"{shown_token(guess.text)} ({'right' if guess.right else 'not right'})"
 
     def answer_values(self, assignment: Assignment) -> list[Any]:
-        return [[guess.position, guess.text, guess.token, guess.right] for guess in screens.guesses_of(assignment)]
+        return [[guess.position, guess.text, guess.token, guess.right] for guess in screens.attempts_of(assignment)]
 
     def counts_unfinished(self, assignment: Assignment) -> bool:
         """Anyone who left on the last page has made every guess of the run."""
-        return len(screens.guesses_of(assignment)) >= len(assignment.slot.item.token_run.asked_places)
+        until_right = self.options_for(assignment).until_right
+        play = screens.Play.of(screens.attempts_of(assignment), until_right=until_right)
+        return len(play.done) >= len(assignment.slot.item.token_run.asked_places)
 
     # Export
 

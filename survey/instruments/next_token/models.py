@@ -56,6 +56,11 @@ class TokenGuess(models.Model):
     response = models.OneToOneField(Response, on_delete=models.CASCADE, related_name="token_guess", primary_key=True)
     place = models.PositiveSmallIntegerField("place in the run", help_text="In the run, from 0.")
     position = models.PositiveIntegerField("place in the passage", help_text="In the passage, from 0.")
+    attempt = models.PositiveSmallIntegerField(
+        "which guess of the token",
+        default=1,
+        help_text="Which guess of this token it is, from 1: more than 1 in Shannon's game alone.",
+    )
     text = models.CharField(max_length=LONGEST, help_text="The guess, with its blanks.")
     token = models.PositiveIntegerField("id of the guessed token", help_text="Its id.")
     true_token = models.PositiveIntegerField("id of the true token", help_text="The id of the passage's own token.")
@@ -65,6 +70,7 @@ class TokenGuess(models.Model):
         verbose_name_plural = "token guesses"
         constraints = [
             models.CheckConstraint(condition=~Q(text=""), name="next_token_guess_not_empty"),
+            models.CheckConstraint(condition=Q(attempt__gte=1), name="next_token_attempt_at_least_1"),
             models.CheckConstraint(
                 condition=Q(right=True, token=F("true_token")) | (Q(right=False) & ~Q(token=F("true_token"))),
                 name="next_token_right_by_id",

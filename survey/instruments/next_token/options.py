@@ -16,6 +16,9 @@ class NextTokenOptions(Options):
     """`"beginning"`: a run begins with the passage; `"drawn"`: it is one of the passage's runs, end to end."""
     unit: Literal["token", "character"] = "token"
     """What is guessed: `"token"`, or `"character"`, which is Shannon's game."""
+    until_right: bool = False
+    """Whether each character is guessed until it is right, or 15 guesses were wrong: Shannon's game in full. Needs
+    `unit = "character"`. Capital and small letters are the same."""
     reveal: bool = True
     """Whether people see if a guess was right. The text goes on in any case."""
     beside_models: bool = False

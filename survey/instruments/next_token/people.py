@@ -8,6 +8,7 @@ up by the text that the page shows.
 
 import math
 import random
+import string
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -69,13 +70,16 @@ class NextTokenPerson(SimulatedPerson):
         if not screen.startswith("guess"):
             return {}
         before = _as_shown(parts.get("text", "") + parts.get("new", ""))
-        known = self.tokens.get(before, ())
+        tried = parts.get("tried", "").casefold()
+        known = [token for token in self.tokens.get(before, ()) if token.casefold() not in tried]
         truth = self.random.choice(known) if known else ""
         chance = ALIKE if self.null else chance_of(before, truth, self.ability)
-        if truth and self.random.random() < chance:
+        others = [other for other in self._others(before) if other != truth and other.casefold() not in tried]
+        # In Shannon's game everything that they think of was wrong at some time.
+        if truth and (not others or self.random.random() < chance):
             return {"guess": truth}
         # At each place people have the same few other tokens in mind.
-        others = [other for other in self._others(before) if other != truth]
+        others = others or [letter for letter in string.ascii_lowercase if letter not in tried]
         return {"guess": self.random.choices(others, weights=[0.6**place for place in range(len(others))])[0]}
 
     def _others(self, before: str) -> list[str]:

@@ -261,8 +261,9 @@ def test_runs_fill_a_passage_and_count_when_every_token_was_guessed(
     assert instrument.universe(questions).tolist() == [(0, 0), (0, 8), (1, 0), (1, 8), (2, 0), (2, 8), (2, 16)]
     assert instrument.usable(questions) == questions[:3]
     run = SimpleNamespace(asked_places=[0, 2, 3])
+    monkeypatch.setattr(instrument, "options_for", lambda _answer: instrument.options)
     for guesses, is_whole in ((0, False), (2, False), (3, True)):
-        made = [SimpleNamespace(token_guess=None)] * guesses
+        made = [SimpleNamespace(token_guess=SimpleNamespace(place=place, attempt=1)) for place in range(guesses)]
         answer = SimpleNamespace(
             slot=SimpleNamespace(item=SimpleNamespace(token_run=run)),
             responses=SimpleNamespace(all=lambda own=made: own),

@@ -434,7 +434,7 @@ def test_what_guesses_estimate_is_a_ratio_of_all_tokens_and_of_each_kind() -> No
     def run(start: int, texts: list[str], right: list[bool]) -> Any:
         tokens = [SimpleNamespace(text=text) for text in texts]
         made = [
-            SimpleNamespace(token_guess=SimpleNamespace(place=place, position=start + place, right=is_right))
+            SimpleNamespace(token_guess=SimpleNamespace(place=place, position=start + place, attempt=1, right=is_right))
             for place, is_right in enumerate(right)
         ]
         item = SimpleNamespace(token_run=SimpleNamespace(run_tokens=tokens, text_of=lambda token: token.text))

@@ -20,6 +20,7 @@ class Migration(migrations.Migration):
                         ('response', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='token_guess', serialize=False, to='survey.response')),
                         ('place', models.PositiveSmallIntegerField(help_text='In the run, from 0.', verbose_name="place in the run")),
                         ('position', models.PositiveIntegerField(help_text='In the passage, from 0.', verbose_name="place in the passage")),
+                        ('attempt', models.PositiveSmallIntegerField(default=1, help_text="Which guess of this token it is, from 1: more than 1 in Shannon's game alone.", verbose_name="which guess of the token")),
                         ('text', models.CharField(help_text='The guess, with its blanks.', max_length=200)),
                         ('token', models.PositiveIntegerField(help_text='Its id.', verbose_name="id of the guessed token")),
                         ('true_token', models.PositiveIntegerField(help_text="The id of the passage's own token.", verbose_name="id of the true token")),
@@ -27,7 +28,7 @@ class Migration(migrations.Migration):
                     ],
                     options={
                         'verbose_name_plural': 'token guesses',
-                        'constraints': [models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='next_token_guess_not_empty'), models.CheckConstraint(condition=models.Q(models.Q(('right', True), ('token', models.F('true_token'))), models.Q(('right', False), models.Q(('token', models.F('true_token')), _negated=True)), _connector='OR'), name='next_token_right_by_id')],
+                        'constraints': [models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='next_token_guess_not_empty'), models.CheckConstraint(condition=models.Q(('attempt__gte', 1)), name='next_token_attempt_at_least_1'), models.CheckConstraint(condition=models.Q(models.Q(('right', True), ('token', models.F('true_token'))), models.Q(('right', False), models.Q(('token', models.F('true_token')), _negated=True)), _connector='OR'), name='next_token_right_by_id')],
                     },
                 ),
                 migrations.CreateModel(

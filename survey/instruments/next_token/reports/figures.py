@@ -1,8 +1,8 @@
 """Tables, figures and JSON of guesses: the same for a study and for a file of guesses."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, PointChart, ScatterPoint
 from survey.figures.words import DIFFERENCE, integer, number, percent
 from survey.instruments.next_token.analysis import guesses as analysis
+from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable
 
 PEOPLE = "people"
@@ -102,6 +103,53 @@ REMARKS = (
     Column("where", "text", "The question of the form, or the item."),
     Column("text", "text", "What somebody wrote.", written=True),
 )
+SHANNON = (
+    Column("unit", "text", "A character, a word with the blanks around it, or a token of a tokenizer."),
+    Column("length", "number", "Characters of such a unit in these texts, on average.", digits=2),
+    FigureColumn(
+        "bits_least",
+        "number",
+        "Bits that it holds for people, at least: Shannon’s lower bound.",
+        digits=2,
+        low="Lower end of its 95 % interval, by person and passage.",
+        high="Upper end.",
+    ),
+    FigureColumn(
+        "bits_most",
+        "number",
+        "At most: Shannon’s upper bound.",
+        digits=2,
+        low="Lower end of its 95 % interval.",
+        high="Upper end.",
+    ),
+    FigureColumn(
+        "perplexity_least",
+        "number",
+        "The perplexity of a unit, at least: 2 to the power of its bits.",
+        digits=1,
+        low="Lower end of its 95 % interval.",
+        high="Upper end.",
+    ),
+    FigureColumn(
+        "perplexity_most",
+        "number",
+        "At most.",
+        digits=1,
+        low="Lower end of its 95 % interval.",
+        high="Upper end.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class ShannonGame:
+    """What people’s guesses until right say, and by name the mean characters of the units for which it is said, the
+    character first."""
+
+    uncertainty: shannon.Uncertainty
+    lengths: Mapping[str, float]
+
+
 LINE_OF_MODEL = "a line is a model on all of these positions"
 
 
@@ -112,10 +160,11 @@ def report_result(
     notes: Sequence[str] = (),
     characters: bool = False,
     remarks: Sequence[tuple[str, str]] = (),
+    game: ShannonGame | None = None,
 ) -> ReportResult:
     """
     table: one guess or more. characters: the tokens are characters, so that figures are in bits per character too.
-    remarks: what people wrote in their own words, and where.
+    remarks: what people wrote in their own words, and where. game: of characters that were guessed until right.
     """
     own = analysis.share(table)
     together = analysis.ensemble(table)
@@ -127,6 +176,15 @@ def report_result(
         said.append(f"{integer(table.given)} tokens that nobody can type were shown and not asked for")
     more = list(notes)
     bits = _bits(table, own) if characters else {}
+    entropy = Table(
+        "next_token_shannon",
+        "Shannon’s game",
+        SHANNON,
+        [] if game is None else _shannon(game),
+        note="Bits that a unit holds for people, from their guesses until each character is right (Shannon 1951).",
+    )
+    if game is not None:
+        said += _game_in_words(game)
     if bits:
         said += _bits_in_words(bits)
     more += _open_ends(table)
@@ -199,10 +257,12 @@ def report_result(
         "persons": by_person.records(),
         "ensemble": crowd.records(),
         "remarks": written.records(),
+        "shannon": entropy.records(),
         **({"bits_a_character": bits} if bits else {}),
     }
-    of_models = [above] if table.models else []
-    tables = [first, by_part, practice, *of_models, by_person, *(more for more in (crowd, written) if more.rows)]
+    of_models, of_game = [above] if table.models else [], [entropy] if entropy.rows else []
+    others = [more_rows for more_rows in (crowd, written) if more_rows.rows]
+    tables = [first, *of_game, by_part, practice, *of_models, by_person, *others]
     return ReportResult(title, said, tables, pictures, notes=more, data=data, headline=_headline(own, table))
 
 
@@ -290,6 +350,27 @@ def _open_ends(table: GuessTable) -> Iterator[str]:
             "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too; at "
             f"{integer(model.unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
         )
+
+
+def _shannon(game: ShannonGame) -> list[tuple[Any, ...]]:
+    rows = []
+    for unit, length in game.lengths.items():
+        bounds = (game.uncertainty.least, game.uncertainty.most)
+        bits = [_figure(figure, 1 / length) for figure in bounds]
+        rows.append((unit, round(length, 6), *bits, *(_figure(shannon.perplexity_of(each, length)) for each in bounds)))
+    return rows
+
+
+def _game_in_words(game: ShannonGame) -> Iterator[str]:
+    least, most = game.uncertainty.least, game.uncertainty.most
+    if not (least.is_defined and most.is_defined):
+        return
+    yield f"the next character holds {_figure(least)} bits at least and {_figure(most)} at most for people"
+    for unit, length in list(game.lengths.items())[1:]:
+        low, high = (number(shannon.perplexity_of(bits, length).number, 1) for bits in (least, most))
+        yield f"that is a perplexity of {low} to {high} for each {unit} of {number(length, 1)} characters on average"
+    if game.uncertainty.untold:
+        yield f"{percent(game.uncertainty.untold)} of the characters were shown before anybody guessed them"
 
 
 def _practice(table: GuessTable) -> list[tuple[Any, ...]]:

@@ -27,9 +27,9 @@ class NextTokenLive(Report):
         rows = by_stage(
             study,
             TokenGuess,
-            guesses=Count("pk"),
+            guesses=Count("pk", filter=Q(attempt=1)),
             runs=Count(f"{ANSWER}__slot__item", distinct=True),
-            hits=Count("pk", filter=Q(right=True)),
+            hits=Count("pk", filter=Q(right=True, attempt=1)),
         )
         if not rows:
             raise StateRefused(f"{study.slug}: no guess counts yet")

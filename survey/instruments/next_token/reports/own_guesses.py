@@ -17,11 +17,12 @@ from survey.exceptions import HunchError
 from survey.input_tables import cells
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, column, declared, read_rows
+from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses, numbers_of
 from survey.services.banks import passages, text_files
 from survey.services.banks.readings import open_reader
 
-from .figures import report_result
+from .figures import ShannonGame, report_result
 from .study_report import at_common_positions
 
 Asked = Annotated[bool, cells.choice({"1": True, "0": False}, "{} is neither 1 nor 0 (a token that was given)")]
@@ -38,6 +39,9 @@ class GuessRow(TableRow):
     passage: Annotated[str, cells.text("give every guess one", keeps_space=True)] = column("The text's name.")
     position: cells.Position = column("The token's place in the text, from 0.")
     guess: str = column("The guess.")
+    attempt: Annotated[int, cells.position_from(1)] = column(
+        "Which guess of this token it is, from 1, where people guess until it is right: Shannon's game.", 1
+    )
     asked: Asked = column("1; 0 where the token was given and nobody guessed.")
     truth: str = column("The true token; empty only where nobody guessed.")
     start: cells.PositionIfKnown = column(
@@ -61,6 +65,19 @@ class OwnGuesses:
 
     table: GuessTable
     truths: Mapping[str, Mapping[int, tuple[str, int | None]]]
+    tries: shannon.Tries | None = None
+
+    def game(self, tokenizer: str) -> ShannonGame | None:
+        """What Shannon's game says, for characters, words and the tokens of a tokenizer; None unless it was played."""
+        if self.tries is None:
+            return None
+        texts = ["".join(truth for _at, (truth, _start) in sorted(known.items())) for known in self.truths.values()]
+        lengths = {"character": 1.0, "word": shannon.word_length(texts)}
+        if tokenizer:
+            cutter = passages.open_tokenizer(tokenizer)
+            lengths[f"token of {tokenizer}"] = sum(map(len, texts)) / sum(len(cutter.cut(text)) for text in texts)
+        characters = len({character.casefold() for text in [*texts, *self.table.guess] for character in text})
+        return ShannonGame(shannon.uncertainty(self.table, self.tries, characters=characters), lengths)
 
     def places(self, texts: Mapping[str, str] | None) -> list[tuple[Text, Mapping[int, int]]]:
         """Each passage with the character at which the token of each position begins.
@@ -120,6 +137,9 @@ def read_guesses(path: Path, *, without: Sequence[str] = ()) -> OwnGuesses:
     guesses: list[tuple[str, str, int, str, str]] = []
     truths: dict[str, dict[int, tuple[str, int | None]]] = {}
     first_line: dict[tuple[str, int], int] = {}
+    first_guess: dict[tuple[str, str, int], int] = {}
+    tries: list[int] = []
+    ended_right: list[bool] = []
     given = 0
     people = set()
     for row in rows:
@@ -131,8 +151,18 @@ def read_guesses(path: Path, *, without: Sequence[str] = ()) -> OwnGuesses:
                 rows.wrong(row.line, "truth", f"{row.truth!r}: line {line} has {known!r} at the same place")
         if row.person in without:
             continue
-        if row.asked:
-            guesses.append((row.person, row.passage, row.position, row.guess, row.truth))
+        place = (row.person, row.passage, row.position)
+        if row.asked and row.attempt == 1:
+            first_guess[place] = len(guesses)
+            guesses.append((*place, row.guess, row.truth))
+            tries.append(1)
+            ended_right.append(row.guess == row.truth)
+        elif row.asked:
+            at = first_guess.get(place)
+            if at is None or tries[at] != row.attempt - 1 or ended_right[at]:
+                rows.wrong(row.line, "attempt", f"{row.attempt} does not follow a wrong guess {row.attempt - 1} there")
+                continue
+            tries[at], ended_right[at] = row.attempt, row.guess == row.truth
         given += not row.asked
     rows.refuse()
     if unknown := [name for name in without if name not in people]:
@@ -156,7 +186,8 @@ def read_guesses(path: Path, *, without: Sequence[str] = ()) -> OwnGuesses:
         truth=truth,
         given=given,
     )
-    return OwnGuesses(table, truths)
+    played = shannon.Tries(np.array(tries), np.array(ended_right)) if max(tries) > 1 else None
+    return OwnGuesses(table, truths, played)
 
 
 def make(
@@ -184,7 +215,7 @@ def make(
         read = [_guesses_of(model, table, own.places(whole), first) for model in models]
         read, more = at_common_positions(read)
         table, notes = replace(table, models=read), [*notes, *more]
-    made = report_result(table, title="Guesses of next tokens", notes=notes)
+    made = report_result(table, title="Guesses of next tokens", notes=notes, game=own.game(tokenizer))
     return replace(made, files=[ReportFile.of_json("next_token.json", made.data)])
 
 

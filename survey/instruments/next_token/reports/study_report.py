@@ -9,9 +9,11 @@ from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError
 from survey.figures.words import integer
+from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, ModelGuesses, numbers_of
 from survey.instruments.next_token.instrument import NextToken
-from survey.instruments.next_token.screens import guesses_of
+from survey.instruments.next_token.screens import attempts_of
+from survey.models import TokenizerRecord
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, design_weights, study_answers
 from survey.services.banks import passages
@@ -19,7 +21,7 @@ from survey.services.banks.readings import text_hash
 from survey.services.results.remarks import remarks_of
 from survey.services.results.reports import CONDITION
 
-from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, PRACTICE, report_result
+from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, PRACTICE, ShannonGame, report_result
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
@@ -46,20 +48,40 @@ class NextTokenReport(Report):
         if not isinstance(instrument, NextToken):
             raise HunchError(f"{study.slug} is a study of {instrument.name}, and this report is about next tokens")
         answers = study_answers(study, levels=read_condition(study, arguments["condition"]))
-        table, notes = table_of(instrument, answers)
+        table, tries, notes = table_of(instrument, answers)
         people = {answer.sitting_id: answer.sitting for answer in answers}
         return report_result(
             table,
             title=f"Next tokens: {study.title}",
             notes=notes,
             characters=instrument.options.unit == "character",
+            game=None if tries is None else _game(instrument, table, tries, answers),
             remarks=[(remark.where, remark.text) for remark in remarks_of(list(people.values()))],
         )
 
 
-def table_of(instrument: NextToken, answers: "Sequence[Assignment]") -> tuple[GuessTable, list[str]]:
-    """The guesses of these answers with what each model of the study expected there, and a note on each that has not
-    read the passages."""
+def _game(
+    instrument: NextToken, table: GuessTable, tries: shannon.Tries, answers: "Sequence[Assignment]"
+) -> ShannonGame:
+    """What Shannon's game says, and for units of these texts: a character, a word, and a token of each tokenizer that
+    has cut all of them."""
+    questions = {answer.slot.item.token_run.question_id: answer.slot.item.token_run.question for answer in answers}
+    texts = passages.texts_of(list(questions.values()))
+    characters = len({character.casefold() for text in texts for character in text.text})
+    lengths = {"character": 1.0, "word": shannon.word_length([text.text for text in texts])}
+    total = sum(len(text.text) for text in texts)
+    for record in TokenizerRecord.objects.exclude(pk=instrument.tokenizer.pk).order_by("source"):
+        counts = passages.token_counts(record, texts)
+        if len(counts) == len({text.text for text in texts}):
+            lengths[f"token of {record.source}"] = total / sum(counts[text_hash(text.text)] for text in texts)
+    return ShannonGame(shannon.uncertainty(table, tries, characters=characters), lengths)
+
+
+def table_of(
+    instrument: NextToken, answers: "Sequence[Assignment]"
+) -> tuple[GuessTable, shannon.Tries | None, list[str]]:
+    """The first guesses of these answers with what each model of the study expected there, how many there were until
+    each was right (None unless people guess so), and a note on each model that has not read the passages."""
     ordered = sorted(
         zip(answers, design_weights(answers), strict=True), key=lambda pair: (pair[0].sitting_id, pair[0].completed_at)
     )
@@ -71,11 +93,16 @@ def table_of(instrument: NextToken, answers: "Sequence[Assignment]") -> tuple[Gu
     names = {answer.sitting.respondent_id: answer.sitting.respondent.pseudonym for answer in answers}
     person, passage, position, run_place, right, weight = [], [], [], [], [], []
     guess, truth, tokens, given_tokens = [], [], [], 0
+    tries, ended_right = [], []
     for answer, own_weight in ordered:
         run = answer.slot.item.token_run
         of_run = run.run_tokens
         given_tokens += len(of_run) - len(run.asked_places)
-        for made_guess in guesses_of(answer):
+        attempts = attempts_of(answer)
+        last = {guess.place: guess for guess in attempts}
+        for made_guess in (guess for guess in attempts if guess.attempt == 1):
+            tries.append(last[made_guess.place].attempt)
+            ended_right.append(last[made_guess.place].right)
             person.append(people[answer.sitting.respondent_id])
             passage.append(place[run.question_id])
             position.append(made_guess.position)
@@ -103,7 +130,9 @@ def table_of(instrument: NextToken, answers: "Sequence[Assignment]") -> tuple[Gu
         given=given_tokens,
         models=models,
     )
-    return table, notes
+    if not instrument.options.until_right:
+        return table, None, notes
+    return table, shannon.Tries(np.array(tries, dtype=np.int64), np.array(ended_right, dtype=bool)), notes
 
 
 def _models(

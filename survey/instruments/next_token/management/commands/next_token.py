@@ -35,9 +35,7 @@ class Command(ReportCommand):
         parser.add_argument(
             "--texts", type=Path, metavar="FILE", help="with --model: whole texts (id, text), unless guesses spell them"
         )
-        parser.add_argument(
-            "--tokenizer", default="", metavar="SOURCE", help=f"with --model: what cut the texts, {passages.SOURCES}"
-        )
+        parser.add_argument("--tokenizer", default="", metavar="SOURCE", help=f"what cut the texts: {passages.SOURCES}")
         parser.add_argument(
             "--without", action="append", default=[], metavar="PERSON", help="with --guesses: leave this person out"
         )
@@ -61,9 +59,9 @@ class Command(ReportCommand):
             raise HunchError(
                 "--model, --texts, --tokenizer, --without: go with --guesses FILE; the study's file names its models"
             )
-        if not model and (texts or tokenizer):
-            raise HunchError("--texts, --tokenizer: are for models that read the texts: add --model NAME=SOURCE")
-        if model or guesses is None:
+        if not model and texts:
+            raise HunchError("--texts: is for models that read the texts: add --model NAME=SOURCE")
+        if model or tokenizer or guesses is None:
             self.require_database()
         if guesses is not None:
             made = make(guesses, models=sources_of(model), texts=texts, tokenizer=tokenizer, without=without)

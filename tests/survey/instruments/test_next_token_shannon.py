@@ -1,0 +1,228 @@
+"""Shannon's game: guesses until a character is right, from its page to the bounds of the uncertainty."""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from survey.exceptions import FieldErrors, FileErrors
+from survey.instruments.next_token.analysis import shannon
+from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
+from survey.instruments.next_token.models import TokenGuess
+from survey.instruments.next_token.reports.own_guesses import read_guesses
+from survey.instruments.next_token.screens import MOST_TRIES
+from survey.models import Score, Sitting
+from survey.services.answers.counting import study_answers
+from survey.services.banks import passages
+from survey.services.results import reports
+from survey.services.results.export import files
+from survey.services.sittings.answering import advance
+from survey.services.sittings.flow import current_step
+from tests import cast
+from tests.survey.instruments.test_next_token import STUDY, begun, play, prepare_tales
+
+OPTIONS = {"unit": "character", "run": 6, "start": "drawn", "until_right": True}
+LETTERS = 27
+
+
+def played(ranks: np.ndarray, person: np.ndarray, passage: np.ndarray) -> GuessTable:
+    n = len(ranks)
+    return GuessTable(
+        person=person,
+        passage=passage,
+        people=[str(name) for name in range(person.max() + 1)],
+        passages=[str(name) for name in range(passage.max() + 1)],
+        position=np.arange(n),
+        place=np.zeros(n, dtype=np.int64),
+        number=numbers_of(person),
+        right=(ranks == 1).astype(np.float64),
+        weight=np.ones(n),
+        guess=[""] * n,
+        truth=[""] * n,
+    )
+
+
+def bounds(ranks: np.ndarray, ended: np.ndarray | None = None) -> shannon.Uncertainty:
+    person, passage = np.arange(len(ranks)) % 4, np.arange(len(ranks)) % 5
+    tries = shannon.Tries(ranks, np.ones(len(ranks), dtype=bool) if ended is None else ended)
+    return shannon.uncertainty(played(ranks, person, passage), tries, characters=LETTERS)
+
+
+def test_the_bounds_are_shannons() -> None:
+    """By hand, for a half, a quarter and two eighths: 1.75 bits at most; sum of i (q_i - q_(i+1)) log i at least."""
+    ranks = np.repeat([1, 2, 3, 4], [4000, 2000, 1000, 1000])
+    found = bounds(ranks)
+    q = [0.5, 0.25, 0.125, 0.125, 0]
+    least = sum(i * (q[i - 1] - q[i]) * math.log2(i) for i in range(1, 5))
+    assert found.least.number == pytest.approx(least)
+    assert found.most.number == pytest.approx(1.75 + 3 / (2 * 8000 * math.log(2)))
+    assert found.least.low < least < found.least.high and found.untold == 0
+    # Who is always right at once leaves nothing open; who guesses blindly leaves log2 of all letters, both ways.
+    assert bounds(np.ones(100, dtype=int)).most.number == 0
+    blind = bounds(np.tile(np.arange(1, LETTERS + 1), 2000))
+    assert blind.least.number == pytest.approx(math.log2(LETTERS))
+    assert blind.most.number == pytest.approx(math.log2(LETTERS), abs=0.001)
+    assert shannon.perplexity_of(blind.least, 2.0).number == pytest.approx(LETTERS**2)
+
+
+def test_characters_that_were_shown_widen_the_bounds_and_never_cross_what_full_games_say() -> None:
+    ranks = np.random.default_rng(3).geometric(0.3, size=6000)
+    ranks = np.minimum(ranks, LETTERS)
+    whole = bounds(ranks)
+    for most in (2, 5, 15):
+        cut = bounds(np.minimum(ranks, most), ranks <= most)
+        assert cut.least.number <= whole.least.number + 1e-9
+        assert cut.most.number >= whole.most.number - 0.01
+        assert cut.untold == pytest.approx(np.mean(ranks > most))
+
+
+WORLD = {"person": 0.25, "passage": 0.25, "letter": 1.0}
+
+
+def simulated(rng: np.random.Generator, *, people: int = 20, passages: int = 20) -> tuple[GuessTable, shannon.Tries]:
+    """Each person plays 60 characters in each of 5 texts; a guess is right with a chance by person, text and letter."""
+    person = np.repeat(np.arange(people), 300)
+    passage = np.concatenate([np.repeat(rng.choice(passages, 5, replace=False), 60) for _person in range(people)])
+    level = (
+        WORLD["person"] * rng.standard_normal(people)[person]
+        + WORLD["passage"] * rng.standard_normal(passages)[passage]
+    )
+    chance = 1 / (1 + np.exp(-(0.3 + level + WORLD["letter"] * rng.standard_normal(len(person)))))
+    ranks = np.minimum(rng.geometric(chance), LETTERS)
+    return played(ranks, person, passage), shannon.Tries(ranks, np.ones(len(ranks), dtype=bool))
+
+
+def truth() -> tuple[float, float]:
+    """Of very many letters, people and texts, by q_i."""
+    rng = np.random.default_rng(0)
+    n = 4_000_000
+    spread = math.sqrt(WORLD["person"] ** 2 + WORLD["passage"] ** 2 + WORLD["letter"] ** 2)
+    ranks = np.minimum(rng.geometric(1 / (1 + np.exp(-(0.3 + spread * rng.standard_normal(n))))), LETTERS)
+    q = np.bincount(ranks, minlength=LETTERS + 2)[1:] / n
+    i = np.arange(1, LETTERS + 1)
+    return float((i * (q[:-1] - q[1:]) * np.log2(i)).sum()), float(-(q[q > 0] * np.log2(q[q > 0])).sum())
+
+
+@pytest.mark.thorough
+def test_intervals_of_both_bounds_hold_the_truth_in_2000_studies() -> None:
+    aims = truth()
+    ends = []
+    for number in range(2000):
+        found = shannon.uncertainty(*simulated(np.random.default_rng(number)), characters=LETTERS)
+        ends.append((found.least.interval, found.most.interval))
+    for place, aim in enumerate(aims):
+        low, high = np.array([pair[place] for pair in ends], dtype=float).T
+        cover = float(((low <= aim) & (aim <= high)).mean())
+        print(f"bound {place}: {aim:.3f}, {cover:.3f}")
+        assert 0.93 <= cover <= 0.97
+
+
+def game_study(**options: Any) -> Any:
+    prepare_tales()
+    instrument = {"kind": "next_token", "options": {**OPTIONS, **options}}
+    return cast.study(**{**STUDY, "instrument": instrument, "models": [], "sitting": {"items": 1}})
+
+
+def guess(sitting: Sitting, text: str) -> Any:
+    step = current_step(sitting)
+    advance(sitting=sitting, step=step.number, data={"guess": text})
+    sitting.refresh_from_db()
+    return current_step(sitting).screen
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_a_character_is_guessed_until_it_is_right_and_no_guess_comes_twice() -> None:
+    sitting = begun(game_study())
+    step = current_step(sitting)
+    assert step.assignment is not None and step.screen is not None
+    run = step.assignment.slot.item.token_run
+    first = run.text_of(run.run_tokens[run.asked_places[0]])
+    wrong = [letter for letter in "qzxjkvbpywmcu" if letter != first.casefold()]
+    screen = guess(sitting, wrong[0])
+    assert screen.name == "guess_1_2" and screen.words["verdict"] == f"Not “{wrong[0]}”. Please guess again."
+    with pytest.raises(FieldErrors, match="already"):
+        guess(sitting, wrong[0].upper())
+    screen = guess(sitting, wrong[1])
+    assert screen.words["tried"] == f"Wrong so far: {wrong[0]}  {wrong[1]}"
+    assert first not in screen.parts["new"]["value"][-1:] or not screen.parts["new"]["value"]
+    screen = guess(sitting, first.swapcase())
+    assert screen.name == "guess_2" and "after 3 guesses" in screen.words["verdict"]
+    assert [(row.attempt, row.right) for row in TokenGuess.objects.order_by("response__number")] == [
+        (1, False),
+        (2, False),
+        (3, True),
+    ]
+    assert sum(score.value for score in Score.objects.all()) == 0, "only a first guess is a right one"
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_after_many_wrong_guesses_the_character_is_shown() -> None:
+    sitting = begun(game_study())
+    step = current_step(sitting)
+    assert step.assignment is not None
+    run = step.assignment.slot.item.token_run
+    first = run.text_of(run.run_tokens[run.asked_places[0]]).casefold()
+    wrong = [letter for letter in "qzxjkvbpywmcudlhgf" if letter != first][:MOST_TRIES]
+    for letter in wrong:
+        screen = guess(sitting, letter)
+    assert screen.name == "guess_2" and f"after {MOST_TRIES} guesses" in screen.words["verdict"]
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_a_game_is_reported_with_perplexities_of_words_and_tokens_and_exported_guess_by_guess(tmp_path: Path) -> None:
+    study = game_study()
+    passages.cut_texts("pairs:tales", passages.texts_of(list(study.bank.questions.all())))
+    begun(study)
+    play(study)
+    made = reports.make(study, "next_token", {})
+    rows = {row["unit"]: row for row in made.data["shannon"]}
+    assert set(rows) == {"character", "word", "token of pairs:tales"}
+    for row in rows.values():
+        assert row["bits_least"] <= row["bits_most"] + 1e-9 and row["length"] >= 1
+        assert row["perplexity_most"] == pytest.approx(2 ** row["bits_most"], rel=1e-4)
+        assert row["bits_most"] == pytest.approx(rows["character"]["bits_most"] * row["length"], rel=1e-4)
+    (share,) = [row for row in made.data["figures"] if row["who"] == "people"]
+    assert share["asked"] == sum(len(answer.slot.item.token_run.asked_places) for answer in study_answers(study))
+    files.write_export(study, tmp_path)
+    with (tmp_path / "guesses.csv").open(encoding="utf-8", newline="") as opened_file:
+        exported = [int(row["attempt"]) for row in csv.DictReader(opened_file)]
+    assert exported == list(TokenGuess.objects.order_by("response__pk").values_list("attempt", flat=True))
+    assert max(exported) > 1
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_a_game_of_tokens_is_refused() -> None:
+    prepare_tales()
+    options = {**STUDY["instrument"]["options"], "until_right": True}
+    with pytest.raises(FileErrors, match='add unit = "character"'):
+        cast.study(**{**STUDY, "instrument": {"kind": "next_token", "options": options}})
+
+
+def test_a_file_of_guesses_until_right_gives_the_bounds(tmp_path: Path) -> None:
+    text, lines = "the cat sat", ["person,passage,position,attempt,guess,truth,asked"]
+    for person in "pq":
+        for place, letter in enumerate(text):
+            tries = place % 3 + 1
+            lines += [f"{person},a,{place},{at},x,{letter},1" for at in range(1, tries)]
+            lines.append(f"{person},a,{place},{tries},{letter},{letter},1")
+    file = tmp_path / "game.csv"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    out = io.StringIO()
+    call_command("next_token", guesses=file, out=tmp_path / "out", stdout=out, stderr=io.StringIO())
+    data = json.loads((tmp_path / "out" / "next_token.json").read_text(encoding="utf-8"))
+    assert [row["unit"] for row in data["shannon"]] == ["character", "word"]
+    assert data["shannon"][1]["length"] == pytest.approx(11 / 3, abs=1e-5)
+    assert data["guesses"] == 22 and "the next character holds" in out.getvalue()
+    file.write_text("\n".join([*lines, "p,a,0,3,x,t,1"]), encoding="utf-8")
+    with pytest.raises(FileErrors, match="3 does not follow a wrong guess 2 there"):
+        read_guesses(file)
