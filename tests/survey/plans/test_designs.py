@@ -12,7 +12,7 @@ import pytest
 from bandit import DesignError
 from survey.exceptions import PlanRefused
 from survey.instruments.belief_update.models import Belief, Pair
-from survey.models import Bank, CandidateSet, PredictorRun, Slot, Stage, Study
+from survey.models import Assignment, Bank, CandidateSet, PredictorRun, Slot, Stage, Study
 from survey.services.base import files
 from survey.services.plans import candidates, planning
 from survey.services.results.export import files as export_files
@@ -260,9 +260,15 @@ def test_disagreement_is_measured_when_the_pool_is_scored() -> None:
 # A design that learns
 
 
-def robust_study(*, sittings: int = 40, moves: Callable[[Pair], bool] | None = None, **more: Any) -> Study:
+def robust_study(
+    *,
+    sittings: int = 40,
+    moves: Callable[[Pair], bool] | None = None,
+    outcomes: tuple[bool, ...] = (False, True),
+    **more: Any,
+) -> Study:
     """Two stages, the first answered and frozen: beliefs about pairs of one task move every other time, others never;
-    or those move that `moves` names."""
+    or those move that `moves` names. Answers to pairs with other `outcomes` came too late."""
     settings = {
         "stages": [{"sittings": sittings}, {"sittings": 4, "design": {"kind": "robust", **more}}],
         "predictor": {"name": "same_task"},
@@ -277,6 +283,7 @@ def robust_study(*, sittings: int = 40, moves: Callable[[Pair], bool] | None = N
         same = pair.evidence.task_id == pair.target.task_id
         moved = same and number % 2 == 0 if moves is None else moves(pair)
         Belief.objects.filter(pk=belief.pk).update(value=90 if moved else 50)
+    Assignment.objects.exclude(slot__item__pair__outcome__in=outcomes).update(state="late")
     jobs.run_inline(lifecycle.close_stage(first))
     return first.study
 
@@ -331,6 +338,17 @@ def test_where_nothing_is_sure_to_save_a_robust_stage_is_uniform_and_says_why(
     assert verifying.verify_stage(stage).differences == []
     text = "".join(methods_section.paragraphs(methods_section.methods_of(study))["Design"])
     assert "chances uniform; " in text and reason in text
+
+
+@pytest.mark.parametrize("figures", [["posterior_correct", "changed"], ["posterior_correct"]])
+def test_a_figure_that_no_earlier_answer_is_about_is_named(figures: list[str]) -> None:
+    stage = cast.stage_of(robust_study(outcomes=(False,), **{"for": figures}), 2)
+    learned = stage.manifest["learned"]
+    assert stage.state == "planned" and "no earlier answer is about posterior_correct" in learned["reason"]
+    assert [name for name, *_saving in learned["savings"]] == (["changed_over_0"] if learned["path"] else [])
+    assert "no earlier answer is about posterior_correct" in str(
+        methods_section.paragraphs(methods_section.methods_of(stage.study))
+    )
 
 
 @pytest.mark.parametrize("name", ["size", "mean absolute change", "size_over_5"])
