@@ -151,6 +151,7 @@ KINDS: Mapping[str, Callable[[], Study]] = {
     "left": people_who_left,
     "softmax": lambda: unequal("softmax"),
     "proportional": lambda: unequal("proportional"),
+    "robust": lambda: unequal("robust"),
     "several": several_answers,
     "groups": test_people_groups.asked_study,
     "majorities": majorities,

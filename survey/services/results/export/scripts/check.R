@@ -38,8 +38,8 @@ strata <- design[!duplicated(design$cell), ]
 plan <- design[design$state %in% c("answered", "planned") & !is.na(design$slot), ]
 slots <- tabulate(plan$cell, nrow(strata))
 have_own_chances <- function(p) sum(strata$part == p) == 1 && diff(range(plan$chance[plan$part == p])) > 0
-unequal <- sapply(seq_along(parts), have_own_chances)
-information <- sapply(seq_along(parts), information_of)
+unequal <- vapply(seq_along(parts), have_own_chances, NA)
+information <- vapply(seq_along(parts), information_of, 0)
 adaptive <- sub(" .*", "", parts[endsWith(parts, "sampled") & (unequal | tabulate(strata$part) > 1)])  # stages
 answers <- design[design$state == "answered" & design$wave == 1, ]
 unanswered <- design[design$state %in% c("unanswered", "excluded") & design$wave == 1, ]

@@ -737,6 +737,7 @@ of_stages <- function(figure, division, label, kind) {  # and those of its stage
   c(named(figure, division, label, kind), unlist(single))
 }
 heads_of <- function(stated) {
+  if (!nrow(answers)) return()
   every <- about$figure[about$kind != "check"]
   whole <- about$figure[about$kind != "check" & about$is_part == 0]
   answered <- parts[unique(answers$part)]
