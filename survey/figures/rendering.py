@@ -16,6 +16,7 @@ from .figure import Figure, has_interval
 from .tables import Column, FigureColumn, LinkedCell, Table, TableView, is_number
 
 WIDEST = 60  # characters of a cell in a terminal
+LONG = 40  # rows that a page folds
 MAX_NAMED = 3  # rows that a remark below a table names
 
 
@@ -47,6 +48,11 @@ class Sheet:
     columns: Sequence[SheetColumn]
     rows: Sequence[Sequence[SheetCell]]
     note: str
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a page folds it, so that what stands below is found."""
+        return len(self.rows) > LONG
 
     @property
     def header(self) -> list[str]:

@@ -226,6 +226,7 @@ def sentence(config: BeliefBudgetConfig, costs: Costs, outlook: PlanOutlook[Beli
         else "no share over all pairs, since some pairs have no chance of being shown"
     )
     stages = len(config.study.sittings)
+    paid = f" and costs {number(costs.total)} {costs.currency}, platform fee included" if costs.total else ""
     return (
         f"With {costs.people} people in {stages} stage{'' if stages == 1 else 's'} of {config.study.items} items per "
         f'person, of whom {number(costs.complete, 0)} are expected to finish, the policy "{outlook.plan.name}" is '
@@ -233,8 +234,8 @@ def sentence(config: BeliefBudgetConfig, costs: Costs, outlook: PlanOutlook[Beli
         f"find {number(outlook.mean('changes_found'), 0)} changes of belief ({number(tables.per_answer(outlook))} per "
         f"answer) and to estimate {precise}"
         + (f"; with 80 % power (two-sided, 5 %) it detects differences of {differences}" if differences else "")
-        + f". This takes {number(costs.hours, 0)} hours of people's time and costs {number(costs.total)} "
-        f"{costs.currency}, platform fee included. (Simulated: {len(outlook.studies)} studies with a stated truth, in "
-        f"which {percent(config.truth.changes_incorrect, 0)} of beliefs change after an incorrect and "
+        + f". This takes {number(costs.hours, 0)} hours of people's time{paid}. (Simulated: {len(outlook.studies)} "
+        "studies with a stated truth, in which "
+        f"{percent(config.truth.changes_incorrect, 0)} of beliefs change after an incorrect and "
         f"{percent(config.truth.changes_correct, 0)} after a correct answer.)"
     )
