@@ -25,6 +25,7 @@ Text = Annotated[str, Field(min_length=1)]
 Marks = tuple[Text, Text]
 Count = Annotated[int, Field(ge=0)]
 AtLeast1 = Annotated[int, Field(ge=1)]
+AtLeast2 = Annotated[int, Field(ge=2)]
 Tokens = Annotated[int, Field(ge=16)]
 Number = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
@@ -335,3 +336,43 @@ class HybridSettings(ColumnSettings):
     token_budget: AtLeast1 | None = None
     bfloat16: Auto = "auto"
     device: Text = "auto"
+
+
+@dataclass(frozen=True)
+class WordNetworkSettings(Settings):
+    """A small language model of words, trained here from its first weight on.
+
+    kind: `lstm` (Hochreiter and Schmidhuber 1997) or `transformer`, layers of masked self-attention (Vaswani et al.
+        2017), normalised before each part, four times as wide between attention layers.
+    layers, units, heads: units is the width of everything, word vectors included; heads of a transformer alone.
+    dropout: of word vectors, between layers and before the output, while it learns.
+    tied: one table of word vectors for input and output (Press and Wolf 2017).
+    optimizer, learning_rate: `adam`, or `sgd` without momentum; None means 0.002, and for `sgd` 20 for an LSTM and 1
+        for a transformer. Halved after each epoch that does not improve the held-out part.
+    max_grad_norm: longer gradients are shortened to it.
+    batch_size, context: so many rows of so many words are learnt from at once. A transformer sees no more than
+        `context` words; an LSTM keeps its state from one part of a text to the next.
+    epochs, patience: at most so many; fewer, where the last `patience` ones did not improve the held-out part. What
+        counts are the weights after the best epoch.
+    min_count: words that occur less often are read as <unk>.
+    """
+
+    kind: Literal["lstm", "transformer"] = "lstm"
+    layers: AtLeast1 = 2
+    units: AtLeast1 = 200
+    heads: AtLeast1 = 2
+    dropout: Dropout = 0.2
+    tied: bool = True
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: Positive | None = None
+    max_grad_norm: Positive = 0.25
+    batch_size: AtLeast1 = 32
+    context: AtLeast2 = 48
+    epochs: AtLeast1 = 20
+    patience: AtLeast1 = 2
+    min_count: AtLeast1 = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind == "transformer" and self.units % self.heads:
+            raise PredictorError(f"units: {self.units} cannot be shared among {self.heads} heads; give a multiple.")

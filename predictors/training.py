@@ -61,6 +61,14 @@ def limit_threads(count: int) -> None:
         sys.modules["torch"].set_num_threads(count)
 
 
+def processors() -> int:
+    """The number of processors that this process may use, or OMP_NUM_THREADS if it is set."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdecimal() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def members_of(name: str, params: dict[str, Any] | None = None) -> int:
     """How many members the predictor `name` has with these settings: each may be trained as a step of its own."""
     return int(getattr(registry.settings_of(name, params or {}), "members", 1))

@@ -79,6 +79,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "import_replies": "Load whole replies of language models from a file.",
         "perplexity": "Say how well language models predict texts.",
         "train_ngram": "Train an n-gram model from texts.",
+        "train_lm": "Train an LSTM or a transformer of words from texts.",
         "composition": "Say how beliefs after several evidence questions add up.",
         "train_tokenizer": "Train a byte-pair tokenizer from texts.",
         "prepare_passages": "Cut passages into tokens, and let language models read them.",

@@ -527,3 +527,18 @@ def _is_table(value: Any) -> bool:
 
 def _is_tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+# What a row of `train_lm` holds beside its name.
+A_NETWORK = {
+    "kind": "lstm",
+    "layers": 1,
+    "units": 4,
+    "parameters": 99,
+    "vocabulary_size": 4,
+    "train_words": 9,
+    "epochs": 1,
+    "held_out_perplexity": 3.5,
+    "random_state": 0,
+    "input_sha256": "0" * 64,
+}

@@ -174,7 +174,7 @@ class CausalReader:
         waiting = np.bincount([piece.text for piece in pieces], minlength=len(cuts))
         known = [np.full(len(cut.ids), np.nan) for cut in cuts]
         beginnings = self._word_beginnings() if detail.boundary else None
-        expected = [_Expected(len(cut.ids), beginnings) if detail.is_wanted else None for cut in cuts]
+        expected = [Expected(len(cut.ids), beginnings) if detail.is_wanted else None for cut in cuts]
         for number in np.flatnonzero(waiting == 0).tolist():  # Of one token, which nothing stands before; or of none.
             yield number, self._reading(cuts[number], texts[number].text, known[number], expected[number])
         pieces.sort(key=lambda piece: -piece.length)
@@ -213,7 +213,7 @@ class CausalReader:
         batch: Sequence[_Piece],
         cuts: Sequence[_Cut],
         known: Sequence[NDArray[np.float64]],
-        expected: Sequence[_Expected | None],
+        expected: Sequence[Expected | None],
         detail: Detail,
         rng: torch.Generator,
     ) -> None:
@@ -260,7 +260,7 @@ class CausalReader:
     def _string(self, token: int) -> str:
         return str(self._tokenizer.decode([token], skip_special_tokens=False))
 
-    def _reading(self, cut: _Cut, text: str, known: NDArray[np.float64], expected: _Expected | None) -> TextReading:
+    def _reading(self, cut: _Cut, text: str, known: NDArray[np.float64], expected: Expected | None) -> TextReading:
         skipped = 0 if self._begin is None else 1
         values = known[skipped:]
         if not np.isfinite(values[1 if self._begin is None else 0 :]).all():
@@ -344,7 +344,7 @@ class _Head:
         return block if self._bias is None else block.add_(self._bias)
 
 
-class _Expected:
+class Expected:
     """What the model expected at each place of one sequence."""
 
     def __init__(self, length: int, beginnings: torch.Tensor | None = None) -> None:

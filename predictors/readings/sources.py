@@ -1,5 +1,5 @@
-"""The names of what reads texts: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`, `arpa:FILE`,
-`file:CSV`. Standard library."""
+"""The names of what reads texts: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`, `lm:NAME`,
+`arpa:FILE`, `file:CSV`. Standard library."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from predictors.errors import PredictorError
 
-LOCAL, ENDPOINT, NGRAM, ARPA, FILE = "local", "endpoint", "ngram", "arpa", "file"
+LOCAL, ENDPOINT, NGRAM, NETWORK, ARPA, FILE = "local", "endpoint", "ngram", "lm", "arpa", "file"
 SCHEMES = {
     LOCAL: "a folder with a Hugging Face causal model, or with one GGUF file",
     ENDPOINT: "the name of a model on the server that HUNCH_LLM_URL names",
     NGRAM: "an n-gram model that train_ngram made",
+    NETWORK: "a network of words that train_lm made",
     ARPA: "an ARPA file of an n-gram model, as KenLM and SRILM write them",
     FILE: "a CSV file with text_id, start, end, logprob",
 }

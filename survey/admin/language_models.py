@@ -16,7 +16,7 @@ from predictors.readings import TextReading
 from survey.admin_base.read_only_admin import AdminPage, HunchAdmin, ReadOnlyAdmin, shortened
 from survey.exceptions import HunchError
 from survey.figures.words import number, percent
-from survey.models import AnswerCollection, LanguageModel, ModelAnswer, NgramModel, Reading
+from survey.models import AnswerCollection, LanguageModel, ModelAnswer, NgramModel, Reading, WordNetwork
 from survey.services.banks import collecting
 from survey.services.base import rights
 from survey.services.base.rights import Right
@@ -133,6 +133,17 @@ class NgramModelAdmin(ReadOnlyAdmin):
     help = "language-models.md#how-well-models-predict-texts"
     list_display = ("name", "order", "unit", "smoothing", "vocabulary_size", "states", "train_texts", "created_at")
     list_filter = ("unit", "smoothing")
+    search_fields = ("name",)
+
+
+@admin.register(WordNetwork)
+class WordNetworkAdmin(ReadOnlyAdmin):
+    help = "language-models.md#small-networks-trained-here"
+    list_display = (
+        *("name", "kind", "layers", "units", "parameters", "vocabulary_size"),
+        *("train_words", "epochs", "held_out_perplexity", "created_at"),
+    )
+    list_filter = ("kind",)
     search_fields = ("name",)
 
 

@@ -683,6 +683,30 @@ class Migration(migrations.Migration):
                     },
                 ),
                 migrations.CreateModel(
+                    name='WordNetwork',
+                    fields=[
+                        ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                        ('name', models.SlugField(max_length=80, unique=True)),
+                        ('kind', models.CharField(choices=[('lstm', 'LSTM'), ('transformer', 'transformer')], max_length=12)),
+                        ('layers', models.PositiveSmallIntegerField()),
+                        ('units', models.PositiveIntegerField(help_text='Its width.')),
+                        ('parameters', models.PositiveBigIntegerField(help_text='Numbers that it learnt.')),
+                        ('vocabulary_size', models.PositiveIntegerField(help_text='What can come next: words, <unk> and END.')),
+                        ('train_words', models.PositiveBigIntegerField(help_text='Of the training texts.')),
+                        ('epochs', models.PositiveIntegerField(help_text='Times that it went through the training texts.')),
+                        ('held_out_perplexity', models.FloatField(help_text='By word and END, of the texts that said when to stop; a little too good, as they chose the epoch.')),
+                        ('settings', models.JSONField(default=dict)),
+                        ('random_state', models.PositiveIntegerField()),
+                        ('input_sha256', models.CharField(help_text='Of the texts, the settings and the seed.', max_length=64)),
+                        ('files', models.JSONField(default=dict, help_text='Name to sha256.')),
+                        ('created_at', models.DateTimeField(auto_now_add=True)),
+                    ],
+                    options={
+                        'ordering': ['name'],
+                        'constraints': [models.CheckConstraint(condition=models.Q(('kind__in', ['lstm', 'transformer'])), name='word_network_kind_known')],
+                    },
+                ),
+                migrations.CreateModel(
                     name='PanelIdentity',
                     fields=[
                         ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -26,7 +26,7 @@ from .practice import PracticeAnswer
 from .predictor import Evaluation, JobStep, PredictorRun, ScoringPart, SnapshotAnswer
 from .question import Bank, Question, Task
 from .quota import QuotaPlace
-from .reading import NgramModel, QuestionText, Reading
+from .reading import NgramModel, QuestionText, Reading, WordNetwork
 from .receiver import Delivery, Receiver
 from .recruitment import Payment, PaymentBatch, Posting, PostingPart, Rehearsal, Submission, WebhookEvent
 from .screen_timing import ScreenTiming, UnfinishedScreen
@@ -130,4 +130,5 @@ __all__ = [
     "WaveIdentity",
     "WebhookEvent",
     "Withdrawal",
+    "WordNetwork",
 ]

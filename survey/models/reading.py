@@ -1,4 +1,4 @@
-"""Readings: how probable each token of a text was to a language model. N-gram models that were trained here."""
+"""Readings: how probable each token of a text was to a language model. What was trained here to read texts."""
 
 import io
 
@@ -89,6 +89,40 @@ class NgramModel(models.Model):
             models.CheckConstraint(condition=Q(order__gte=1, order__lte=5), name="ngram_order_between_1_and_5"),
             models.CheckConstraint(condition=Q(unit__in=["word", "character", "token"]), name="ngram_unit_known"),
             models.CheckConstraint(condition=Q(smoothing__in=["none", "kneser_ney"]), name="ngram_smoothing_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class WordNetwork(models.Model):
+    """A language model of words that `train_lm` made. Its files lie in the storage, by their hashes."""
+
+    class Kind(models.TextChoices):
+        LSTM = "lstm", "LSTM"
+        TRANSFORMER = "transformer", "transformer"
+
+    name = models.SlugField(max_length=80, unique=True)
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    layers = models.PositiveSmallIntegerField()
+    units = models.PositiveIntegerField(help_text="Its width.")
+    parameters = models.PositiveBigIntegerField(help_text="Numbers that it learnt.")
+    vocabulary_size = models.PositiveIntegerField(help_text="What can come next: words, <unk> and END.")
+    train_words = models.PositiveBigIntegerField(help_text="Of the training texts.")
+    epochs = models.PositiveIntegerField(help_text="Times that it went through the training texts.")
+    held_out_perplexity = models.FloatField(
+        help_text="By word and END, of the texts that said when to stop; a little too good, as they chose the epoch."
+    )
+    settings = models.JSONField(default=dict)
+    random_state = models.PositiveIntegerField()
+    input_sha256 = models.CharField(max_length=64, help_text="Of the texts, the settings and the seed.")
+    files = models.JSONField(default=dict, help_text="Name to sha256.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=["lstm", "transformer"]), name="word_network_kind_known"),
         ]
 
     def __str__(self) -> str:

@@ -14,12 +14,12 @@ ModelName = Annotated[str, Field(min_length=1, max_length=120, pattern=r"^\S(.*\
 
 class LanguageModelConfig(Strict):
     """A model by the name that tables show, and what reads: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`,
-    `arpa:FILE`, `file:CSV`."""
+    `lm:NAME`, `arpa:FILE`, `file:CSV`."""
 
     name: ModelName
     """The name in tables, up to 120 characters. No two models have the same."""
-    source: str = Field(pattern=r"^(local|endpoint|ngram|arpa|file):\S.*$", max_length=500)
-    """What reads: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`, `arpa:FILE` or `file:CSV`
+    source: str = Field(pattern=r"^(local|endpoint|ngram|lm|arpa|file):\S.*$", max_length=500)
+    """What reads: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`, `lm:NAME`, `arpa:FILE` or `file:CSV`
     ([language-models.md](language-models.md#how-well-models-predict-texts))."""
     family: str = Field(default="", max_length=80)
     """Models of one family get one colour in figures."""

@@ -69,6 +69,7 @@ from survey.models import (
     WatchRecord,
     WebhookEvent,
     Withdrawal,
+    WordNetwork,
 )
 from survey.services.banks import readings
 from survey.services.base.auditing import actor_of
@@ -128,6 +129,7 @@ def read_a_text(model: LanguageModel, bank: Bank) -> None:
         train_texts=1,
         input_sha256="0" * 64,
     )
+    WordNetwork.objects.create(name=f"network-{model.pk}", **cast.A_NETWORK)
 
 
 def answer_a_question(response: Response, item: Item, question: Question) -> None:

@@ -11,23 +11,24 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, Detail, Source, Text
-from predictors.readings.sources import ARPA, LOCAL, NGRAM
+from predictors.readings.sources import ARPA, LOCAL, NETWORK, NGRAM
 from predictors.readings.words import LIKELIEST, VALUES, VERSION, word_values
 from predictors.word_forms import stripped
 from survey.exceptions import HunchError
 from survey.models import LanguageModel, Question, Study
 from survey.services.banks.eligibility import eligible_questions
 from survey.services.banks.readings import open_reader, reads_words, text_hash
+from survey.services.banks.readings import unknown_words as unknown_words_of
 from survey.study_file.language_models import LanguageModelConfig
 
 from .labels import first_word
 from .models import AskedWord, SentenceReading, WrittenWord
 
-ON_THIS_MACHINE = (LOCAL, NGRAM, ARPA)
+ON_THIS_MACHINE = (LOCAL, NGRAM, NETWORK, ARPA)
 HASHES_PER_QUERY = 500
 PART = 200
 MAX_EXPECTED = 500_000_000
-"""Words times vocabulary up to which an n-gram model says what it expected at each word: some ten seconds."""
+"""Words times vocabulary up to which a model of words says what it expected at each word: some ten seconds."""
 Progress = Callable[[str, int, int], object]
 """Called as progress(model, sentences done, sentences)."""
 
@@ -167,7 +168,7 @@ def _read(source: Source, wanted: Sequence[tuple[str, str]], progress: Progress 
         detail = Detail(top=4 * LIKELIEST, boundary=True)
     elif (
         whole
-        and source.scheme == NGRAM
+        and source.scheme in (NGRAM, NETWORK)
         and sum(len(text.text.split()) for text in texts) * (reader.vocabulary_size or 0) <= MAX_EXPECTED
     ):
         detail = Detail(top=2 * LIKELIEST)
@@ -280,11 +281,11 @@ def words_of_models(study: Study, questions: Sequence[Question], *, likeliest: b
 def unknown_words(
     model: LanguageModelConfig, questions: Mapping[int, Question], keys: Sequence[int], places: Sequence[int]
 ) -> int:
-    """At how many of these positions, words of sentences by their primary key, an n-gram model of words reads a word as
-    one class of everything unknown; 0 for other models."""
-    source = source_of(model)
-    if source.scheme != NGRAM or not reads_words(source):  # A report does not go through a large ARPA file.
-        return 0
+    """At how many of these positions, words of sentences by their primary key, a model of words reads a word as one
+    class of everything unknown; 0 for other models."""
     texts = [Text(str(key), question.plain) for key, question in questions.items()]
-    marks = dict(zip(questions, open_reader(source, texts).unknown_tokens(texts) or [], strict=True))
+    of_texts = unknown_words_of(source_of(model), texts)
+    if of_texts is None:
+        return 0
+    marks = dict(zip(questions, of_texts, strict=True))
     return sum(bool(marks[key][place]) for key, place in zip(keys, places, strict=True) if place < len(marks[key]))

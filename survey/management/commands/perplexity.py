@@ -18,7 +18,7 @@ class Command(ReportCommand):
     help = (
         "Read texts with language models: bits per character, perplexity per word and per token. A model is "
         "local:FOLDER (Hugging Face, or one GGUF file), endpoint:MODEL (the server of HUNCH_LLM_URL), ngram:NAME, "
-        "arpa:FILE, or file:CSV."
+        "lm:NAME, arpa:FILE, or file:CSV."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from predictors.errors import PredictorError
 from predictors.readings.ngrams import NgramReader, OrderLine, units_of
 from predictors.readings.tokenizing import PairTokenizer
 from survey.exceptions import HunchError, NotFound
-from survey.models import NgramModel
+from survey.models import NgramModel, WordNetwork
 from survey.services.base import files
 from survey.services.base.auditing import record
 from survey.services.base.hashing import digest
@@ -54,13 +54,10 @@ def train(
     Raises:
         HunchError: the name cannot be used, a setting is wrong, or there is too little text; nothing is written.
     """
-    if not BANK_NAME.match(name):
-        raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
-    if NgramModel.objects.filter(name=name).exists():
-        raise _taken(name)
+    check_free(NgramModel, name)
     learnt, test_texts = [text.text for text in texts], [test_text.text for test_text in test]
     if not test_texts:
-        learnt, test_texts = _parted(learnt, unit, cut_by)
+        learnt, test_texts = without_a_tenth(learnt, unit, cut_by)
     try:
         model = NgramReader.train(learnt, order=order, unit=unit, smoothing=smoothing, cut_by=cut_by)
         lines = model.overfitting(learnt, test_texts)
@@ -78,10 +75,7 @@ def from_counts(counts: Mapping[str, int], *, name: str) -> NgramModel:
     Raises:
         HunchError: the name cannot be used, or the counts cannot; nothing is written.
     """
-    if not BANK_NAME.match(name):
-        raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
-    if NgramModel.objects.filter(name=name).exists():
-        raise _taken(name)
+    check_free(NgramModel, name)
     try:
         model = NgramReader.from_counts(counts)
     except PredictorError as exc:
@@ -108,15 +102,32 @@ def _store(model: NgramReader, name: str, *, texts: int, input_sha256: str) -> N
             )
             record("train_ngram", row, order=model.order, unit=model.unit, smoothing=model.smoothing, texts=texts)
     except IntegrityError as exc:
-        raise _taken(name) from exc
+        raise taken(name) from exc
     return row
 
 
-def _taken(name: str) -> HunchError:
-    return HunchError(f"name: there is an n-gram model called {name} already; give this one another name")
+def check_free(kind: type[NgramModel | WordNetwork], name: str) -> None:
+    """Refuse what is no name, or the name of another model of this kind.
+
+    Raises:
+        HunchError: says which of the two.
+    """
+    if not BANK_NAME.match(name):
+        raise HunchError(f"name: {name!r} is not a name: use up to 80 letters, digits, - and _")
+    if kind._default_manager.filter(name=name).exists():
+        raise taken(name)
 
 
-def _parted(texts: Sequence[str], unit: str, cut_by: PairTokenizer | None) -> tuple[list[str], list[str]]:
+def taken(name: str) -> HunchError:
+    """The error where a name is another model's."""
+    return HunchError(f"name: there is a model called {name} already; give this one another name")
+
+
+def without_a_tenth(
+    texts: Sequence[str], unit: str, cut_by: PairTokenizer | None = None
+) -> tuple[list[str], list[str]]:
+    """The texts without a tenth, and this tenth: every tenth text, or the last tenth of the units of the only one; of
+    fewer texts none."""
     if len(texts) >= TEST_SHARE:
         test_texts = [text for place, text in enumerate(texts) if place % TEST_SHARE == TEST_SHARE - 1]
         return [text for place, text in enumerate(texts) if place % TEST_SHARE != TEST_SHARE - 1], test_texts

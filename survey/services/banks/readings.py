@@ -15,11 +15,11 @@ from django.db import transaction
 
 from predictors.errors import PredictorError
 from predictors.readings import NO_DETAIL, READING_VERSION, Detail, Source, Text, TextReader, TextReading
-from predictors.readings.sources import ARPA, ENDPOINT, FILE, LOCAL, NGRAM
+from predictors.readings.sources import ARPA, ENDPOINT, FILE, LOCAL, NETWORK, NGRAM
 from survey.exceptions import HunchError
 from survey.models import Bank, LanguageModel, NgramModel, QuestionText, Reading
 
-from . import ngrams, text_files
+from . import ngrams, text_files, word_networks
 
 # Readings are written in parts, so that a model that stops in the middle loses little.
 PART, PART_SECONDS = 200, 5.0
@@ -134,6 +134,8 @@ def _reader_of(source: Source) -> TextReader:
         from predictors.readings.arpa import ArpaReader
 
         return ArpaReader(source.target)
+    if source.scheme == NETWORK:
+        return word_networks.load(source.target)
     return ngrams.load(source.target)
 
 
@@ -141,7 +143,17 @@ def reads_words(source: Source) -> bool:
     """Whether every token of this source is a whole word, and what it does not know is one class."""
     if source.scheme == NGRAM:
         return NgramModel.objects.filter(name=source.target, unit="word").exists()
-    return source.scheme == ARPA
+    return source.scheme in (ARPA, NETWORK)
+
+
+def unknown_words(source: Source, texts: Sequence[Text]) -> Sequence[np.ndarray] | None:
+    """Of each text which of its words an n-gram model or a network of words reads as one class of everything unknown;
+    None for other models, and for an ARPA file, which may be too large for a page."""
+    if source.scheme == NETWORK:
+        return word_networks.vocabulary(source.target).unknown_tokens(texts)
+    if source.scheme == NGRAM and reads_words(source):
+        return ngrams.load(source.target).unknown_tokens(texts)
+    return None
 
 
 class _FileReader:

@@ -36,7 +36,10 @@ TABLES = (".csv", ".tsv", ".xlsx")
 class TextRow(TableRow):
     """A text."""
 
-    read_by = "`perplexity FILE`, `train_ngram FILE`, `train_tokenizer FILE`, where FILE ends in .csv, .tsv or .xlsx"
+    read_by = (
+        "`perplexity FILE`, `train_ngram FILE`, `train_lm FILE`, `train_tokenizer FILE`, where FILE ends in .csv, .tsv "
+        "or .xlsx"
+    )
     id: str = column("The text's own id.")
     text: str = column("The text.")
 

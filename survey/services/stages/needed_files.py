@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from survey.models import CandidateSet, NgramModel, PredictorRun, Stage
+from survey.models import CandidateSet, NgramModel, PredictorRun, Stage, WordNetwork
 from survey.services.base import files
 
 
@@ -33,6 +33,9 @@ def needed_files() -> dict[str, str]:
     for model in NgramModel.objects.order_by("pk"):
         for name, sha256 in model.files.items():
             files.setdefault(sha256, f"{name} of the n-gram model {model}")
+    for network in WordNetwork.objects.order_by("pk"):
+        for name, sha256 in network.files.items():
+            files.setdefault(sha256, f"{name} of the network of words {network}")
     files.pop("", None)
     return files
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +13,10 @@ from django.core.management import CommandError, call_command
 
 from predictors.readings import Source, Text, TextReading, parse_source
 from predictors.readings.text_reading import common_begin, make_tokens
+from predictors.settings import WordNetworkSettings
 from survey.exceptions import FileErrors, HunchError, NotFound
-from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading
-from survey.services.banks import ngrams, readings, text_files
+from survey.models import AuditEntry, Bank, LanguageModel, NgramModel, QuestionText, Reading, WordNetwork
+from survey.services.banks import ngrams, readings, text_files, word_networks
 from survey.services.banks.frequencies import log_frequencies
 from survey.services.results.people_and_models import perplexities
 from survey.services.stages.needed_files import needed_files
@@ -239,6 +241,74 @@ def test_an_arpa_file_holds_a_smoothed_model_of_words(tmp_path, capsys, options)
     with pytest.raises(SystemExit):
         call_command("train_ngram", path, name="x", arpa=tmp_path / "x.arpa", **options)
     assert "leave out" in capsys.readouterr().err and not NgramModel.objects.exists()
+
+
+# Networks of words
+
+TINY = {"units": 4, "layers": 1, "epochs": 2, "batch_size": 4, "context": 8, "device": "cpu"}
+
+
+@pytest.mark.torch
+def test_a_network_is_trained_stored_and_read_as_other_models_are(tmp_path, capsys):
+    path = written(tmp_path / "t.txt", "one two three\nthree two\ntwo one\n" * 8)
+    call_command("train_lm", path, name="tiny", kind="transformer", lines=True, test=path, **TINY)
+    said = capsys.readouterr().out
+    assert "epoch 2: train perplexity" in said and "test perplexity" in said
+    row = WordNetwork.objects.get()
+    assert f"stored lm:tiny: transformer, {row.parameters} weights, 5 words with <unk> and END" in said
+    assert (row.kind, row.layers, row.units, row.epochs, row.settings["context"]) == ("transformer", 1, 4, 2, 8)
+    assert row.train_words == 51 and 1 < row.held_out_perplexity < 9
+    assert set(row.files.values()) <= set(needed_files())
+    assert AuditEntry.objects.get(action="train_lm").subject == "tiny"
+    source = parse_source("lm:tiny")
+    of_texts = [Text("a", "one two four"), Text("b", "two three")]
+    read_now, again = (readings.read(source, of_texts) for _time in range(2))
+    assert all(reading.reads_end for reading in read_now.of_texts) and again.stored == 2
+    marks = [[False, False, True], [False, False]]
+    assert [unknown.tolist() for unknown in read_now.unknown or ()] == marks and readings.reads_words(source)
+    assert [unknown.tolist() for unknown in readings.unknown_words(source, of_texts) or ()] == marks
+    call_command("perplexity", path, lines=True, model=["lm:tiny"], normalised=True)
+    assert "lm:tiny" in capsys.readouterr().out
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        (b"", {}, "is empty"),
+        (b"word", {}, "too few to keep one"),
+        (b"word " * 40, {}, "hold 1 different words"),
+        (b"x" * 5000, {}, "too few to keep one"),
+        (b"caf\xe9 \xff\xfe \x80" * 9, {"epochs": 0}, "--epochs: must be 1 or more"),
+        (b"a b " * 40, {"units": 0}, "--units: must be 1 or more"),
+        (b"a b " * 40, {"seed": -1}, "--seed: -1 must lie between"),
+        (b"a b " * 40, {"device": "cuda:9"}, "device: 'cuda:9' is not available here"),
+        (b"a b " * 40, {"name": "../x"}, "is not a name"),
+        (b"a b " * 40, {"held_out": "none.txt"}, "none.txt"),
+        (b"a b \xff\x00 " * 40, {}, "UTF-8"),
+    ],
+)
+def test_what_no_network_can_be_trained_on_is_refused(tmp_path, capsys, content, options, said):
+    path = tmp_path / "t.txt"
+    path.write_bytes(content)
+    with pytest.raises(SystemExit):
+        call_command("train_lm", str(path), **{**TINY, "name": "tiny", "kind": "lstm", **options})
+    assert said in capsys.readouterr().err and not WordNetwork.objects.exists()
+
+
+@pytest.mark.torch
+def test_ctrl_c_ends_training_and_the_best_epoch_is_stored(tmp_path, capsys, monkeypatch):
+    from survey.management.commands import train_lm
+
+    path = written(tmp_path / "t.txt", "one two three two one " * 20)
+    monkeypatch.setattr(train_lm.Command, "_say", lambda _command, _epoch: signal.raise_signal(signal.SIGINT))
+    call_command("train_lm", path, name="tiny", **{**TINY, "epochs": 9})
+    assert "stopped; the best epoch so far is stored" in capsys.readouterr().err
+    assert WordNetwork.objects.get().epochs == 1
+    with pytest.raises(HunchError, match="called tiny already"):
+        word_networks.train([Text("a", "a b")], name="tiny", settings=WordNetworkSettings())
+    with pytest.raises(NotFound, match="there are: tiny"):
+        read("lm:other")
 
 
 # Files

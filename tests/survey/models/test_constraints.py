@@ -77,6 +77,7 @@ from survey.models import (
     Upload,
     WaveIdentity,
     WebhookEvent,
+    WordNetwork,
 )
 from tests import cast
 from tests.kept import kept
@@ -169,6 +170,7 @@ def one_row_of_everything() -> World:
     )
     counts = {"vocabulary_size": 3, "states": 1, "train_texts": 1, "input_sha256": "0" * 64}
     NgramModel.objects.create(name="two", order=2, unit="word", smoothing="none", **counts)
+    WordNetwork.objects.create(name="small", **cast.A_NETWORK)
     Amendment.objects.create(
         study=stage.study,
         at=now,
@@ -340,6 +342,7 @@ REFUSED: dict[str, Callable[[World], Any]] = {
     "reading_has_tokens": lambda w: change(w.a(Reading), tokens=b""),
     "ngram_order_between_1_and_5": lambda w: change(w.a(NgramModel), order=6),
     "ngram_unit_known": lambda w: change(w.a(NgramModel), unit="byte"),
+    "word_network_kind_known": lambda w: change(w.a(WordNetwork), kind="gru"),
     "ngram_smoothing_known": lambda w: change(w.a(NgramModel), smoothing="some"),
     "model_answer_share_between_0_and_1": lambda w: change(w.a(ModelAnswer), correct=None, share_correct=1.0),
     "answer_collection_state_known": lambda w: change(w.a(AnswerCollection), state="lost"),

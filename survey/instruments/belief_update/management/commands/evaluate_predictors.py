@@ -20,7 +20,7 @@ from predictors.errors import PredictorError
 from predictors.hardness import checked_columns
 from predictors.pairs import Progress
 from predictors.registry import settings_of
-from predictors.training import limit_threads
+from predictors.training import limit_threads, processors
 from survey.console.command import HunchCommand
 from survey.console.progress_bars import bar
 from survey.console.reports import add_png_argument, check_png
@@ -405,14 +405,6 @@ class ProgressBar:
         if total != self.shown.total or done < self.shown.n:  # A different task has begun: predicting after training.
             self.shown.reset(total=total)
         self.shown.update(done - self.shown.n)
-
-
-def processors() -> int:
-    """The number of processors that this process may use, or OMP_NUM_THREADS if it is set."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdecimal() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _refuse_two_sources(train: Sequence[str], test: str | None, study: str | None) -> None:

@@ -12,7 +12,7 @@ from predictors import comparison
 from predictors.comparison import Contender, Predictions
 from predictors.datasets import join
 from predictors.errors import PredictorError
-from predictors.training import limit_threads
+from predictors.training import limit_threads, processors
 from survey.console.reports import ReportCommand
 from survey.exceptions import HunchError
 from survey.models import Study
@@ -23,7 +23,7 @@ from ...reports.alignment.files import read_pairs, read_questions, read_sample
 from ...reports.calibration.calibrating import people_studies
 from ...reports.paper.files import Measured, pieces_from
 from ...reports.paper.pieces import report_result
-from .evaluate_predictors import ProgressBar, chosen_rows, processors, whole_number
+from .evaluate_predictors import ProgressBar, chosen_rows, whole_number
 
 
 class Command(ReportCommand):
