@@ -21,8 +21,12 @@ class LanguageModelConfig(Strict):
     source: str = Field(pattern=r"^(local|endpoint|ngram|lm|arpa|file):\S.*$", max_length=500)
     """What reads: `local:FOLDER`, `endpoint:MODEL`, `ngram:NAME`, `lm:NAME`, `arpa:FILE` or `file:CSV`
     ([language-models.md](language-models.md#how-well-models-predict-texts))."""
-    family: str = Field(default="", max_length=80)
-    """Models of one family get one colour in figures."""
+    corpus: str = Field(default="", max_length=80)
+    """What it was trained on. Tables are grouped by it, and pictures have a colour for each."""
+    architecture: str = Field(default="", max_length=80)
+    """Its kind, such as `LSTM`. Tables are grouped by it inside a corpus; without corpora it gives the colours."""
+    size: str = Field(default="", max_length=80)
+    """Its size in units of your own, such as `"650"` or `"5-gram"`: the order inside an architecture."""
     training_mb: float | None = Field(default=None, gt=0)
     """Megabytes of text that it learnt from."""
     vocabulary: int | None = Field(default=None, ge=1)

@@ -10,8 +10,9 @@ from survey.services.results.people_and_models.model_comparison import GROUPS, T
 
 class Command(ReportCommand):
     help = (
-        "Models next to each other, from a table with a row per model: model, corpus, architecture, and any columns of "
-        "numbers such as perplexity, pnc, delta_gaze. Correlations and lines over models, means by group, pictures."
+        "Models next to each other, from a table with a row per model: model, corpus, architecture, size, and any "
+        "columns of numbers such as perplexity, pnc, delta_gaze. Correlations and lines over models, means by group, "
+        "pictures."
     )
     needs_database = False
 

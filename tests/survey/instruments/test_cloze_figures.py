@@ -355,6 +355,38 @@ def wrong(norms: str, readings: str, folder: Path, capsys: Any, *more: str) -> s
     return str(capsys.readouterr().err)
 
 
+def test_models_are_compared_by_what_is_known_of_them(tmp_path: Path, capsys: Any) -> None:
+    head = "model,sentence,position,surprisal,corpus,architecture,size,training_mb,vocabulary\n"
+    facts = ["web,lstm,1100,8,100", "web,lstm,200,8,100", "news,lstm,200,2,50", "news,n-gram,5,2,50", "web,n-gram,5,8,"]
+    rows = [
+        f"m{number},s{row},{1 + row % 3},{1 + (row * (7 + number)) % (5 + number)},{known}\n"
+        for number, known in enumerate(facts)
+        for row in range(40)
+    ]
+    (tmp_path / "norms.csv").write_text(GOOD)
+    (tmp_path / "readings.csv").write_text(head + "".join(rows))
+    files = ("--norms", tmp_path / "norms.csv", "--readings", tmp_path / "readings.csv")
+    command(*files, "--out", tmp_path / "out", "--above", "perplexity=2")
+    tables = {
+        name: list(csv.DictReader((tmp_path / "out" / f"{name}.csv").open(newline="")))
+        for name in ("models", "models_compared", "over_models", "by_corpus", "by_architecture", "by_size")
+    }
+    assert [row["model"] for row in tables["models_compared"]] == ["m1", "m0", "m4", "m2", "m3"]
+    own = {row["model"]: row for row in tables["models"]}
+    first = tables["models_compared"][0]
+    assert float(first["perplexity"]) == pytest.approx(float(own["m1"]["perplexity"]))
+    assert float(first["normalised_perplexity"]) == pytest.approx(float(own["m1"]["perplexity"]) / 100)
+    assert tables["models_compared"][2]["normalised_perplexity"] == "" and first["pnc"] == own["m1"]["pnc"]
+    among = {(row["x"], row["y"], row["among"]): int(row["models"]) for row in tables["over_models"]}
+    assert among["perplexity", "pnc", "all"] == 5 == among["perplexity", "pnc", "perplexity of 2 or more"]
+    assert among["normalised_perplexity", "pnc", "all"] == 4
+    assert "PNC, all 5 models: r = " in capsys.readouterr().out
+    assert (tmp_path / "out" / "training_mb_pnc.svg").stat().st_size
+    with pytest.raises(SystemExit):
+        command(*files, "--above", "speed=2")
+    assert "above: 'speed=2' is no measure" in capsys.readouterr().err
+
+
 def test_counts_give_a_ceiling(tmp_path: Path) -> None:
     (tmp_path / "norms.csv").write_text(GOOD)
     (tmp_path / "readings.csv").write_text(READINGS)

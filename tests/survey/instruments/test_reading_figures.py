@@ -318,6 +318,39 @@ def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path)
     findings = own_times.make(times, readings, TimeSettings())
     assert findings.data["models"]["A"] == findings.data["models"]["B"]
     assert any("models are compared on the 40 words" in note for note in findings.notes)
+    compared = next(table for table in findings.tables if table.name == "models_compared")
+    of_words = [float(row["surprisal"]) for row in rows if row["passage"] not in ("t0", "t1")]
+    expected = [np.exp(np.mean(of_words)), findings.data["models"]["A"]["delta_log_likelihood"]]
+    assert [row[4:] for row in compared.rows] == [pytest.approx(expected)] * 2
+
+
+def test_what_is_known_of_models_groups_them(tmp_path: Path) -> None:
+    times, readings = own_files(tmp_path)
+    rows, rng = rows_of(readings), np.random.default_rng(3)
+    more = [
+        {
+            **row,
+            "model": name,
+            "surprisal": float(row["surprisal"]) + noise * rng.random(),
+            "corpus": corpus,
+            "size": size,
+        }
+        for name, noise, corpus, size in (
+            ("B", 9, "web", "9"),
+            ("C", 3, "news", "9"),
+            ("D", 1, "web", "2"),
+            ("E", 5, "", ""),
+        )
+        for row in rows
+    ]
+    written(readings, list(more[0]), [list(row.values()) for row in more])
+    made = own_times.make(times, readings, TimeSettings(above="perplexity=5"))
+    tables = {table.name: table for table in made.tables}
+    assert [row[3] for row in tables["models_compared"].rows] == ["D", "B", "C", "E"]
+    assert [row[0] for row in tables["by_corpus"].rows] == ["web", "news", ""]
+    assert next(row[:4] for row in tables["over_models"].rows) == ["delta_log_likelihood", "perplexity", "all", 4]
+    assert any("delta log-likelihood, all 4 models: r = " in line for line in made.lines)
+    assert "perplexity_delta_log_likelihood" in {picture.name for picture in made.pictures}
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,15 @@ def test_correlations_lines_and_means_are_as_by_hand(tmp_path: Path, capsys: pyt
     assert "perplexity and PNC, all 4 models: r = " in capsys.readouterr().out
 
 
+def test_models_are_grouped_by_corpus_architecture_and_size(tmp_path: Path) -> None:
+    rows = ["model,corpus,architecture,size,pnc,gaze", "a,big,lstm,1100,.1,1", "b,small,lstm,x,.2,2"]
+    rows += ["c,big,gram,5,.3,3", "d,big,lstm,200,.4,5", "e,small,lstm,200,.5,4"]
+    tables = {made.name: made for made in compare_models(read_models(table(tmp_path, "\n".join(rows)))).tables}
+    assert [row[3] for row in tables["models_compared"].rows] == ["d", "a", "c", "e", "b"]
+    assert [row[:2] for row in tables["by_size"].rows] == [["200", 2], ["1100", 1], ["5", 1], ["x", 1]]
+    assert tables["by_size"].rows[0][2:] == pytest.approx([0.45, 4.5])
+
+
 def test_an_interval_needs_four_pairs_that_do_not_lie_on_a_line() -> None:
     assert correlation_interval(0.5, 3) is None and correlation_interval(1.0, 9) is None
     low, high = correlation_interval(0.5, 28) or (0, 0)

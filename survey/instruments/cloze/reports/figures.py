@@ -19,10 +19,16 @@ from survey.instruments.cloze.analysis import correlation
 from survey.instruments.cloze.analysis.answers import WordAnswers, halves, halves_of_counts
 from survey.instruments.cloze.analysis.correlation import Positions
 from survey.services.results.people_and_models.fragile_table import fragile_table
+from survey.services.results.people_and_models.model_comparison import (
+    NOTHING_KNOWN,
+    ComparedModel,
+    Comparison,
+    ModelFacts,
+    Threshold,
+)
 
 Floats = NDArray[np.float64]
 
-TRAINING = "megabytes of training text"
 MODELS = (
     Column("model", "text", "The language model."),
     Column("positions", "number", "Positions with people's and the model's surprisal.", whole=True),
@@ -87,17 +93,14 @@ MIN_IN_PART = 10  # positions; a part with fewer has no figure
 
 @dataclass(frozen=True, eq=False)
 class ModelColumn:
-    """One model at N positions, in nats, NaN where a value is not known. family, training_mb, vocabulary: facts about
-    the model, where they are known."""
+    """One model at N positions, in nats, NaN where a value is not known."""
 
     name: str
     surprisal: Floats
     corrected: Floats
     entropy: Floats
     likeliest: Sequence[str]
-    family: str = ""
-    training_mb: float | None = None
-    vocabulary: int | None = None
+    facts: ModelFacts = NOTHING_KNOWN
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -294,10 +297,18 @@ def report_result(
     notes: Sequence[str],
     norms: Table | None = None,
     data: Mapping[str, Any] | None = None,
+    above: str = "",
 ) -> ReportResult:
-    """The figures as tables and pictures."""
+    """The figures as tables and pictures. `above`: over models, also among those with so much of a measure.
+
+    Raises:
+        HunchError: `above` is no measure with a number.
+    """
     models = [model.column for model in figures.models]
+    comparison = _comparison(figures, above)
     tables = [_models_table(figures)]
+    if len(models) > 1:
+        tables += comparison.tables()
     if figures.differences:
         tables.append(_differences_table(figures))
     if figures.order is not None:
@@ -313,9 +324,9 @@ def report_result(
     return ReportResult(
         title=title,
         headline=_headline(figures),
-        lines=[*lines, *_lines(figures)],
+        lines=[*lines, *_lines(figures), *comparison.sentences()],
         tables=tables,
-        pictures=list(_pictures(table, figures)),
+        pictures=[*_pictures(table, figures), *comparison.pictures()],
         notes=notes,
         data={"models": figures.as_json(), "reliability": finite(figures.reliability), **(data or {})},
     )
@@ -448,55 +459,22 @@ def _pictures(table: NormTable, figures: ClozeFigures) -> Any:
             points=points,
         ),
     )
-    yield from _facts_pictures(models)
-    yield from _delta_pictures(figures, models)
 
 
-def _facts_pictures(models: Sequence[ModelPnc]) -> Any:
-    for name, title, x, fact, log in (
-        ("perplexity_pnc", "Perplexity against PNC", "perplexity by word", lambda model: model.perplexity, True),
-        (
-            "training_pnc",
-            "Training size against PNC",
-            "megabytes of training text",
-            lambda model: model.column.training_mb,
-            True,
-        ),
-    ):
-        points = [
-            ScatterPoint(float(value), model.pnc.value, model.name, model.column.family)
-            for model in models
-            if (value := fact(model)) is not None and math.isfinite(value) and model.pnc.value is not None
-        ]
-        if points:
-            yield _picture(name, title, Axis(x, log=log), Axis("PNC"), points)
-
-
-def _delta_pictures(figures: ClozeFigures, models: Sequence[ModelPnc]) -> Any:
-    of_model = {model.name: model for model in models}
-    for number, time in enumerate(dict.fromkeys(time for _name, time, _found in figures.deltas)):
-        own = {name: delta.total for name, of, delta in figures.deltas if of == time and name in of_model}
-        for kind, x, fact, log in (
-            ("pnc", "PNC", lambda model: model.pnc.value, False),
-            ("perplexity", "perplexity by word", lambda model: model.perplexity, True),
-            ("normalised", "perplexity / vocabulary", _normalised, True),
-            ("training", TRAINING, lambda model: model.column.training_mb, True),
-        ):
-            points = [
-                ScatterPoint(float(value), total, name, of_model[name].column.family)
-                for name, total in own.items()
-                if (value := fact(of_model[name])) is not None and math.isfinite(value)
-            ]
-            if points:
-                title = f"Delta log-likelihood of {time} against {x}"
-                name = f"{kind}_delta_{number + 1}"
-                yield _picture(name, title, Axis(x, log=log), Axis("delta log-likelihood (nats)"), points)
-
-
-def _normalised(model: ModelPnc) -> float | None:
-    vocabulary = model.column.vocabulary
-    return None if vocabulary is None or model.perplexity is None else model.perplexity / vocabulary
-
-
-def _picture(name: str, title: str, x: Axis, y: Axis, points: Sequence[ScatterPoint]) -> Picture:
-    return Picture.of(name, title, f"{title}, one point per model.", PointChart(title=title, x=x, y=y, points=points))
+def _comparison(figures: ClozeFigures, above: str) -> Comparison:
+    """Perplexity, PNC and delta log-likelihood of each reading time, over models."""
+    times = {time: f"delta_{place + 1}" for place, time in enumerate(dict.fromkeys(of for _, of, _ in figures.deltas))}
+    deltas = {(name, times[time]): delta.total for name, time, delta in figures.deltas}
+    models = [
+        ComparedModel.of_report(
+            model.name,
+            model.column.facts,
+            perplexity=model.perplexity,
+            pnc=model.pnc.value,
+            deltas={key: deltas.get((model.name, key), math.nan) for key in times.values()},
+        )
+        for model in figures.models
+    ]
+    titles = {key: f"delta log-likelihood of {time}" for time, key in times.items()}
+    comparison = Comparison(models, titles=titles, explained=[*titles])
+    return replace(comparison, above=Threshold.read(above, comparison.measures)) if above else comparison

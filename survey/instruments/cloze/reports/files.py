@@ -15,6 +15,7 @@ from survey.input_tables.decoding import json_of
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import RowFile, TableRow, column, declared, read_rows
 from survey.instruments.cloze.analysis.normalising import normalised
+from survey.services.results.people_and_models.model_comparison import NOTHING_KNOWN, ModelFacts
 
 # What else our own cloze.csv has.
 PASSED_OVER = ("p", "low", "high", "entropy", "source", "length")
@@ -61,9 +62,11 @@ class ReadingRow(TableRow):
     word: cells.Stripped = column("The word, which must be that of the norms.", "")
     surprisal_corrected: cells.AnyNumber = column("Surprisal of the word as a whole, where its end counts.", math.nan)
     entropy: cells.AnyNumber = column("Of what the model expects there.", math.nan)
-    family: cells.Stripped = column("Whose model it is; the first row says it.", "")
-    training_mb: cells.Stripped = column("How much text it learnt from, as family.", "")
-    vocabulary: cells.Stripped = column("How many tokens it knows, as family.", "")
+    corpus: cells.Stripped = column("What the model was trained on; its first row says it.", "")
+    architecture: cells.Stripped = column("Its kind, as corpus.", "")
+    size: cells.Stripped = column("Its size in units of your own, as corpus.", "")
+    training_mb: cells.Stripped = column("Megabytes of text that it learnt from, as corpus.", "")
+    vocabulary: cells.Stripped = column("How many tokens it knows, as corpus.", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +101,7 @@ class ReadModel:
     surprisal: dict[tuple[str, int], float]
     corrected: dict[tuple[str, int], float]
     entropy: dict[tuple[str, int], float]
-    family: str = ""
-    training_mb: float | None = None
-    vocabulary: int | None = None
+    facts: ModelFacts = NOTHING_KNOWN
     lines: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
@@ -303,8 +304,7 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
             rows.wrong(row.line, "word", f"{message}: the model read another text")
         model = made.get(row.model)
         if model is None:
-            size, vocabulary = (_size(row, name, rows) for name in ("training_mb", "vocabulary"))
-            model = ReadModel(row.model, {}, {}, {}, row.family, size, None if vocabulary is None else int(vocabulary))
+            model = ReadModel(row.model, {}, {}, {}, ModelFacts.of_row(row, rows))
             made[row.model] = model
         model.lines.setdefault(key, row.line)
         rows.once(row, "position", (row.model, key), f"{row.model} has this position already")
@@ -317,15 +317,6 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
                 into[key] = value
     rows.refuse("" if made else "holds no reading: give at least one")
     return list(made.values())
-
-
-def _size(row: ReadingRow, column: str, rows: RowFile[ReadingRow]) -> float | None:
-    """A number above 0; None where it is not known."""
-    text = getattr(row, column)
-    value = None if text.casefold() in cells.UNKNOWN else number_of(text)
-    if (value is None and text.casefold() not in cells.UNKNOWN) or (value is not None and value <= 0):
-        rows.wrong(row.line, column, f"{text[:20]!r} is no number above 0")
-    return value
 
 
 def _answers(text: str) -> dict[str, int] | None:

@@ -35,6 +35,7 @@ class NormSettings:
     times: tuple[str, ...] = ()
     frequencies: str = ""
     keeps_punctuation: bool = False
+    above: str = ""
 
     def check(self) -> None:
         """
@@ -86,6 +87,7 @@ def make(norms_path: Path, readings_path: Path, settings: NormSettings) -> Repor
             f"{integer(len(table))} positions of {integer(len(set(table.sentence)))} sentences, {len(usable)} models"
         ],
         notes=notes,
+        above=settings.above,
     )
     return replace(made, files=[ReportFile.of_json("cloze.json", worked_out.as_json())])
 
@@ -136,9 +138,7 @@ def _column(model: ReadModel, norms: NormsFile, inside: np.ndarray) -> figures.M
         values(model.corrected),
         values(model.entropy),
         (),
-        model.family,
-        model.training_mb,
-        model.vocabulary,
+        model.facts,
     )
 
 

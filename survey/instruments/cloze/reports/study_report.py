@@ -22,6 +22,7 @@ from survey.instruments.cloze.norms import COLUMNS, Norm, norms_of, rows_of
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, labelled_answers
 from survey.services.base.seeds import generator
+from survey.services.results.people_and_models.model_comparison import ABOVE, ModelFacts
 from survey.services.results.reports import CONDITION
 
 from . import figures
@@ -33,7 +34,7 @@ SHOWN = 40  # lines for people; the file has all
 
 
 class ClozeReport(Report):
-    arguments: ClassVar[Sequence[Argument]] = (CONDITION,)
+    arguments: ClassVar[Sequence[Argument]] = (CONDITION, ABOVE)
 
     def obstacle(self, study: "Study") -> str:
         least = instruments.of_study(study).options.least
@@ -75,6 +76,7 @@ class ClozeReport(Report):
             ],
             notes=notes,
             norms=_norms_table(rows),
+            above=arguments.one("above"),
             data={"positions": len(counted)},
         )
 
@@ -178,9 +180,7 @@ def _column(model: ModelWords, keys: Sequence[int], places: Sequence[int]) -> fi
         model.of("corrected", keys, places),
         model.of("entropy", keys, places),
         [_likeliest(model.words(key, place)) for key, place in zip(keys, places, strict=True)],
-        config.family,
-        config.training_mb,
-        config.vocabulary,
+        ModelFacts.of_config(config),
     )
 
 

@@ -1,13 +1,14 @@
 """What a report of reading times is made from, of a study or of files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from predictors.evaluation.reading_times import PreparedWords, SingleTimes, TimedWords, prepared
 from survey.instruments.self_paced_reading.analysis.cleaning import Cleaned, CleaningRules, ReadTimes, cleaned
+from survey.services.results.people_and_models.model_comparison import ModelFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class ReadingMaterial:
     keeps_punctuation: bool = False
     fixated: np.ndarray | None = None
     smooth: bool = False
+    facts: Mapping[str, ModelFacts] = field(default_factory=dict)
+    """What is known of each model."""
 
     @cached_property
     def cleaning(self) -> Cleaned:

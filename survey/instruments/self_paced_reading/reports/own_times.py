@@ -19,6 +19,7 @@ from survey.input_tables.rows import TableRow, column, declared, read_rows, rena
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.forms import LONGEST_MS
 from survey.services.banks.frequencies import log_frequencies
+from survey.services.results.people_and_models.model_comparison import ModelFacts
 
 from . import reading_results
 from .material import ReadingMaterial
@@ -94,6 +95,11 @@ class PassageReadingRow(TableRow):
     position: cells.Position = column("As in the times.")
     surprisal: cells.Surprisal = column("In nats; empty where it is not known.")
     word: cells.Stripped = column("The word, which must be that of the times.", "")
+    corpus: cells.Stripped = column("What the model was trained on; its first row says it.", "")
+    architecture: cells.Stripped = column("Its kind, as corpus.", "")
+    size: cells.Stripped = column("Its size in units of your own, as corpus.", "")
+    training_mb: cells.Stripped = column("Megabytes of text that it learnt from, as corpus.", "")
+    vocabulary: cells.Stripped = column("How many tokens it knows, as corpus.", "")
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,7 @@ class TimeSettings:
     layout: Layout = OWN
     measures: tuple[str, ...] = ()
     """Columns of times; without any those of the layout."""
+    above: str = ""
 
     @property
     def time_columns(self) -> tuple[str, ...]:
@@ -172,9 +179,11 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
     line = f"{who}{integer(passages)} passages of {integer(words)} words, {models} models"
     title = "Reading times"
     if len(materials) > 1:
-        report = make_measures(materials, fit=settings.fit, title=title, lines=[line])
+        report = make_measures(materials, fit=settings.fit, title=title, lines=[line], above=settings.above)
     else:
-        report = reading_results.make(material, fit=settings.fit, title=title, lines=[line], notes=[])
+        report = reading_results.make(
+            material, fit=settings.fit, title=title, lines=[line], notes=[], above=settings.above
+        )
     return replace(report, files=[*report.files, ReportFile.of_json("reading.json", report.data)])
 
 
@@ -186,7 +195,7 @@ def _material(read: _TimesFile, times: Path, readings: Path, settings: TimeSetti
             f"column log_frequency to {times}"
         )
     numbered = {key: (number, word) for key, (number, word, _line) in read.words.items()}
-    models = _read_readings(readings, numbered)
+    models, facts = _read_readings(readings, numbered)
     texts = [word for _number, word in numbered.values()]
     frequency = (
         log_frequencies(settings.frequencies, texts)
@@ -212,6 +221,7 @@ def _material(read: _TimesFile, times: Path, readings: Path, settings: TimeSetti
         keeps_punctuation=settings.keeps_punctuation,
         fixated=np.array(read.fixated) if read.has_fixated else None,
         smooth=settings.fit == reading_results.SMOOTH,
+        facts=facts,
     )
 
 
@@ -259,15 +269,20 @@ def _read_times(path: Path, layout: Layout, measure: str) -> _TimesFile:
     return read
 
 
-def _read_readings(path: Path, words: Mapping[Key, tuple[int, str]]) -> dict[str, np.ndarray]:
-    """The surprisal of each word (W,) by model; NaN where it says nothing."""
+def _read_readings(
+    path: Path, words: Mapping[Key, tuple[int, str]]
+) -> tuple[dict[str, np.ndarray], dict[str, ModelFacts]]:
+    """The surprisal of each word (W,) by model, NaN where it says nothing; and what is known of each model."""
     rows = read_rows(PassageReadingRow, path, Problems())
     columns: dict[str, np.ndarray] = {}
+    facts: dict[str, ModelFacts] = {}
     misaligned = False
     for row in rows:
         key = (row.passage, row.position)
         rows.once(row, "position", (row.model, key), f"{row.model} has this position already")
-        column = columns.setdefault(row.model, np.full(len(words), np.nan))
+        if row.model not in columns:
+            columns[row.model], facts[row.model] = np.full(len(words), np.nan), ModelFacts.of_row(row, rows)
+        column = columns[row.model]
         if key not in words:
             continue
         number, word = words[key]
@@ -284,4 +299,4 @@ def _read_readings(path: Path, words: Mapping[Key, tuple[int, str]]) -> dict[str
                 f"{path}: {name} has no surprisal at three words that were read; check that passages and positions are "
                 "named alike in both files, positions from 0"
             )
-    return columns
+    return columns, facts

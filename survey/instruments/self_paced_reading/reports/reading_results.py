@@ -1,12 +1,13 @@
 """The figures of reading times as tables, pictures and files."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from predictors.evaluation.scoring import perplexity_of
 from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow, Line, LineChart
@@ -14,6 +15,12 @@ from survey.figures.figure import finite
 from survey.figures.words import integer, number
 from survey.instruments.self_paced_reading.analysis import figures
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
+from survey.services.results.people_and_models.model_comparison import (
+    NOTHING_KNOWN,
+    ComparedModel,
+    Comparison,
+    Threshold,
+)
 
 from . import gamm
 from .material import ReadingMaterial
@@ -22,6 +29,7 @@ LINEAR, SMOOTH, GAMM = "linear", "smooth", "gamm"
 FITS = (LINEAR, SMOOTH, GAMM)
 SHOWN = 40  # lines for people; the file has all
 TENTHS = 10
+DELTA = "delta_log_likelihood"
 
 CLEANING = (
     Column("rule", "text", "What is left out, in this order; a time is counted by the first rule alone."),
@@ -69,18 +77,31 @@ def make(
     title: str,
     lines: Sequence[str],
     notes: Sequence[str],
+    above: str = "",
     models: Sequence[ReadingOfModel] | None = None,
 ) -> ReportResult:
-    """Tables, pictures and files; with the fit `gamm` also the script for R and its data. models: those of `models_of`,
-    where they are known already."""
+    """Tables, pictures and files; with the fit `gamm` also the script for R and its data.
+
+    Args:
+        above: over models, also among those with so much of a measure.
+        models: those of `models_of`, where they are known already and are compared over all measures.
+
+    Raises:
+        HunchError: `above` is no measure with a number.
+    """
     kept_times = material.kept
     time, right = figures.mean_time(kept_times), figures.right_share(material.times)
-    models = models_of(material) if models is None else models
+    comparison = Comparison([])
+    if models is None:
+        models = models_of(material)
+        comparison = compare({"": material}, {"": models}, above)
     tables = [_cleaning_table(material)]
     if models:
         tables += [_models_table(models), _slopes_table(material, models)]
+    if len(comparison.models) > 1:
+        tables += comparison.tables()
     tables.append(_words_table(material))
-    more = [*lines, *_lines(material, right)]
+    more = [*lines, *_lines(material, right), *comparison.sentences()]
     data = _data(material, models, time, right)
     files: list[ReportFile] = []
     said = list(notes)
@@ -109,7 +130,7 @@ def make(
         headline=f"On average people look at a word for {in_ms(time)}." if time.is_defined else "",
         lines=more,
         tables=tables,
-        pictures=list(_pictures(material, models)),
+        pictures=[*_pictures(material, models), *comparison.pictures()],
         files=files,
         notes=said,
         data=data,
@@ -132,6 +153,41 @@ def models_of(material: ReadingMaterial) -> list[ReadingOfModel]:
         )
         for name, surprisal in material.models.items()
     ]
+
+
+def compare(
+    materials: Mapping[str, ReadingMaterial], models: Mapping[str, Sequence[ReadingOfModel]], above: str
+) -> Comparison:
+    """Perplexity by word, of the words that all models have read, and what surprisals add to each measure, over models.
+
+    Args:
+        materials: by the measure's name, which is empty for the only one.
+
+    Raises:
+        HunchError: `above` is no measure with a number.
+    """
+    material = next(iter(materials.values()))
+    common = _read_by_all(material)
+    names = {measure: f"delta_{place}" if measure else DELTA for place, measure in enumerate(materials, 1)}
+    deltas = {
+        (model.name, names[measure]): model.delta.total
+        for measure, of_measure in models.items()
+        for model in of_measure
+        if model.delta is not None
+    }
+    compared = [
+        ComparedModel.of_report(
+            name,
+            material.facts.get(name, NOTHING_KNOWN),
+            perplexity=perplexity_of(float(material.models[name][common].mean())) if common.any() else None,
+            pnc=None,
+            deltas={key: deltas.get((name, key), math.nan) for key in names.values()},
+        )
+        for name in dict.fromkeys(model.name for of_measure in models.values() for model in of_measure)
+    ]
+    titles = {key: f"delta log-likelihood of {measure}" for measure, key in names.items() if measure}
+    comparison = Comparison(compared, titles=titles, explained=[*names.values()])
+    return replace(comparison, above=Threshold.read(above, comparison.measures)) if above else comparison
 
 
 def _read_by_all(material: ReadingMaterial) -> np.ndarray:

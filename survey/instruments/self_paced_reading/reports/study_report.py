@@ -17,6 +17,7 @@ from survey.instruments.self_paced_reading.model_words import surprisals
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.banks.frequencies import log_frequencies
+from survey.services.results.people_and_models.model_comparison import ABOVE, ModelFacts
 from survey.services.results.reports import CONDITION
 
 from . import reading_results
@@ -48,6 +49,7 @@ class ReadingReport(Report):
             choices=lambda study: MARKED,
             label="Passages with marks",
         ),
+        ABOVE,
     )
 
     exported: ClassVar[Mapping[str, "Sequence[Column]"]] = {
@@ -83,6 +85,7 @@ class ReadingReport(Report):
             title="Reading times",
             lines=[f"{integer(people)} people read {integer(len(material.passage_names))} passages"],
             notes=notes,
+            above=arguments.one("above"),
         )
 
 
@@ -129,6 +132,7 @@ def _material(
             previous=options.previous,
             frequencies_known=bool(options.frequencies),
             smooth=smooth,
+            facts={model.name: ModelFacts.of_config(model) for model in study.config.models},
         ),
         notes,
     )

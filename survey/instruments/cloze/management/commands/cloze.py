@@ -98,4 +98,5 @@ def _settings(options: dict[str, Any]) -> NormSettings:
         times=tuple(part.strip() for part in options["times"].split(",") if part.strip()),
         frequencies=options["frequencies"],
         keeps_punctuation=options["keep_punctuation"],
+        above=(options["above"] or [""])[-1],
     )

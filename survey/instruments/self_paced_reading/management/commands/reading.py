@@ -129,6 +129,7 @@ def _settings(options: dict[str, Any], fit: str) -> TimeSettings:
         fit=fit,
         layout=_layout(options),
         measures=tuple(options["measure"]),
+        above=(options["above"] or [""])[-1],
     )
 
 
