@@ -135,10 +135,26 @@ def test_words_that_are_too_rare_are_one_class():
 
 
 def test_training_ends_when_the_held_out_part_is_not_predicted_better():
-    epochs = network(epochs=40, patience=2).epochs
+    model = network(epochs=40, patience=2)
+    epochs = model.epochs
     best = min(range(len(epochs)), key=lambda place: epochs[place].held_out)
     assert len(epochs) == best + 3 < 40
+    assert model.score(["a b c", "c b"]).perplexity_per_token == pytest.approx(epochs[best].held_out)
     assert [epoch.rate for epoch in epochs[best:]] == pytest.approx([epochs[best].rate] * 2 + [epochs[best].rate / 2])
+
+
+def test_rows_go_on_where_the_one_before_ends_and_begin_elsewhere_in_each_epoch():
+    import torch
+
+    from predictors.readings.word_networks import _rows
+
+    settings, rng = WordNetworkSettings(batch_size=4, context=10), np.random.default_rng(0)
+    epochs = [_rows(torch.arange(403), settings, rng) for _epoch in range(9)]
+    assert all(rows[:-1, -1].tolist() == rows[1:, 0].tolist() for rows in epochs)
+    assert {len(rows) for rows in epochs} == {4} and min(rows.shape[1] for rows in epochs) > 97
+    begins = {int(rows[0, 0]) for rows in epochs}
+    assert len(begins) > 3 and max(begins) <= 10
+    assert _rows(torch.arange(5), settings, rng).tolist() == [[0, 1, 2, 3, 4]]
 
 
 def test_who_stops_it_keeps_the_best_epoch():

@@ -379,7 +379,7 @@ def test_models_are_compared_by_what_is_known_of_them(tmp_path: Path, capsys: An
     assert tables["models_compared"][2]["normalised_perplexity"] == "" and first["pnc"] == own["m1"]["pnc"]
     among = {(row["x"], row["y"], row["among"]): int(row["models"]) for row in tables["over_models"]}
     assert among["perplexity", "pnc", "all"] == 5 == among["perplexity", "pnc", "perplexity of 2 or more"]
-    assert among["normalised_perplexity", "pnc", "all"] == 4
+    assert among["normalised_perplexity", "pnc", "all"] == 4 and {y for _x, y, _among in among} == {"pnc"}
     assert "PNC, all 5 models: r = " in capsys.readouterr().out
     assert (tmp_path / "out" / "training_mb_pnc.svg").stat().st_size
     with pytest.raises(SystemExit):

@@ -476,5 +476,5 @@ def _comparison(figures: ClozeFigures, above: str) -> Comparison:
         for model in figures.models
     ]
     titles = {key: f"delta log-likelihood of {time}" for time, key in times.items()}
-    comparison = Comparison(models, titles=titles, explained=[*titles])
+    comparison = Comparison(models, titles=titles, explained=["pnc", *titles])
     return replace(comparison, above=Threshold.read(above, comparison.measures)) if above else comparison

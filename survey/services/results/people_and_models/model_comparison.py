@@ -225,8 +225,8 @@ def _numbers(file: "RowFile[ModelRow]", name: str) -> Iterator[tuple[int, float]
 @dataclass(frozen=True)
 class Comparison:
     """Models with the measures that any of them has. titles: of measures with another name than their own. above: also
-    among models with so much. explained: the measures that are compared with others, and not with each other; all with
-    all without it."""
+    among models with so much. explained: the only measures that are explained by others, and not by each other, but by
+    PNC; without it all are."""
 
     models: Sequence[ComparedModel]
     above: Threshold | None = None
@@ -250,7 +250,7 @@ class Comparison:
             (x, y)
             for place, x in enumerate(self.measures)
             for y in self.measures[place + 1 :]
-            if not self.explained or (y in ("pnc", *self.explained) and x not in self.explained)
+            if not self.explained or (y in self.explained and (x == "pnc" or x not in self.explained))
         ]
 
     def grouped(self) -> list[ComparedModel]:
