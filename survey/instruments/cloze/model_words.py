@@ -280,12 +280,15 @@ def words_of_models(study: Study, questions: Sequence[Question], *, likeliest: b
 
 def unknown_words(
     model: LanguageModelConfig, questions: Mapping[int, Question], keys: Sequence[int], places: Sequence[int]
-) -> int:
-    """At how many of these positions, words of sentences by their primary key, a model of words reads a word as one
-    class of everything unknown; 0 for other models."""
+) -> np.ndarray:
+    """At which of n positions, words of sentences by their primary key, a model of words reads a word as one class of
+    everything unknown: bool (n,); nowhere for other models."""
     texts = [Text(str(key), question.plain) for key, question in questions.items()]
     of_texts = unknown_words_of(source_of(model), texts)
     if of_texts is None:
-        return 0
+        return np.zeros(len(keys), dtype=bool)
     marks = dict(zip(questions, of_texts, strict=True))
-    return sum(bool(marks[key][place]) for key, place in zip(keys, places, strict=True) if place < len(marks[key]))
+    return np.array(
+        [place < len(marks[key]) and bool(marks[key][place]) for key, place in zip(keys, places, strict=True)],
+        dtype=bool,
+    )

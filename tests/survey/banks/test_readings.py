@@ -488,6 +488,37 @@ def test_unknown_words_are_counted_and_nobody_is_ranked_by_them(tmp_path, capsys
     assert float(rows["ngram:letters"]["bits_per_character"]) > 15
 
 
+def test_models_of_other_vocabularies_meet_on_the_words_that_all_of_them_know(tmp_path, capsys):
+    header = HEADER.replace("\n", ",unknown\n")
+    words = "t.txt:1,0,3,-1,0\nt.txt:1,3,7,-2,1\nt.txt:1,7,13,-3,0\nt.txt:2,0,4,-4,0\nt.txt:2,4,9,-5,0\n"
+    # Of pieces: "o" "ne", " two", " thre" "e"; of the second text one token for both words, and the line's own blank.
+    pieces = "t.txt:1,0,1,-.5,0\nt.txt:1,1,3,-.25,0\nt.txt:1,3,7,-9,0\nt.txt:1,7,12,-1,0\nt.txt:1,12,13,-1,0\n"
+    both = "t.txt:2,0,9,-7,0\n"
+    path = written(tmp_path / "t.txt", "one two three\nfour five\n")
+    own = [written(tmp_path / name, header + rows) for name, rows in (("w.csv", words), ("p.csv", pieces + both))]
+    compare(path, f"W=file:{own[0]}", f"P=file:{own[1]}", lines=True, out=tmp_path / "out")
+    with (tmp_path / "out" / "known_words.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    assert list(rows) == ["P", "W"] and {row["words"] for row in rows.values()} == {"2"}
+    for name, nats in (("P", 2.75), ("W", 4.0)):
+        assert float(rows[name]["perplexity_per_word"]) == pytest.approx(np.exp(nats / 2))
+        assert float(rows[name]["bits_per_character"]) == pytest.approx(nats / np.log(2) / 9)
+    assert float(rows["W"]["difference"]) == pytest.approx((2.75 - 4) / np.log(2) / 9) and rows["P"]["difference"] == ""
+    assert "2 of 5 words" in capsys.readouterr().out
+
+
+def test_figures_are_held_against_what_letters_alone_say(tmp_path, capsys):
+    trained("few", ["a b a b"], order=1)
+    path = written(tmp_path / "t.txt", "aab")
+    compare(path, "ngram:few", out=tmp_path / "out")
+    said = capsys.readouterr().out
+    assert "all 4 where it knew nothing" in said
+    assert "1.000 bits a character, each of the 2 characters" in said
+    share = np.array([2, 1]) / 3
+    assert f"{-(share * np.log2(share)).sum():.3f} bits a character, each character as likely" in said
+    assert "for comparison" in (tmp_path / "out" / "perplexity.svg").read_text(encoding="utf-8")
+
+
 def test_models_of_one_vocabulary_are_ranked_though_words_are_unknown(tmp_path):
     for order in (1, 2):
         trained(f"o{order}", ["one two three", "two one", "three two"], order=order)

@@ -3,6 +3,7 @@
 import ast
 import csv
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -426,9 +427,9 @@ def test_files_that_cannot_be_are_refused(
     assert said.replace("line 2: ", "") in message
 
 
-def made(folder: Path) -> dict[str, Any]:
+def made(folder: Path, model: str = "m") -> dict[str, Any]:
     command("--norms", folder / "norms.csv", "--readings", folder / "readings.csv", "--out", folder / "out")
-    figures: dict[str, Any] = json.loads((folder / "out" / "cloze.json").read_text())["m"]
+    figures: dict[str, Any] = json.loads((folder / "out" / "cloze.json").read_text())[model]
     return figures
 
 
@@ -495,6 +496,20 @@ def test_losses_of_models_are_compared_where_all_of_them_have_read() -> None:
 
 
 # By hand
+
+
+def test_no_perplexity_counts_words_that_a_model_does_not_know(tmp_path: Path) -> None:
+    (tmp_path / "norms.csv").write_text(GOOD)
+    rows = [
+        f"{name},s{row},{1 + row % 3},{1 + row % 5},{marked if row < 9 else 0}\n"
+        for name, marked in (("a", 1), ("b", ""))
+        for row in range(40)
+    ]
+    (tmp_path / "readings.csv").write_text("model,sentence,position,surprisal,unknown\n" + "".join(rows))
+    made(tmp_path, "a")
+    expected = math.exp(sum(1 + row % 5 for row in range(9, 40)) / 31)
+    with (tmp_path / "out" / "models.csv").open(newline="") as file:
+        assert [float(row["perplexity"]) for row in csv.DictReader(file)] == pytest.approx([expected] * 2)
 
 
 def test_entropy_is_of_the_answers_and_of_one_that_nobody_gave() -> None:

@@ -324,6 +324,20 @@ def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path)
     assert [row[4:] for row in compared.rows] == [pytest.approx(expected)] * 2
 
 
+def test_no_perplexity_counts_words_that_a_model_does_not_know(tmp_path: Path) -> None:
+    times, readings = own_files(tmp_path)
+    rows = rows_of(readings)
+    both = [
+        {**row, "model": name, "unknown": int(name == "A" and row["position"] == "3")} for name in "AB" for row in rows
+    ]
+    written(readings, list(both[0]), [list(row.values()) for row in both])
+    made = own_times.make(times, readings, TimeSettings())
+    expected = np.exp(np.mean([float(row["surprisal"]) for row in rows if row["position"] != "3"]))
+    compared = next(table for table in made.tables if table.name == "models_compared")
+    assert [row[4] for row in compared.rows] == pytest.approx([expected] * 2)
+    assert any("6 words are unknown to a model" in note for note in made.notes)
+
+
 def test_what_is_known_of_models_groups_them(tmp_path: Path) -> None:
     times, readings = own_files(tmp_path)
     rows, rng = rows_of(readings), np.random.default_rng(3)

@@ -32,7 +32,11 @@ Floats = NDArray[np.float64]
 MODELS = (
     Column("model", "text", "The language model."),
     Column("positions", "number", "Positions with people's and the model's surprisal.", whole=True),
-    Column("perplexity", "number", "exp of its mean surprisal, by word, at the positions that all models have read."),
+    Column(
+        "perplexity",
+        "number",
+        "exp of its mean surprisal, by word, at the positions whose words all models have read and know.",
+    ),
     Column("bits_per_character", "number", "Its surprisal in bits over the characters of the words, a space each."),
     FigureColumn(
         "pnc",
@@ -93,7 +97,8 @@ MIN_IN_PART = 10  # positions; a part with fewer has no figure
 
 @dataclass(frozen=True, eq=False)
 class ModelColumn:
-    """One model at N positions, in nats, NaN where a value is not known."""
+    """One model at N positions, in nats, NaN where a value is not known. unknown: where it read the word as one class
+    of everything unknown; nowhere without it."""
 
     name: str
     surprisal: Floats
@@ -101,6 +106,7 @@ class ModelColumn:
     entropy: Floats
     likeliest: Sequence[str]
     facts: ModelFacts = NOTHING_KNOWN
+    unknown: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1, dtype=bool))
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -197,7 +203,7 @@ class ClozeFigures:
     mean: Figure
     reliability: float | None
     common: int = 0
-    """Positions that all models have read, over which their losses are compared."""
+    """Positions whose words all models have read and know, over which their losses are compared."""
     order: tuple[Fragility, NDArray[np.int64]] | None = None
     """Which few positions carry the order of the models by PNC, and the places of those that all models have."""
 
@@ -242,8 +248,9 @@ def work_out(
         for (name, part), value in sorted(correlation.by_part(positions, values, labels, rng=rng).items())
         if (value.answers or 0) >= MIN_IN_PART
     ]
-    # What one model has not read tells nothing of the others: losses are compared where all of them have read.
-    read = [~np.isnan(model.surprisal) for model in models]
+    # What one model has not read, or has read as something unknown, tells nothing of the others: losses are compared
+    # where all of them have read the word.
+    read = [~np.isnan(model.surprisal) & ~model.unknown for model in models]
     common = np.all(read, axis=0) & np.isfinite(table.human) if models else np.zeros(len(table.human), dtype=bool)
     return ClozeFigures(
         models=[_of_model(table, model, single[model.name], corrected.get(model.name), common) for model in models],
@@ -369,7 +376,7 @@ def _models_table(figures: ClozeFigures) -> Table:
         ]
         for model in figures.models
     ]
-    note = f"Perplexity and bits are of the {integer(figures.common)} positions that all of these models have read."
+    note = f"Perplexity and bits are of the {integer(figures.common)} positions whose words all of these models know."
     return Table("models", "Language models next to people", MODELS, rows, note=note)
 
 

@@ -62,6 +62,7 @@ class ReadingRow(TableRow):
     word: cells.Stripped = column("The word, which must be that of the norms.", "")
     surprisal_corrected: cells.AnyNumber = column("Surprisal of the word as a whole, where its end counts.", math.nan)
     entropy: cells.AnyNumber = column("Of what the model expects there.", math.nan)
+    unknown: cells.ZeroOrOne = column("1 where the model read it as one class of everything unknown.", math.nan)
     corpus: cells.Stripped = column("What the model was trained on; its first row says it.", "")
     architecture: cells.Stripped = column("Its kind, as corpus.", "")
     size: cells.Stripped = column("Its size in units of your own, as corpus.", "")
@@ -102,6 +103,7 @@ class ReadModel:
     corrected: dict[tuple[str, int], float]
     entropy: dict[tuple[str, int], float]
     facts: ModelFacts = NOTHING_KNOWN
+    unknown: set[tuple[str, int]] = field(default_factory=set)
     lines: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
@@ -315,6 +317,8 @@ def read_readings(path: Path, norms: NormsFile) -> list[ReadModel]:
         ):
             if not math.isnan(value):
                 into[key] = value
+        if row.unknown == 1:
+            model.unknown.add(key)
     rows.refuse("" if made else "holds no reading: give at least one")
     return list(made.values())
 

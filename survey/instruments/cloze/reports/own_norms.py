@@ -139,6 +139,7 @@ def _column(model: ReadModel, norms: NormsFile, inside: np.ndarray) -> figures.M
         values(model.entropy),
         (),
         model.facts,
+        np.array([key in model.unknown for key in keys], dtype=bool),
     )
 
 

@@ -1,6 +1,7 @@
 """The report `cloze` of a study: norms, and how well the surprisal of its language models goes with people's."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -156,10 +157,11 @@ def _models(study: "Study", norms: Sequence[Norm]) -> tuple[list[figures.ModelCo
         missing = int((~np.isfinite(column.surprisal)).sum())
         if missing:
             notes.append(f"{model.config.name}: {missing} positions have no finite surprisal and are left out")
-        if unknown := unknown_words(model.config, questions, keys, places):
+        column = replace(column, unknown=unknown_words(model.config, questions, keys, places))
+        if unknown := int(column.unknown.sum()):
             notes.append(
                 f"{model.config.name}: does not know the words at {unknown} of {len(keys)} positions, and says there "
-                "only how likely any unknown word is, so that its perplexity is a lower bound"
+                "only how likely any unknown word is, so that no model's perplexity counts them"
             )
         if model.config.source.startswith(f"{ARPA}:"):
             notes.append(

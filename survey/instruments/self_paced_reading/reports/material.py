@@ -33,6 +33,8 @@ class ReadingMaterial:
     smooth: bool = False
     facts: Mapping[str, ModelFacts] = field(default_factory=dict)
     """What is known of each model."""
+    unknown: np.ndarray | None = None
+    """(W,) which words any of the models read as one class of everything unknown."""
 
     @cached_property
     def cleaning(self) -> Cleaned:

@@ -95,6 +95,7 @@ class PassageReadingRow(TableRow):
     position: cells.Position = column("As in the times.")
     surprisal: cells.Surprisal = column("In nats; empty where it is not known.")
     word: cells.Stripped = column("The word, which must be that of the times.", "")
+    unknown: cells.ZeroOrOne = column("1 where the model read it as one class of everything unknown.", math.nan)
     corpus: cells.Stripped = column("What the model was trained on; its first row says it.", "")
     architecture: cells.Stripped = column("Its kind, as corpus.", "")
     size: cells.Stripped = column("Its size in units of your own, as corpus.", "")
@@ -195,7 +196,7 @@ def _material(read: _TimesFile, times: Path, readings: Path, settings: TimeSetti
             f"column log_frequency to {times}"
         )
     numbered = {key: (number, word) for key, (number, word, _line) in read.words.items()}
-    models, facts = _read_readings(readings, numbered)
+    models, facts, unknown = _read_readings(readings, numbered)
     texts = [word for _number, word in numbered.values()]
     frequency = (
         log_frequencies(settings.frequencies, texts)
@@ -222,6 +223,7 @@ def _material(read: _TimesFile, times: Path, readings: Path, settings: TimeSetti
         fixated=np.array(read.fixated) if read.has_fixated else None,
         smooth=settings.fit == reading_results.SMOOTH,
         facts=facts,
+        unknown=unknown,
     )
 
 
@@ -271,11 +273,13 @@ def _read_times(path: Path, layout: Layout, measure: str) -> _TimesFile:
 
 def _read_readings(
     path: Path, words: Mapping[Key, tuple[int, str]]
-) -> tuple[dict[str, np.ndarray], dict[str, ModelFacts]]:
-    """The surprisal of each word (W,) by model, NaN where it says nothing; and what is known of each model."""
+) -> tuple[dict[str, np.ndarray], dict[str, ModelFacts], np.ndarray]:
+    """The surprisal of each word (W,) by model, NaN where it says nothing; what is known of each model;
+    and which words (W,) any of them read as something unknown."""
     rows = read_rows(PassageReadingRow, path, Problems())
     columns: dict[str, np.ndarray] = {}
     facts: dict[str, ModelFacts] = {}
+    unknown = np.zeros(len(words), dtype=bool)
     misaligned = False
     for row in rows:
         key = (row.passage, row.position)
@@ -292,6 +296,7 @@ def _read_readings(
             rows.wrong(row.line, "word", f"{message}: the model read another text")
         if math.isfinite(row.surprisal):
             column[number] = row.surprisal
+            unknown[number] |= row.unknown == 1
     rows.refuse("" if columns else "holds no reading: give at least one")
     for name, column in columns.items():
         if np.isfinite(column).sum() < 3:
@@ -299,4 +304,4 @@ def _read_readings(
                 f"{path}: {name} has no surprisal at three words that were read; check that passages and positions are "
                 "named alike in both files, positions from 0"
             )
-    return columns, facts
+    return columns, facts, unknown

@@ -119,6 +119,11 @@ def make(
             f"models are compared on the {integer(int(common.sum()))} words to which all of them give a surprisal; the "
             "others enter no fit"
         )
+    if material.unknown is not None and material.unknown.any():
+        said.append(
+            f"{integer(int(material.unknown.sum()))} words are unknown to a model, which says there only how likely "
+            "any unknown word is: no model's perplexity counts them; the fits do"
+        )
     if not material.has_people:
         said.append("nobody is named in these times: the mean time of each word is fitted, without intervals")
         if material.fixated is not None:
@@ -158,7 +163,7 @@ def models_of(material: ReadingMaterial) -> list[ReadingOfModel]:
 def compare(
     materials: Mapping[str, ReadingMaterial], models: Mapping[str, Sequence[ReadingOfModel]], above: str
 ) -> Comparison:
-    """Perplexity by word, of the words that all models have read, and what surprisals add to each measure, over models.
+    """Perplexity by word, of the words that all models have read and know, and what surprisals add to each measure.
 
     Args:
         materials: by the measure's name, which is empty for the only one.
@@ -168,6 +173,8 @@ def compare(
     """
     material = next(iter(materials.values()))
     common = _read_by_all(material)
+    if material.unknown is not None:
+        common &= ~material.unknown
     names = {measure: f"delta_{place}" if measure else DELTA for place, measure in enumerate(materials, 1)}
     deltas = {
         (model.name, names[measure]): model.delta.total

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from predictors.evaluation.reading_times import TimedWords
+from predictors.readings import Text
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, Report, ReportArguments, ReportResult
 from survey.exceptions import HunchError, StateRefused
 from survey.figures.words import integer
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.labels import answer_of, times_of
-from survey.instruments.self_paced_reading.model_words import surprisals
+from survey.instruments.self_paced_reading.model_words import source_of, surprisals
 from survey.services.answers.conditions import read_condition
 from survey.services.answers.counting import counting, study_answers
 from survey.services.banks.frequencies import log_frequencies
+from survey.services.banks.readings import unknown_words
 from survey.services.results.people_and_models.model_comparison import ABOVE, ModelFacts
 from survey.services.results.reports import CONDITION
 
@@ -111,6 +113,9 @@ def _material(
     stretch = np.repeat(np.arange(len(texts)), [len(text) for text in texts]).astype(np.int64)
     place = np.concatenate([np.arange(len(text)) for text in texts]).astype(np.int64)
     last = np.concatenate([np.arange(len(text)) == len(text) - 1 for text in texts])
+    passage_texts = [Text(question.external_id, question.plain) for question in questions]
+    sources = {model.name: source_of(model) for model in study.config.models}
+    unknown = np.zeros(len(words), dtype=bool)
     models = {}
     for name, by_question in surprisals(study, questions).items():
         column = np.full(len(words), math.nan)
@@ -121,6 +126,8 @@ def _material(
             notes.append(f"{name}: left out, since it has not read the passages: `hunch reading {study.slug} --read`")
             continue
         models[name] = column
+        if (marks := unknown_words(sources[name], passage_texts)) is not None:
+            unknown |= np.concatenate(marks)
     return (
         ReadingMaterial(
             tuple(question.external_id for question in questions),
@@ -132,6 +139,7 @@ def _material(
             previous=options.previous,
             frequencies_known=bool(options.frequencies),
             smooth=smooth,
+            unknown=unknown,
             facts={model.name: ModelFacts.of_config(model) for model in study.config.models},
         ),
         notes,

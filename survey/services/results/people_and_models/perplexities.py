@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +23,13 @@ from predictors.evaluation.scoring import (
     text_intervals,
 )
 from predictors.readings import Text
-from predictors.readings.text_reading import common_begin
+from predictors.readings.text_reading import TextReading, common_begin
 from survey.contracts.reports import Picture, ReportFile, ReportResult
 from survey.exceptions import HunchError
 from survey.figures import Column, Figure, FigureColumn, Table, TableView
 from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.figures.csv_lines import csv_lines
-from survey.figures.words import integer
+from survey.figures.words import integer, number
 from survey.services.banks.readings import Readings, same_texts
 from survey.services.base.seeds import generator
 from survey.services.results.people_and_models.fragile_table import fragile_table
@@ -120,6 +122,30 @@ DIFFERENCES = (
         digits=3,
         prefix="",
         low="Lower end of its 95 % interval: texts resampled, the same ones for both models.",
+    ),
+)
+KNOWN = (
+    Column("model", "text", "What read the texts."),
+    Column("words", "number", "Words that every model knows and has read as tokens of their own.", whole=True),
+    Column("characters", "number", "Characters of these words, each with the blanks before it.", whole=True),
+    FigureColumn(
+        "bits_per_character",
+        "number",
+        "Bits of these words / their characters; empty where it is infinite.",
+        heading="bits / char",
+        digits=3,
+        prefix="",
+        low="Lower end of its 95 % interval, by resampling texts; empty for a single text.",
+        high="Its upper end; empty where it is infinite.",
+    ),
+    Column("perplexity_per_word", "number", "exp(nats / words).", heading="perplexity / word", digits=2),
+    FigureColumn(
+        "difference",
+        "number",
+        "Bits per character of the first model less those of this one.",
+        heading="bits / char, less",
+        digits=3,
+        prefix="difference_",
     ),
 )
 TOKENS = (
@@ -216,16 +242,23 @@ def report_result(
     except PredictorError as exc:
         raise HunchError(str(exc)) from exc
     notes = _notes(figures, texts, train)
+    marks = _marks(texts, begins)
     detailed = any(reading.distributions is not None for figure in figures for reading in figure.readings.of_texts)
     return ReportResult(
         title="How well language models predict the texts",
         lines=[
             *_lines(texts, begins, models=len(readings)),
-            *(f"{figure.name}: {_unsure(figure.total)}" for figure in figures if figure.total.tokens),
+            *(
+                f"{figure.name}: {_unsure(figure.total)}{_of_all(figure.readings.vocabulary)}"
+                for figure in figures
+                if figure.total.tokens
+            ),
+            *(f"for comparison: {number(bits, 3)} bits a character, {name}" for name, bits in marks),
         ],
         tables=[
             _table(figures, intervals, rankings, normalised=normalised),
             *_differences(rankings, intervals),
+            *_known_words(figures, texts, begins),
             *_fragile(rankings, [text for text, begin in zip(texts, begins, strict=True) if begin < len(text.text)]),
         ],
         files=[ReportFile("tokens.csv", lambda: _token_file(figures, texts, detailed=detailed))],
@@ -234,7 +267,7 @@ def report_result(
                 "perplexity",
                 "Bits per character",
                 "The bits per character of each model with 95 % intervals by resampling texts; lower is better.",
-                _chart(figures, intervals),
+                _chart(figures, intervals, marks),
             )
         ],
         notes=notes,
@@ -254,6 +287,7 @@ def report_result(
                 for place, ranking in enumerate(rankings, start=1)
                 for model_figures in ranking
             ],
+            "marks": dict(marks),
             "notes": notes,
         },
     )
@@ -285,6 +319,94 @@ def _unsure(score: TextScore) -> str:
         f"{in_words(score.bits_per_token)} bits a token, perplexity {perplexity}: as unsure at each token as among "
         f"{perplexity} equally likely ones"
     )
+
+
+def _of_all(vocabulary: int | None) -> str:
+    return "" if vocabulary is None else f"; all {integer(vocabulary)} where it knew nothing"
+
+
+def _marks(texts: Sequence[Text], begins: Sequence[int]) -> list[tuple[str, float]]:
+    """What bits per character are held against: knowing which characters there are, and how often each stands there."""
+    counts = Counter(letter for text, begin in zip(texts, begins, strict=True) for letter in text.text[begin:])
+    if len(counts) < 2:
+        return []
+    shares = np.array(list(counts.values()), dtype=np.float64) / counts.total()
+    return [
+        (f"each of the {len(counts)} characters of the texts equally likely", math.log2(len(counts))),
+        ("each character as likely as it is frequent in the texts", float(-(shares * np.log2(shares)).sum())),
+    ]
+
+
+def _known_words(figures: Sequence[ModelFigures], texts: Sequence[Text], begins: Sequence[int]) -> Iterator[Table]:
+    """All models on the same words, where one of them does not know all: the words that each of them knows."""
+    if len(figures) < 2 or not any(figure.unpaid for figure in figures):
+        return
+    of_texts = [
+        _scores_of_known(
+            text.text,
+            begin,
+            [figure.readings.of_texts[place] for figure in figures],
+            [None if figure.readings.unknown is None else figure.readings.unknown[place] for figure in figures],
+        )
+        for place, (text, begin) in enumerate(zip(texts, begins, strict=True))
+    ]
+    scores = {
+        figure.name: [of_text[place] for of_text in of_texts if of_text[place].words]
+        for place, figure in enumerate(figures)
+    }
+    totals = {name: added(own) for name, own in scores.items() if own}
+    if not totals:
+        return
+    ordered = sorted(totals, key=lambda name: (totals[name].bits_per_character, name))
+    intervals = text_intervals({name: scores[name] for name in ordered}, rng=generator(SEED, "known words"))
+    best = finite(totals[ordered[0]].bits_per_character)
+    rows: list[list[Any]] = []
+    for name in ordered:
+        total, bits = totals[name], finite(totals[name].bits_per_character)
+        less = None if best is None or bits is None or name == ordered[0] else best - bits
+        rows.append(
+            [
+                name,
+                total.words,
+                total.characters,
+                Figure.between(total.bits_per_character, intervals.bits_per_character[name]),
+                total.perplexity_per_word,
+                Figure.between(less, intervals.differences.get(name)),
+            ]
+        )
+    words = sum(len(text.text.split()) for text in texts)
+    yield Table(
+        "known_words",
+        "On the words that every model knows",
+        KNOWN,
+        rows,
+        note=f"{integer(totals[ordered[0]].words)} of {integer(words)} words: those that one model reads as unknown, "
+        "or in one token with another word, are left out for all. Known words are commoner, so that the figures are "
+        "lower than on whole texts.",
+    )
+
+
+def _scores_of_known(
+    text: str, begin: int, readings: Sequence[TextReading], marks: Sequence[np.ndarray | None]
+) -> list[TextScore]:
+    """Each model's score of a text's words, with the blanks before them, that all models know."""
+    ends = np.array([word.end() for word in re.finditer(r"\S+", text)], dtype=np.int64)
+    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+    known = starts >= begin
+    sums = []
+    for reading, unknown in zip(readings, marks, strict=True):
+        tokens = reading.of_text
+        first = np.searchsorted(ends, tokens["start"], side="right")
+        last = np.searchsorted(ends, np.maximum(tokens["end"] - 1, tokens["start"]), side="right")
+        wrong = np.isnan(tokens["logprob"]) | (last > first)
+        if unknown is not None:
+            wrong |= unknown
+        for place in np.flatnonzero(wrong):
+            known[first[place] : last[place] + 1] = False
+        inside = first < len(ends)
+        sums.append(np.bincount(first[inside], weights=-tokens["logprob"][inside], minlength=len(ends)))
+    characters = int((ends - starts)[known].sum())
+    return [TextScore.of(-nats[known], words=int(known.sum()), characters=characters) for nats in sums]
 
 
 def _figures(
@@ -383,8 +505,8 @@ def _notes(figures: Sequence[ModelFigures], texts: Sequence[Text], train: Sequen
             notes.append(
                 f"{figure.name}: read {integer(figure.unknown)} of {integer(figure.total.tokens)} tokens as "
                 "unknown, and paid "
-                f"nothing for which they were: its figures are lower bounds, and it {UNRANKED}. Take a model of "
-                "characters or of tokens to compare"
+                f"nothing for which they were: its figures are lower bounds, and it {UNRANKED}. The words that all "
+                "models know compare it with them"
             )
         if any(reading.reads_end for reading in readings):
             whole = added(
@@ -557,8 +679,16 @@ def _expected(listed: Any, place: int) -> list[Any]:
     ]
 
 
-def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> ForestChart:
-    """Bits per character, one row per model. A model that does not pay for all it read has a mark of its own."""
+def _chart(
+    figures: Sequence[ModelFigures], intervals: ModelIntervals, marks: Sequence[tuple[str, float]] = ()
+) -> ForestChart:
+    """Bits per character, one row per model. A model that does not pay for all it read has a mark of its own, and so
+    has what the models are held against."""
+    series = ["bits per character"]
+    if any(figure.unpaid for figure in figures):
+        series.append("at least: some of what it read is unknown to it")
+    if marks:
+        series.append("for comparison")
 
     def row(model: ModelFigures) -> ForestRow:
         bits = model.total.bits_per_character
@@ -568,8 +698,12 @@ def _chart(figures: Sequence[ModelFigures], intervals: ModelIntervals) -> Forest
     return ForestChart(
         title="Bits per character of each model; lower is better",
         x=Axis("bits per character", includes=(0.0,)),
-        series=["bits per character", "at least: some of what it read is unknown to it"]
-        if any(figure.unpaid for figure in figures)
-        else [""],
-        rows=[row(figure) for figure in figures],
+        series=series if len(series) > 1 else [""],
+        rows=[
+            *(row(figure) for figure in figures),
+            *(
+                ForestRow(name, [*[Figure()] * (len(series) - 1), Figure(bits)], in_words(bits, 3))
+                for name, bits in marks
+            ),
+        ],
     )
