@@ -34,7 +34,7 @@ def main() -> None:
     drawn = np.random.default_rng(0).choice(VOCABULARY, size=wanted, p=share / share.sum())
     text = " ".join(f"w{word}" for word in [*range(VOCABULARY), *range(VOCABULARY), *drawn])
     for kind in ("lstm", "transformer"):
-        settings = WordNetworkSettings(kind=kind, epochs=1)  # type: ignore[arg-type]
+        settings = WordNetworkSettings(kind=kind, epochs=1)
         began = process_time()
         network = WordNetworkReader.train([text], held_out=[text[:500]], settings=settings, device="cpu")
         speed = network.epochs[0].words / (process_time() - began)
