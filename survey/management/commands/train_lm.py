@@ -75,7 +75,11 @@ class Command(HunchCommand):
         *args: Any,
         path: str,
         name: str,
+        kind: Any,
+        dropout: float,
         untied: bool,
+        optimizer: Any,
+        learning_rate: float | None,
         seed: int,
         held_out: str | None,
         test: str | None,
@@ -83,9 +87,15 @@ class Command(HunchCommand):
         device: str,
         **options: Any,
     ) -> None:
-        chosen = (*HELP, "kind", "optimizer", "dropout", "learning_rate")
         try:
-            settings = WordNetworkSettings(tied=not untied, **{option: options[option] for option in chosen})
+            settings = WordNetworkSettings(
+                kind=kind,
+                dropout=dropout,
+                tied=not untied,
+                optimizer=optimizer,
+                learning_rate=learning_rate,
+                **{option: options[option] for option in HELP},
+            )
         except PredictorError as exc:
             raise HunchError(f"--{exc}") from exc
         if not 0 <= seed < 2**31:
@@ -103,6 +113,10 @@ class Command(HunchCommand):
                 progress_bar.update(done - progress_bar.n)
                 return not stopped
 
+            def after_epoch(epoch: "Epoch") -> None:
+                progress_bar.clear()
+                self._say(epoch)
+
             try:
                 row, network = word_networks.train(
                     texts,
@@ -111,7 +125,7 @@ class Command(HunchCommand):
                     held_out=kept_out,
                     random_state=seed,
                     device=device,
-                    after_epoch=self._say,
+                    after_epoch=after_epoch,
                     progress=progress,
                 )
             finally:

@@ -513,9 +513,9 @@ def test_figures_are_held_against_what_letters_alone_say(tmp_path, capsys):
     compare(path, "ngram:few", out=tmp_path / "out")
     said = capsys.readouterr().out
     assert "all 4 where it knew nothing" in said
-    assert "1.000 bits a character, each of the 2 characters" in said
+    assert "for comparison, all 2 characters alike: 1.000 bits a character" in said
     share = np.array([2, 1]) / 3
-    assert f"{-(share * np.log2(share)).sum():.3f} bits a character, each character as likely" in said
+    assert f"characters by frequency: {-(share * np.log2(share)).sum():.3f} bits a character" in said
     assert "for comparison" in (tmp_path / "out" / "perplexity.svg").read_text(encoding="utf-8")
 
 

@@ -9,9 +9,9 @@ from survey.figures.charts import Axis, ForestChart, ForestRow
 from survey.instruments.self_paced_reading.analysis.figures import ReadingOfModel
 
 from .material import ReadingMaterial
-from .reading_results import LINEAR, MODELS, SHOWN, SLOPES, in_ms, make, models_of, next_to, row_of
+from .reading_results import LINEAR, MODELS, SHOWN, SLOPES, compare, in_ms, make, models_of, next_to, row_of
 
-MEASURE = Column("time", "text", "The column of times that the row is about.")
+MEASURE = Column("measure", "text", "The column of times that the row is about.")
 SLOPE = next(column for column in SLOPES if isinstance(column, FigureColumn))
 BY_MEASURE = (
     MEASURE,
@@ -23,10 +23,12 @@ BY_MEASURE = (
 def make_measures(
     materials: Mapping[str, ReadingMaterial], *, title: str, lines: Sequence[str], fit: str = LINEAR, above: str = ""
 ) -> ReportResult:
-    """One table and one picture of all measures, then what `make` says of each. materials: by the measure's name."""
+    """One table and one picture of all measures, models next to each other, then what `make` says of each measure.
+    materials: by the measure's name. above: as in `make`."""
     models = {measure: models_of(material) for measure, material in materials.items()}
+    comparison = compare(materials, models, above)
     reports = {
-        measure: make(material, fit=fit, title="", lines=(), notes=(), models=models[measure], above=above)
+        measure: make(material, fit=fit, title="", lines=(), notes=(), models=models[measure])
         for measure, material in materials.items()
     }
     rows = [[measure, *row_of(model), model.total] for measure, of_measure in models.items() for model in of_measure]
@@ -34,9 +36,14 @@ def make_measures(
     tables = [report.tables for report in reports.values()]
     return ReportResult(
         title=title,
-        lines=[*lines, *(f"{measure}: {line}" for measure, report in reports.items() for line in _said(report))],
+        lines=[
+            *lines,
+            *(f"{measure}: {line}" for measure, report in reports.items() for line in _said(report)),
+            *comparison.sentences(),
+        ],
         tables=[
             Table("reading_measures", "What surprisal adds, by measure", BY_MEASURE, rows, note=note),
+            *(comparison.tables() if len(comparison.models) > 1 else []),
             *_with_measures(tables, list(materials)),
         ],
         pictures=[
@@ -47,6 +54,7 @@ def make_measures(
                 for picture in report.pictures
                 if picture.name != "slopes"
             ),
+            *comparison.pictures(),
         ],
         notes=list(dict.fromkeys(note for report in reports.values() for note in report.notes)),
         data={"measures": {measure: report.data for measure, report in reports.items()}},

@@ -112,10 +112,10 @@ class TimeSettings:
     frequencies: str = ""
     keeps_punctuation: bool = False
     fit: str = reading_results.LINEAR
-    above: str = ""
     layout: Layout = OWN
     measures: tuple[str, ...] = ()
     """Columns of times; without any those of the layout."""
+    above: str = ""
 
     @property
     def time_columns(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The figures of reading times as tables, pictures and files."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,26 +77,28 @@ def make(
     title: str,
     lines: Sequence[str],
     notes: Sequence[str],
-    models: Sequence[ReadingOfModel] | None = None,
     above: str = "",
+    models: Sequence[ReadingOfModel] | None = None,
 ) -> ReportResult:
     """Tables, pictures and files; with the fit `gamm` also the script for R and its data.
 
     Args:
-        models: those of `models_of`, where they are known already.
         above: over models, also among those with so much of a measure.
+        models: those of `models_of`, where they are known already and are compared over all measures.
 
     Raises:
         HunchError: `above` is no measure with a number.
     """
     kept_times = material.kept
     time, right = figures.mean_time(kept_times), figures.right_share(material.times)
-    models = models_of(material) if models is None else models
+    comparison = Comparison([])
+    if models is None:
+        models = models_of(material)
+        comparison = compare({"": material}, {"": models}, above)
     tables = [_cleaning_table(material)]
     if models:
         tables += [_models_table(models), _slopes_table(material, models)]
-    comparison = _comparison(material, models, above)
-    if len(models) > 1:
+    if len(comparison.models) > 1:
         tables += comparison.tables()
     tables.append(_words_table(material))
     more = [*lines, *_lines(material, right), *comparison.sentences()]
@@ -158,22 +160,40 @@ def models_of(material: ReadingMaterial) -> list[ReadingOfModel]:
     ]
 
 
-def _comparison(material: ReadingMaterial, models: Sequence[ReadingOfModel], above: str) -> Comparison:
-    """Perplexity by word, of the words that all models have read and know, and what surprisals add, over models."""
+def compare(
+    materials: Mapping[str, ReadingMaterial], models: Mapping[str, Sequence[ReadingOfModel]], above: str
+) -> Comparison:
+    """Perplexity by word, of the words that all models have read and know, and what surprisals add to each measure.
+
+    Args:
+        materials: by the measure's name, which is empty for the only one.
+
+    Raises:
+        HunchError: `above` is no measure with a number.
+    """
+    material = next(iter(materials.values()))
     common = _read_by_all(material)
     if material.unknown is not None:
         common &= ~material.unknown
+    names = {measure: f"delta_{place}" if measure else DELTA for place, measure in enumerate(materials, 1)}
+    deltas = {
+        (model.name, names[measure]): model.delta.total
+        for measure, of_measure in models.items()
+        for model in of_measure
+        if model.delta is not None
+    }
     compared = [
         ComparedModel.of_report(
-            model.name,
-            material.facts.get(model.name, NOTHING_KNOWN),
-            perplexity=perplexity_of(float(material.models[model.name][common].mean())) if common.any() else None,
+            name,
+            material.facts.get(name, NOTHING_KNOWN),
+            perplexity=perplexity_of(float(material.models[name][common].mean())) if common.any() else None,
             pnc=None,
-            deltas={DELTA: math.nan if model.delta is None else model.delta.total},
+            deltas={key: deltas.get((name, key), math.nan) for key in names.values()},
         )
-        for model in models
+        for name in dict.fromkeys(model.name for of_measure in models.values() for model in of_measure)
     ]
-    comparison = Comparison(compared, explained=[DELTA])
+    titles = {key: f"delta log-likelihood of {measure}" for measure, key in names.items() if measure}
+    comparison = Comparison(compared, titles=titles, explained=[*names.values()])
     return replace(comparison, above=Threshold.read(above, comparison.measures)) if above else comparison
 
 

@@ -253,7 +253,7 @@ def report_result(
                 for figure in figures
                 if figure.total.tokens
             ),
-            *(f"for comparison: {number(bits, 3)} bits a character, {name}" for name, bits in marks),
+            *(f"for comparison, {name}: {number(bits, 3)} bits a character" for name, bits in marks),
         ],
         tables=[
             _table(figures, intervals, rankings, normalised=normalised),
@@ -326,14 +326,14 @@ def _of_all(vocabulary: int | None) -> str:
 
 
 def _marks(texts: Sequence[Text], begins: Sequence[int]) -> list[tuple[str, float]]:
-    """What bits per character are held against: knowing which characters there are, and how often each stands there."""
+    """What bits per character are held against: knowing which characters stand there, and how often each does."""
     counts = Counter(letter for text, begin in zip(texts, begins, strict=True) for letter in text.text[begin:])
     if len(counts) < 2:
         return []
     shares = np.array(list(counts.values()), dtype=np.float64) / counts.total()
     return [
-        (f"each of the {len(counts)} characters of the texts equally likely", math.log2(len(counts))),
-        ("each character as likely as it is frequent in the texts", float(-(shares * np.log2(shares)).sum())),
+        (f"all {len(counts)} characters alike", math.log2(len(counts))),
+        ("characters by frequency", float(-(shares * np.log2(shares)).sum())),
     ]
 
 

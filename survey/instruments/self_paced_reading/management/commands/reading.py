@@ -127,9 +127,9 @@ def _settings(options: dict[str, Any], fit: str) -> TimeSettings:
         frequencies=options["frequencies"],
         keeps_punctuation=options["keep_punctuation"],
         fit=fit,
-        above=(options["above"] or [""])[-1],
         layout=_layout(options),
         measures=tuple(options["measure"]),
+        above=(options["above"] or [""])[-1],
     )
 
 
