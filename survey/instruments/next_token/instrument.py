@@ -84,7 +84,8 @@ class NextToken(ListedInstrument):
     def practice(self) -> Practice:
         if self._study is None:
             return practice.NextTokenPractice(None, reveal=True)
-        return practice.NextTokenPractice(self.source, reveal=self.options.reveal)
+        options = self.options
+        return practice.NextTokenPractice(self.source, reveal=options.reveal, until_right=options.until_right)
 
     @property
     def priority(self) -> Priority | None:

@@ -15,7 +15,7 @@ class NextTokenOptions(Options):
     start: Literal["beginning", "drawn"] = "beginning"
     """`"beginning"`: a run begins with the passage; `"drawn"`: it is one of the passage's runs, end to end."""
     unit: Literal["token", "character"] = "token"
-    """What is guessed: `"token"`, or `"character"`, which is Shannon's game."""
+    """What is guessed: `"token"`, or `"character"`."""
     until_right: bool = False
     """Whether each character is guessed until it is right, or 15 guesses were wrong: Shannon's game in full. Needs
     `unit = "character"`. Capital and small letters are the same."""

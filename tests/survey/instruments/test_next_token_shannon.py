@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from django.core.management import call_command
 
+from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
@@ -160,6 +161,26 @@ def test_a_character_is_guessed_until_it_is_right_and_no_guess_comes_twice() -> 
         (3, True),
     ]
     assert sum(score.value for score in Score.objects.all()) == 0, "only a first guess is a right one"
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+def test_practice_is_played_until_right_too() -> None:
+    practice = instruments.of_study(game_study()).practice
+    example, given = {"text": "and the child", "next": "r|e"}, []
+    seen = []
+    for text in ("x", "q", "R", "e"):
+        screen = practice.screen(sitting=None, example=example, given=given)
+        seen.append((screen.name, screen.words.get("tried", "")))
+        given.append({"text": text})
+    assert seen == [
+        ("guess_1", ""),
+        ("guess_1_2", "Wrong so far: x"),
+        ("guess_1_3", "Wrong so far: x  q"),
+        ("guess_2", ""),
+    ]
+    assert practice.screen(sitting=None, example=example, given=given).name == "ending"
+    assert practice.screen(sitting=None, example=example, given=[*given, {}]) is None
 
 
 @pytest.mark.django_db

@@ -546,6 +546,14 @@ def test_a_bank_in_another_language_is_remarked_where_that_is_sure(
 # Words for people of a panel
 
 
+def test_instructions_of_shannons_game_are_short_and_plain() -> None:
+    file = tomllib.loads((Path(settings.BASE_DIR) / "studies" / "example-shannon.toml").read_text(encoding="utf-8"))
+    text = next(block["text"] for block in file["blocks"] if block["kind"] == "instructions")
+    assert 60 < len(re.findall(r"[^\W_]+(?:[’'.,-][^\W_]+)*", text)) <= 120
+    every_text = [file["texts"]["welcome"], *(block.get("text", "") for block in file["blocks"])]
+    assert not any(word in text.casefold() for text in every_text for word in ("token", "**", "·", "entropy"))
+
+
 @pytest.mark.parametrize("name", ["example-token-comparison.toml", "example-next-token.toml"])
 def test_instructions_of_the_token_studies_are_short_and_plain(name: str) -> None:
     file = tomllib.loads((Path(settings.BASE_DIR) / "studies" / name).read_text(encoding="utf-8"))
