@@ -27,6 +27,7 @@ from survey.panels.generic.signatures import signature_of
 from survey.panels.prolific import panel as panel_module
 from survey.panels.prolific import tokens
 from survey.panels.prolific.fake import FakeProlific, FakeServer
+from survey.panels.prolific.panel import Prolific
 from survey.services.sittings import entry
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.entry import arrive
@@ -394,6 +395,14 @@ def test_without_keys_a_signed_study_looks_up_and_else_says_try_again(
     assert arrive(study, signed(fake, place), host=HOST)
     settings.HUNCH_PROLIFIC_TOKEN = ""
     assert refusal(study, signed(fake, place)) == "entry_not_checked"
+
+
+def test_where_neither_the_link_nor_the_panel_says_anything_nobody_comes_in(
+    fake: FakeProlific, place: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake, "key_set", lambda: {"keys": "gone"})
+    monkeypatch.setattr(Prolific, "look_up", lambda *_arguments: Verdict.NOT_KNOWN)
+    assert refusal(the_study(signed_entry=True), signed(fake, place)) == "entry_not_checked"
 
 
 def in_base64(data: bytes) -> str:

@@ -16,7 +16,7 @@ from survey.models import AttentionAnswer, AuditEntry, CompletionCode, Posting, 
 from survey.panels import postings, reconciliation, submissions
 from survey.panels.money import ids_of as submissions_ids
 from survey.panels.prolific.account import ProlificAccount
-from survey.panels.prolific.fake import FakeProlific, Refused
+from survey.panels.prolific.fake import Breakage, FakeProlific, Refused
 from survey.panels.prolific.statuses import in_one_spelling
 from survey.panels.reconciliation import NOT_HERE, Action, Participation, judge
 from survey.panels.submissions import read_posting, store
@@ -42,6 +42,18 @@ def finding(posting: Posting) -> Participation:
 
 def code(posting: Posting, outcome: str = "completed") -> str:
     return posting.study.completion_code(outcome)
+
+
+def test_a_request_that_the_panel_refused_may_be_made_again(posting: Posting, fake: FakeProlific) -> None:
+    place = arrives(fake, posting)
+    begins(posting.study, place, until="item")
+    fake.submit(place["id"], None)
+    read_posting(posting)
+    fake.break_next("request-return", Breakage.REFUSED)
+    with pytest.raises(PanelRefused):
+        reconciliation.ask_back(posting)
+    assert not fake.submissions[place["id"]]["asked_back"]
+    assert (reconciliation.ask_back(posting), fake.submissions[place["id"]]["asked_back"]) == (1, True)
 
 
 def test_timed_out_but_complete_is_owed_the_reward(posting: Posting, fake: FakeProlific) -> None:

@@ -30,6 +30,14 @@ def hybrid(params, seed=0):
     return registry.create("hybrid", params, seed)
 
 
+def test_texts_of_which_one_is_nothing_are_as_unlike_as_can_be() -> None:
+    from predictors.models.hybrid_states import cosines
+
+    alone = {"zero": np.zeros(3), "x": np.array([2.0, 0, 0]), "both": np.array([1.0, 1, 0])}
+    pairs = [Pair(evidence, "both", "", "", 1) for evidence in ("zero", "x", "both")]
+    assert cosines(pairs, alone) == pytest.approx([0, 1 / np.sqrt(2), 1])
+
+
 def both_outcomes(count: int, *, seed: int = 0) -> list[Pair]:
     return [some_pair._replace(outcome=outcome) for some_pair in some_pairs(count, seed=seed) for outcome in (1, 0)]
 
