@@ -270,11 +270,6 @@ class Instrument(ABC):
         """Points for a response, computed on the server; None if there are none."""
         return None
 
-    def stops(self, cleaned: "Mapping[str, Any]") -> bool:
-        """Whether somebody who answered this wants no more items. Asked of the last answer to an item, with the cleaned
-        data of its form; what follows of the sitting's items is then released, and the blocks behind them come."""
-        return False
-
     def counts_unfinished(self, assignment: "Assignment") -> bool:
         """Whether an assignment counts with the responses so far although the person left. Asked when the sitting
         expires. If true, the assignment is complete and its slot is not given to somebody else."""

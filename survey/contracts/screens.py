@@ -31,6 +31,9 @@ class Screen:
     `form` is None on a screen that asks nothing, such as feedback: "Continue" leaves it, and is stored as a response
     without an answer. `scripts` are static files (paths as in `{% static %}`) that the page loads with `defer`; a
     screen must work without them, unless its instrument `needs` scripts.
+
+    `stop_field` names a yes or no of the form of an item's last screen: whoever says yes wants no more items. What
+    follows of the sitting's items is then released, and the blocks behind them come.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Screen:
     parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     scripts: Sequence[str] = ()
+    stop_field: str = ""
 
     def fields(self, data: Mapping[str, Any] | None = None) -> Form | None:
         """Its form, empty or with what was sent; None if it asks nothing."""

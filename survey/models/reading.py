@@ -118,18 +118,25 @@ class WordNetwork(models.Model):
 
     name = models.SlugField(max_length=80, unique=True)
     kind = models.CharField(max_length=12, choices=Kind.choices)
-    layers = models.PositiveSmallIntegerField()
-    units = models.PositiveIntegerField(help_text="Its width.")
-    parameters = models.PositiveBigIntegerField(help_text="Numbers that it learnt.")
-    vocabulary_size = models.PositiveIntegerField(help_text="What can come next: words, <unk> and END.")
-    train_words = models.PositiveBigIntegerField(help_text="Of the training texts.")
-    epochs = models.PositiveIntegerField(help_text="Times that it went through the training texts.")
-    held_out_perplexity = models.FloatField(
-        help_text="By word and END, of the texts that said when to stop; a little too good, as they chose the epoch."
+    layers = models.PositiveSmallIntegerField("layers of the network")
+    units = models.PositiveIntegerField("width of the network", help_text="Its width.")
+    parameters = models.PositiveBigIntegerField("numbers learnt", help_text="Numbers that it learnt.")
+    vocabulary_size = models.PositiveIntegerField(
+        "words that can come next", help_text="What can come next: words, <unk> and END."
     )
-    settings = models.JSONField(default=dict)
-    random_state = models.PositiveIntegerField()
-    input_sha256 = models.CharField(max_length=64, help_text="Of the texts, the settings and the seed.")
+    train_words = models.PositiveBigIntegerField("words learnt from", help_text="Of the training texts.")
+    epochs = models.PositiveIntegerField(
+        "times through the texts", help_text="Times that it went through the training texts."
+    )
+    held_out_perplexity = models.FloatField(
+        "perplexity of texts kept apart",
+        help_text="By word and END, of the texts that said when to stop; a little too good, as they chose the epoch.",
+    )
+    settings = models.JSONField("settings of training", default=dict)
+    random_state = models.PositiveIntegerField("seed of chance")
+    input_sha256 = models.CharField(
+        "hash of what it is made from", max_length=64, help_text="Of the texts, the settings and the seed."
+    )
     files = models.JSONField(default=dict, help_text="Name to sha256.")
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -361,9 +361,6 @@ class NextToken(ListedInstrument):
             standing=(lambda: ending.standing_in_words(self, assignment)) if options.beside_models else None,
         )
 
-    def stops(self, cleaned: Mapping[str, Any]) -> bool:
-        return bool(cleaned.get(ending.STOP))
-
     def save(self, *, response: Response, cleaned: Mapping[str, Any]) -> None:
         if response.screen == screens.ENDING:
             return  # Its one choice is whether to play on, which the core acts on.

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from survey.contracts.screens import Screen
 
-from .ending import EndingForm
+from .ending import STOP, EndingForm
 from .forms import form_of
 from .wording import word_for_people
 
@@ -108,7 +108,9 @@ def next_screen(
     if screen is None or screen.name != ENDING:
         return screen
     words = {**screen.words, **(standing() if standing is not None else {})}
-    return replace(screen, words=words, form=EndingForm if may_stop else None)
+    if not may_stop:
+        return replace(screen, words=words)
+    return replace(screen, words=words, form=EndingForm, stop_field=STOP)
 
 
 def screen_of(

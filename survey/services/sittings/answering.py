@@ -324,7 +324,7 @@ def _accept_item(sitting: Sitting, step: Step, data: Mapping[str, Any], now: dat
         if assignment.state == Assignment.State.LIVE:
             assignment.state = Assignment.State.COUNTED
         assignment.save(update_fields=["state", "completed_at"])
-        if instrument.stops(cleaned):
+        if screen.stop_field and cleaned[screen.stop_field]:
             # Their slots are dealt again to others; what is checked behind the last item is not asked of them.
             live = sitting.assignments.filter(state=Assignment.State.LIVE, completed_at__isnull=True)
             live.update(state=Assignment.State.RELEASED)

@@ -267,7 +267,7 @@ def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp
     corpus = written(tmp_path / "corpus.csv", [*theirs, *measured], eye)
     out = tmp_path / "out"
     call_command("reading", times=corpus, readings=readings, layout="provo", out=out)
-    found = {(row["time"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
+    found = {(row["measure"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
     assert list(found) == [(measure, "A") for measure in measured]
     data = json.loads((out / "reading.json").read_text())["measures"]
     for measure, part in measured.items():
@@ -282,7 +282,7 @@ def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp
         assert made["models"]["A"]["rows"] > 0
         assert float(found[measure, "A"]["ms_a_nat"]) == made["models"]["A"]["slope"]["value"]
     words = rows_of(out / "reading_words.csv")
-    assert [row["time"] for row in words] == [measure for measure in measured for _word in range(60)]
+    assert [row["measure"] for row in words] == [measure for measure in measured for _word in range(60)]
     assert (out / "slopes_by_measure.svg").stat().st_size and (out / "tenths_3.svg").stat().st_size
 
 
