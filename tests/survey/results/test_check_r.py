@@ -355,7 +355,7 @@ FAULTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         "conditions",
         bandit.estimators._Stratified,
         "first_phase",
-        lambda _old: lambda _self, _residual, _universe: 0.0,
+        lambda _old: lambda *_args: 0.0,
     ),
     "degrees of freedom are added": (
         "conditions",
