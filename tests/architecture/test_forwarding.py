@@ -30,6 +30,7 @@ LEFT_OUT = {
     ("_question", "begin_sitting", "levels"): "set on the sitting afterwards, which checks nothing",
     ("staying_chances", "fit_logistic", "cluster"): "predictions alone are read, and no errors",
     ("cross_fitted_chances", "fit_logistic", "cluster"): "of people who were not fitted, predictions alone",
+    ("make_measures", "make", "above"): "models are compared over all measures at once",
     ("_texts", "check_programs", "tables"): "a package always has the tables that they read",
     ("draw_exhaustively", "_mixed", "scores"): "a uniform draw has none",
     ("split", "_dealt", "labels"): "people are dealt without labels",

@@ -338,6 +338,24 @@ def test_no_perplexity_counts_words_that_a_model_does_not_know(tmp_path: Path) -
     assert any("6 words are unknown to a model" in note for note in made.notes)
 
 
+def test_models_stand_in_one_table_with_what_they_add_to_each_measure(tmp_path: Path) -> None:
+    times, readings = own_files(tmp_path)
+    rows, rng = rows_of(readings), np.random.default_rng(4)
+    more = [{**row, "model": name, "surprisal": 9 * rng.random()} for name in "BC" for row in rows]
+    written(readings, list(rows[0]), [list(row.values()) for row in [*rows, *more]])
+    both = [{**row, "gaze": float(row["time"]) * rng.uniform(0.5, 1)} for row in rows_of(times)]
+    written(times, list(both[0]), [list(row.values()) for row in both])
+    made = own_times.make(times, readings, TimeSettings(measures=("time", "gaze")))
+    compared = next(table for table in made.tables if table.name == "models_compared")
+    assert [column.name for column in compared.columns][4:] == ["perplexity", "delta_1", "delta_2"]
+    for place, measure in enumerate(("time", "gaze"), start=5):
+        of_models = made.data["measures"][measure]["models"]
+        assert [row[place] for row in compared.rows] == [of_models[name]["delta_log_likelihood"] for name in "ABC"]
+    names = [picture.name for picture in made.pictures]
+    assert names.count("perplexity_delta_1") == names.count("perplexity_delta_2") == 1
+    assert [table.name for table in made.tables].count("models_compared") == 1
+
+
 def test_what_is_known_of_models_groups_them(tmp_path: Path) -> None:
     times, readings = own_files(tmp_path)
     rows, rng = rows_of(readings), np.random.default_rng(3)
