@@ -318,6 +318,9 @@ class Doors:
             file = files[f"{table}.csv"]
             names = [column.name for column in file.columns]
             assert names == [column.name for column in plain_columns(columns)]
+            if table not in tables:  # Of another kind of study than the golden one.
+                assert not list(file.rows)
+                continue
             assert names == [column.name for column in tables[table].file_columns()]
             assert {(file.name, column.name) for column in file.columns} <= described
             rows = list(file.rows)

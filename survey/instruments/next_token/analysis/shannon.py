@@ -71,8 +71,7 @@ def uncertainty(table: GuessTable, tries: Tries, *, characters: int) -> Uncertai
 
 def _weights(rank: Ints) -> Floats:
     def i_log_i(values: Ints) -> Floats:
-        logs: Floats = values * np.log2(np.maximum(values, 1))
-        return logs
+        return np.asarray(values * np.log2(np.maximum(values, 1)), dtype=np.float64)
 
     return i_log_i(rank) - i_log_i(rank - 1)
 
@@ -90,7 +89,7 @@ def _at_least_0(figure: Figure) -> Figure:
 def perplexity_of(bits: Figure, length: float) -> Figure:
     """The perplexity of a unit of so many characters, each of which holds these bits: 2 to the power of both."""
     ends = [None if value is None else 2 ** (value * length) for value in (bits.value, bits.low, bits.high)]
-    return Figure(*ends)
+    return Figure(ends[0], ends[1], ends[2])
 
 
 def word_length(texts: Sequence[str]) -> float:

@@ -186,7 +186,7 @@ def report_result(
     if game is not None:
         said += _game_in_words(game)
     if bits:
-        said += _bits_in_words(bits)
+        said += _bits_in_words(bits, with_people=game is None)
     more += _open_ends(table)
     if any(np.isinf(model.surprisal).any() for model in table.models):
         more.append("an infinite perplexity: the model gave some true token no chance at all")
@@ -301,11 +301,13 @@ def _bits(table: GuessTable, own: analysis.RightShare) -> dict[str, Any]:
     }
 
 
-def _bits_in_words(bits: dict[str, Any]) -> Iterator[str]:
-    yield (
-        f"people's uncertainty is at most {bits['people_at_most']} bits per character (Fano's bound with "
-        f"{bits['characters']} characters), a perplexity of {number(bits['perplexity_at_most'], 1)} at most"
-    )
+def _bits_in_words(bits: dict[str, Any], *, with_people: bool) -> Iterator[str]:
+    """with_people: first guesses are all that is known of them."""
+    if with_people:
+        yield (
+            f"people's uncertainty is at most {bits['people_at_most']} bits per character (Fano's bound with "
+            f"{bits['characters']} characters), a perplexity of {number(bits['perplexity_at_most'], 1)} at most"
+        )
     for name, figure in bits["models"].items():
         if figure.is_defined:
             yield f"{name}: {figure} bits per character"

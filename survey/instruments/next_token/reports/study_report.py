@@ -21,7 +21,7 @@ from survey.services.banks.readings import text_hash
 from survey.services.results.remarks import remarks_of
 from survey.services.results.reports import CONDITION
 
-from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, PRACTICE, ShannonGame, report_result
+from .figures import ABOVE, BY_PERSON, ENSEMBLE, FIGURES, PARTS, PRACTICE, SHANNON, ShannonGame, report_result
 
 if TYPE_CHECKING:
     from survey.models import Assignment, Study
@@ -32,6 +32,7 @@ class NextTokenReport(Report):
     exported = {
         "next_token": FIGURES,
         "next_token_parts": PARTS,
+        "next_token_shannon": SHANNON,
         "next_token_practice": PRACTICE,
         "next_token_above": ABOVE,
         "next_token_people": BY_PERSON,
