@@ -242,6 +242,7 @@ def _shortest(
     effect: (n,) what the loss of each row adds to the margin, to first order. further: the same without rows that are
     lost already, to go on where the first order was not enough.
     """
+    effect = _levelled(effect)
     order = _helpful(effect, margin)
     if not len(order):
         return None
@@ -257,12 +258,19 @@ def _turns(margin: float) -> bool:
     return margin < -TINY
 
 
+def _levelled(effect: Floats) -> Floats:
+    """Effects that are equal but for rounding, which depends on the processor, as equal: their rows then stand in the
+    order of the table on every machine."""
+    unit = 1e-9 * float(np.abs(effect).max(initial=0.0))
+    return np.round(effect / unit) * unit if unit else effect
+
+
 def _helpful(effect: Floats, margin: float) -> Ints:
     """The rows that help the one ahead, most first, until their effects add up to more than the margin."""
     many = 64
     while True:
         many = min(many, len(effect))
-        part = np.argpartition(effect, many - 1)[:many] if many < len(effect) else np.arange(len(effect))
+        part = np.flatnonzero(effect <= np.partition(effect, many - 1)[many - 1])  # In the table's order.
         part = part[np.argsort(effect[part], kind="stable")]
         part = part[effect[part] < 0]
         enough = np.flatnonzero(margin + np.cumsum(effect[part]) < -TINY)
@@ -287,7 +295,7 @@ def _gone_on(
         left = margin_without(order)
         if _turns(left) or not np.isfinite(left):
             break
-        effect = further(order)
+        effect = _levelled(further(order))
         effect[order] = 0.0
         more = _helpful(effect, left)
         if not len(more):

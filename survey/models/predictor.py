@@ -58,6 +58,12 @@ class PredictorRun(models.Model):
         "files of each member", default=dict, help_text="Member number to its files: name to sha256."
     )
     seconds = models.FloatField("seconds of training", default=0, help_text="Of training, all members together.")
+    held_out_sha256 = models.CharField(
+        "hash of the held-out scores",
+        max_length=64,
+        blank=True,
+        help_text="File of its scores of held-out items, if somebody asked for them.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True, blank=True)
 
