@@ -843,7 +843,7 @@ class Migration(migrations.Migration):
                         ('example_count', models.PositiveIntegerField(verbose_name="answers learnt from")),
                         ('members', models.JSONField(default=dict, help_text='Member number to its files: name to sha256.', verbose_name="files of each member")),
                         ('seconds', models.FloatField(default=0, help_text='Of training, all members together.', verbose_name="seconds of training")),
-                        ('held_out_sha256', models.CharField(blank=True, help_text='File of its scores of held-out items, if somebody asked for them.', max_length=64, verbose_name="file of scores of held-out items")),
+                        ('held_out_sha256', models.CharField(blank=True, help_text='File of its scores of held-out items, if somebody asked for them.', max_length=64, verbose_name="hash of the held-out scores")),
                         ('created_at', models.DateTimeField(auto_now_add=True)),
                         ('ready_at', models.DateTimeField(blank=True, null=True)),
                     ],

@@ -59,7 +59,7 @@ class PredictorRun(models.Model):
     )
     seconds = models.FloatField("seconds of training", default=0, help_text="Of training, all members together.")
     held_out_sha256 = models.CharField(
-        "file of scores of held-out items",
+        "hash of the held-out scores",
         max_length=64,
         blank=True,
         help_text="File of its scores of held-out items, if somebody asked for them.",

@@ -3,10 +3,12 @@
 import re
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.http import HttpRequest
 from django.template import RequestContext, Template
+from django.template.loader import render_to_string
 
 from survey.figures import glossary
 from tests.admin.test_words import reports_of_all
@@ -100,3 +102,11 @@ def test_a_word_is_a_button_that_opens_its_meaning_and_each_meaning_stands_once(
 def test_a_meaning_on_a_page_has_no_link_of_the_documents() -> None:
     html = Template('{% load hunch_terms %}{% term "Member" %}').render(RequestContext(HttpRequest()))
     assert "Who may work on a study." in html and "rights.md" not in html
+
+
+def test_names_of_the_code_stand_on_a_studys_page_in_words() -> None:
+    screens = [SimpleNamespace(kind="item", name="own_answer")]
+    funnel = render_to_string("admin/survey/study/funnel.html", {"screens": screens})
+    assert "item own answer" in funnel and "own_answer" not in funnel
+    remarks = [SimpleNamespace(facts={"sitting": 1, "questions": ["q7"], "screen": "own_answer"})]
+    assert "q7 (own answer)" in render_to_string("admin/survey/study/remarks.html", {"remarks": remarks})
