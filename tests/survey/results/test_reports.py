@@ -335,7 +335,10 @@ def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path
         (["words", "why"], "'why': write ARGUMENT=VALUE"),
         (["late"], "cast: wait for the <moon>"),
         (["broken"], "cannot be loaded"),
-        (["gull"], "cast has no report 'gull'; there are: methods, estimates, two_studies, people, policies, words, late, broken"),
+        (
+            ["gull"],
+            "cast has no report 'gull'; there are: methods, estimates, two_studies, people, policies, words, late, broken",
+        ),
         (["pilot"], "cast has no pilot: set pilot = true in its first stage"),
     ],
 )
