@@ -167,6 +167,12 @@ def test_a_remark_names_three_of_its_rows_or_says_all() -> None:
     assert sheet.note == "all: few answers."
 
 
+def test_a_page_folds_what_is_longer_than_a_screen() -> None:
+    columns = (Column("who", "text", ""),)
+    sheets = [rendering.sheets_of(Table("t", "T", columns, [["a"]] * count))[0] for count in (40, 41)]
+    assert [sheet.is_long for sheet in sheets] == [False, True]
+
+
 def test_a_view_may_show_a_part_of_a_figure_in_its_unit() -> None:
     parts = {"standard_error": Column("error", "number", "Its error."), "people": Column("people", "number", "Who.")}
     columns = (FigureColumn("share", "share", "A share.", parts=parts),)

@@ -342,6 +342,7 @@ def test_a_uniform_study_stands_alone_and_what_is_rough_is_said() -> None:
     assert [row[0] for row in findings.tables[0].rows] == ["as planned"]
     assert {"no reward" in note or "roles of their own" in note for note in findings.notes[1:]} == {True}
     assert len(findings.notes) == 3 and findings.data["costs"]["total"] == 0
+    assert not any("platform fee" in line for line in findings.lines), "nobody is paid"
 
 
 @pytest.mark.django_db
