@@ -309,7 +309,7 @@ def test_a_panel_with_an_api(script: Script, toys: ToyServer) -> None:
         step = script.act(f"person {number}, to {until}", partial(walk, study, ids, until))
         if step is not None and step.kind == "end":
             toys.hand_in(ticket, step.code)
-    tickets[2]["mood"] = "gone"
+    tickets[1]["mood"], tickets[2]["mood"] = "asleep", "gone"
     script.command("reconcile", "cast")
     script.command("reconcile", "cast", "--approve")
     script.command("reconcile", "cast", "--approve")

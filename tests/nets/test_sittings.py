@@ -299,7 +299,7 @@ def test_leaving_and_coming_back(script: Script) -> None:
     script.act("e ends", partial(ends, "e"))
     for name in ("a", "b", "d"):
         script.act(f"{name} comes back", partial(comes_back, name))
-    for name in ("b", "d"):
+    for name in ("a", "b", "d"):
         script.act(f"{name} ends", partial(ends, name))
 
 
