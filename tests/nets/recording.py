@@ -140,15 +140,18 @@ class Script:
         self._note_files()
         return str(printed)
 
-    def page(self, client: Client, address: str, data: Any = None, *, rows: bool = True, **more: Any) -> Any:
-        """A page's visible text; with `data` a form is sent, and the page that follows is noted."""
+    def page(
+        self, client: Client, address: str, data: Any = None, *, rows: bool = True, most: int = 10_000, **more: Any
+    ) -> Any:
+        """A page's visible text; with `data` a form is sent, and the page that follows is noted. Behind `most` lines
+        stands a digest alone."""
         response: Any = None
 
         def ask() -> str:
             nonlocal response
             ask_for = client.get if data is None else client.post
             response = ask_for(address, data or {}, **more)
-            return text_of(response)
+            return "\n".join(shortened(self.clean(text_of(response)).splitlines(), most))
 
         method = "GET" if data is None else f"POST {json.dumps(data, default=str, sort_keys=True)}"
         self.act(self.clean(f"{method} {address}"), ask, rows=rows and data is not None)

@@ -233,16 +233,25 @@ def fail_checks(study: Study, ids: Any) -> None:
         step = cast.advance(sitting=sitting, step=step.number, data=cast.wrong_answers_for(step))
 
 
+BY_ITEM = {"levels": ["blank", "keep"], "per": "item"}
+CONDITIONS: list[dict[str, Any]] = [
+    {"factor": "framing", "levels": ["plain", "warm"]},
+    {"factor": "mode", **BY_ITEM, "options": {"keep": {"answer_mode": "keep_button"}}},
+    {"factor": "colour", **BY_ITEM},
+]
+
+
 def test_links_and_waves(script: Script) -> None:
+    """Levels are drawn anew in wave 2 and kept in wave 3."""
     folder = script.folder
-    cast.bank()
     made = script.prepare(
         lambda: cast.study(
             slug="waves",
             panel={"kind": "links", "reward": 500, "currency": "GBP"},
-            sitting={"items": 1},
-            stages=[{"sittings": 3}, {"sittings": 3, "wave": 2}],
-            waves=[{"after_days": 1, "open_days": 8}],
+            sitting={"items": 2},
+            stages=[{"sittings": 3}, {"sittings": 3, "wave": 2}, {"sittings": 3, "wave": 3}],
+            waves=[{"after_days": 1, "open_days": 8, "levels": "drawn"}, {"after_days": 1, "open_days": 8}],
+            conditions=CONDITIONS,
         )
     )
     script.command("links", "waves", "--count", "4", "--out", folder / "links.csv", "--root", "https://lab.example")
@@ -251,22 +260,23 @@ def test_links_and_waves(script: Script) -> None:
     script.command("links", "waves", "--count", "5001", "--out", folder / "more.csv")
     script.command("open_stage", "waves")
     for number in range(3):
-        script.act(
-            f"person {number} takes part", partial(walk, made, ids_of(folder / "links.csv", made, number), "end")
-        )
-    script.command("invite", "waves", "--wave", "2", "--out", folder / "early.csv")
-    script.command("close_stage", "waves", "--now")
-    script.act("the work of closing", lambda: cast.jobs.run_inline(cast.stage_of(made)))
-    script.command("open_stage", "waves")
-    script.act("too early", partial(walk, made, ids_of(folder / "links.csv", made, 0), "end"))
-    script.clock.shift(24 * 3600)
-    script.command("invite", "waves", "--wave", "3", "--out", folder / "third.csv")
-    script.command("invite", "waves", "--wave", "2", "--out", folder / "later.csv", "--root", "https://lab.example")
-    script.act("again in wave 2", partial(walk, made, ids_of(folder / "early.csv", made, 0), "end"))
-    script.act("to the items", partial(walk, made, ids_of(folder / "early.csv", made, 1), "item"))
+        ids = ids_of(folder / "links.csv", made, number)
+        script.act(f"person {number} takes part", partial(walk, made, ids, "end"))
+    for wave in (2, 3):
+        invited = folder / f"wave-{wave}.csv"
+        script.command("invite", "waves", "--wave", str(wave), "--out", invited)
+        script.command("close_stage", "waves", "--now")
+        script.act("the work of closing", partial(cast.jobs.run_inline, cast.stage_of(made, wave - 1)))
+        script.command("open_stage", "waves")
+        script.act("by an old link", partial(walk, made, ids_of(folder / "links.csv", made, 0), "end"))
+        script.act("too early", partial(walk, made, ids_of(invited, made, 0), "end"))
+        script.clock.shift(24 * 3600)
+        script.command("invite", "waves", "--wave", str(wave), "--out", folder / f"again-{wave}.csv")
+        script.act(f"again in wave {wave}", partial(walk, made, ids_of(invited, made, 0), "end"))
+    script.command("invite", "waves", "--wave", "4", "--out", folder / "fourth.csv")
     script.command("withdraw", Respondent.objects.order_by("pk")[0].pseudonym, "--yes")
     script.clock.shift(9 * 24 * 3600)
-    script.act("too late", partial(walk, made, ids_of(folder / "early.csv", made, 2), "end"))
+    script.act("too late", partial(walk, made, ids_of(folder / "wave-2.csv", made, 2), "end"))
     script.command("study_status", "waves")
     script.command("reconcile", "waves", "--out", folder / "owed.csv")
 
@@ -296,10 +306,10 @@ def test_a_panel_with_an_api(script: Script, toys: ToyServer) -> None:
     for number, ticket in enumerate(tickets):
         ids = cast.PanelIds("toypanel", ticket["who"], posting.external_id, ticket["ticket"])
         until = ("end", "end", "item", "checks")[number]
-        step = script.act(f"person {number}, to {until}", lambda ids=ids, until=until: walk(study, ids, until))
+        step = script.act(f"person {number}, to {until}", partial(walk, study, ids, until))
         if step is not None and step.kind == "end":
             toys.hand_in(ticket, step.code)
-    tickets[2]["mood"] = "gone"
+    tickets[1]["mood"], tickets[2]["mood"] = "asleep", "gone"
     script.command("reconcile", "cast")
     script.command("reconcile", "cast", "--approve")
     script.command("reconcile", "cast", "--approve")
@@ -308,6 +318,7 @@ def test_a_panel_with_an_api(script: Script, toys: ToyServer) -> None:
     script.command("pay_bonuses", "cast")
     script.command("pay_bonuses", "cast", "--pay")
     script.command("pay_bonuses", "cast", "--pay")
+    script.command("reconcile", "cast")
     script.command("posting", "cast", "cost")
     script.command("posting", "cast", "add-places", "90")
     script.command("posting", "cast", "add-places", "2")
@@ -472,6 +483,8 @@ def test_reading_and_words_on_files(script: Script) -> None:
         files = ("--norms", words, "--readings", readings)
         more = ("--frequencies", counts, "--times", "gaze", "--smoothing", "0.5", "--least", "12")
         script.command("cloze", *files, *more, "--out", folder / name, rows=False)
+    for number in (11, 12):
+        script.command("cloze", *files, "--responses-per-item", str(number), rows=False)
     script.command("cloze", *files, "--least", "13", rows=False)
     script.command("cloze", *files, "--smoothing", "0", rows=False)
     text = ["one", "two,", "three", "four", "five.", "six"]
@@ -508,6 +521,12 @@ def test_judgements_on_files(script: Script) -> None:
     files = ("--comparisons", people, "--judgements", judge)
     script.command("preferences", *files, "--each-answer", "--out", folder / "p", rows=False)
     script.command("preferences", *files, "--no-side", rows=False)
+    header = "prompt,model_a,model_b,annotator,rating_a,outcome"
+    marks = [
+        [row[0], *row[2:5], 2 - number % 5, "tie" if number % 4 == 0 else ""] for number, row in enumerate(compared)
+    ]
+    rated = table(folder / "rated.csv", header, marks)
+    script.command("preferences", "--comparisons", rated, rows=False)
     letters = "abcd"
     guesses = [
         [f"p{who}", f"t{text}", at, letters[(who * at + text) % 4], letters[at % 4], int(at % 5 != 4)]

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from survey.models import PaymentBatch, Posting, Response, Score, Sitting, Study
+from survey.contracts.panels import PanelIds
+from survey.models import PaymentBatch, Posting, Respondent, Response, Score, Sitting, Study
 from survey.panels import accounts, inviting, money, owed_list, postings, purging, reconciliation, submissions
 from survey.panels.postings import Move
+from survey.panels.prolific.account import ProlificAccount
 from survey.panels.prolific.fake import WORKSPACE, Breakage, FakeProlific
 from survey.services.base.auditing import record
 from survey.services.sittings import expiry, withdrawal
@@ -133,7 +135,7 @@ def test_from_a_draft_to_the_last_bonus(script: Script, fake: FakeProlific) -> N
     ledger.act("pay another sum", lambda: money.pay_owed(ledger.posting, cents=1))
     ledger.act("pay", lambda: str(len(money.pay_owed(ledger.posting))))
     ledger.act("pay again", lambda: str(len(money.pay_owed(ledger.posting))))
-    script.act("what was paid there", lambda: str(fake.paid and [str(amount) for _who, amount in fake.paid]))
+    script.act("what was paid there", lambda: " ".join(str(amount) for _who, amount in fake.paid))
     ledger.read()
     ledger.act("add places", lambda: postings.add_places(ledger.posting, 2))
     ledger.act("add no places", lambda: postings.add_places(ledger.posting, 0))
@@ -173,6 +175,24 @@ def test_a_payment_with_an_outcome(script: Script, fake: FakeProlific, how: Brea
         ledger.act("it was paid", money.settle, batch, was_paid=True)
     ledger.act("pay", lambda: str(money.pay_owed(ledger.posting)))
     ledger.act("hold", lambda: str(money.hold(ledger.posting, since=timezone.now(), why="restored")))
+
+
+@pytest.mark.parametrize(
+    "how", [Breakage.LOST, Breakage.ANSWER_LOST, Breakage.REFUSED], ids=lambda how: how.name.lower()
+)
+def test_a_request_to_return(script: Script, fake: FakeProlific, how: Breakage) -> None:
+    ledger = Ledger(script, fake)
+    ledger.post()
+    place = ledger.comes("stops inside", until="item")
+    fake.submit(place["id"], None)
+    ledger.read()
+    fake.break_next("request-return", how, times=3)
+    ledger.act(f"ask back, and {how}", lambda: str(reconciliation.ask_back(ledger.posting)))
+    fake._broken.clear()
+    ledger.act("ask back", lambda: str(reconciliation.ask_back(ledger.posting)))
+    script.clock.shift(3600)
+    ledger.read()
+    ledger.act("ask back", lambda: str(reconciliation.ask_back(ledger.posting)))
 
 
 @pytest.mark.parametrize("part", ["PUBLISH", "places", "approve"])
@@ -218,6 +238,47 @@ def test_a_cap(script: Script, fake: FakeProlific, cap: int) -> None:
         ledger.read()
         ledger.act("approve", lambda: str(reconciliation.approve_finished(ledger.posting)))
         ledger.act("pay", lambda: str(money.pay_owed(ledger.posting)))
+
+
+def test_a_draft_whose_answer_was_lost(script: Script, fake: FakeProlific) -> None:
+    ledger = Ledger(script, fake)
+    stage = ledger.study.stages.get(index=1)
+    for how in (Breakage.LOST, Breakage.FAILS, Breakage.ANSWER_LOST):
+        fake.break_next("studies", how, method="POST", times=3)
+        ledger.act(f"draft, and {how}", postings.draft, stage, root=ROOT)
+        fake._broken.clear()
+        script.clock.shift(3600)
+    ledger.act("draft again", postings.draft, stage, root=ROOT)
+    script.act("drafts there", lambda: f"{len(fake.studies)}")
+
+
+def test_who_may_not_be_sent(script: Script, fake: FakeProlific) -> None:
+    """Nobody real comes to a study in which simulated people took part, and none of them to one that was posted."""
+    ledger = Ledger(script, fake)
+    stage = ledger.study.stages.get(index=1)
+    ledger.act("a simulated person begins", cast.begin_sitting, study=ledger.study, ids=simulated(1), simulated=True)
+    ledger.act("draft", postings.draft, stage, root=ROOT)
+    Respondent.objects.update(is_simulated=False)
+    ledger.act("draft once more", postings.draft, stage, root=ROOT)
+    ledger.act("another one begins", cast.begin_sitting, study=ledger.study, ids=simulated(2), simulated=True)
+    ledger.act("publish", lambda: postings.publish(ledger.posting))
+
+
+def simulated(number: int) -> PanelIds:
+    return PanelIds("prolific", f"{number:024x}", "simulated", f"{number:024x}")
+
+
+def test_one_call_for_each_bonus(script: Script, fake: FakeProlific, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProlificAccount, "bonuses_at_once", 1)
+    fake.fee = Decimal("0.25")
+    ledger = Ledger(script, fake)
+    ledger.post(reward=130)
+    for number in range(3):
+        place = ledger.comes(f"person {number} finishes late")
+        fake.time_out(place["id"])
+    ledger.read()
+    for cents in (389, 390):
+        ledger.act(f"pay {cents}", lambda cents=cents: str(money.pay_owed(ledger.posting, cents=cents)))
 
 
 def test_fees_and_pay_that_change(script: Script, fake: FakeProlific) -> None:

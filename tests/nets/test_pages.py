@@ -25,6 +25,8 @@ from .recording import Script, script
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.any_database]
 __all__ = ["script"]
 
+# Other orders of the same rows.
+ORDERS = re.compile(r'href="(\?sort=-?\w+)"')
 OF_A_STUDY = "admin/survey/study/<int:pk>/"
 # Forms for one's own account, and what other tests hold: documents, the API's own description, pages without a study.
 LEFT_OUT = re.compile(
@@ -62,7 +64,10 @@ def look_at(script: Script, study: Study, *, of_study: bool, api: bool = False, 
         client.force_login(user)
     for address in addresses(study, of_study=of_study):
         if address.startswith("/api/") == api:
-            script.page(client, address)
+            page = script.page(client, address)
+            if of_study and page.status_code == 200 and not page.streaming:
+                for query in list(dict.fromkeys(ORDERS.findall(page.content.decode()))):
+                    script.page(client, f"{address}{query}", most=2)
 
 
 @pytest.mark.parametrize("part", ["study", "others", "api"])

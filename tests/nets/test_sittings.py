@@ -27,6 +27,8 @@ from tests.survey.instruments import (
     test_self_paced_reading,
     test_token_comparison,
 )
+from tests.survey.printed_screens.test_screens import TWO_LANGUAGES
+from tests.survey.sittings import test_quotas
 
 from .recording import Script, script, text_of
 
@@ -46,6 +48,11 @@ def beliefs(**options: Any) -> Study:
     blocks = cast.BASE["blocks"] if "evidence_questions" in options else with_practice(EXAMPLE)
     sitting = {"items": 2, "attention_checks": [CHECK]}
     return cast.study(blocks=blocks, sitting=sitting, instrument={"kind": "belief_update", "options": options})
+
+
+def three_steps() -> Study:
+    cast.bank(200)
+    return beliefs(evidence_questions=3, answer_mode="blank")
 
 
 def own_answers() -> Study:
@@ -95,6 +102,8 @@ STUDIES: dict[str, Callable[[], Study]] = {
     "blank": partial(beliefs, answer_mode="blank", models="unsaid"),
     "button": partial(beliefs, answer_mode="keep_button"),
     "steps": partial(beliefs, evidence_questions=2, answer_mode="blank"),
+    "three_steps": three_steps,
+    "languages": lambda: cast.study(**TWO_LANGUAGES),
     "own_answers": own_answers,
     "cloze": cloze,
     "next_token": next_token,
@@ -113,8 +122,10 @@ class Walk:
         self.seen: list[str] = []
         self.tried: set[tuple[str, ...]] = set()
 
-    def begin(self) -> None:
+    def begin(self, query: str = "") -> None:
         script = self.script
+        if query:
+            script.page(self.client, f"/s/cast/{query}")
         script.page(self.client, "/s/cast/")
         script.page(self.client, "/s/cast/consent", {})
         script.page(self.client, "/s/cast/consent", {"consent": "perhaps"})
@@ -200,8 +211,8 @@ def wrong_values(field: Any) -> Iterator[str]:
     if getattr(field, "choices", None) or getattr(field, "options", None):
         yield "nothing-of-that"
     low, high = (getattr(field, f"{end}_value", getattr(field, f"{end}imum", None)) for end in ("min", "max"))
-    if low is not None or high is not None:
-        yield from (str(low - 1), str(high + 1), "12.5", "many") if None not in (low, high) else ("12.5", "many")
+    if low is not None and high is not None:
+        yield from (str(low - 1), str(high + 1), "12.5", "many")
     if (most := getattr(field, "max_length", getattr(field, "max_characters", None))) is not None:
         yield "x" * (most + 1)
 
@@ -210,7 +221,7 @@ def wrong_values(field: Any) -> Iterator[str]:
 def test_way(script: Script, name: str) -> None:
     script.prepare(lambda: cast.open_first_stage(STUDIES[name]()))
     walk = Walk(script)
-    walk.begin()
+    walk.begin("?language=de" if name == "languages" else "")
     walk.go_on()
     script.page(walk.client, "/s/cast/")
     script.page(walk.client, "/s/cast/consent", {"consent": "yes"})
@@ -252,6 +263,44 @@ def test_late_and_odd(script: Script) -> None:
     script.act("pause", lambda: lifecycle.pause_stage(cast.stage_of(made)))
     script.page(Client(), "/s/cast/")
     script.page(Client(), "/s/cast/consent", {"consent": "yes"}, follow=True)
+
+
+def test_leaving_and_coming_back(script: Script) -> None:
+    """Under quotas, to items that were dealt again meanwhile or not."""
+    asked = test_quotas.study_of(test_quotas.OFTEN, sitting={"items": 2}, stages=[{"sittings": 6}])
+    made = script.prepare(lambda: cast.open_stage(**asked).study)
+    people: dict[str, cast.Visitor] = {}
+
+    def comes(name: str, use: str) -> str:
+        people[name] = cast.Visitor(made, ids=cast.PanelIds("generic", name))
+        return people[name].post(use=use).kind
+
+    def leaves(name: str, answered: int) -> str:
+        visitor = people[name].to_items()
+        for _item in range(answered):
+            visitor.answer()
+        visitor.expire()
+        return f"{visitor.states()}; {expiry.deal_make_up_booklets(cast.stage_of(made))} make-up booklets"
+
+    def comes_back(name: str) -> str:
+        people[name] = cast.Visitor(made, ids=people[name].ids)
+        step = people[name].step
+        return f"{step.kind} {step.outcome} {step.position}"
+
+    def ends(name: str) -> str:
+        return f"{people[name].finish().states()} {test_quotas.places()}"
+
+    for name, use in (("a", "daily"), ("b", "some"), ("c", "never"), ("d", "some")):
+        script.act(f"{name} comes ({use})", partial(comes, name, use))
+    for name, answered in (("a", 1), ("b", 0), ("d", 0)):
+        script.act(f"{name} leaves", partial(leaves, name, answered))
+    for name in ("e", "f", "g"):
+        script.act(f"{name} comes (daily)", partial(comes, name, "daily"))
+    script.act("e ends", partial(ends, "e"))
+    for name in ("a", "b", "d"):
+        script.act(f"{name} comes back", partial(comes_back, name))
+    for name in ("a", "b", "d"):
+        script.act(f"{name} ends", partial(ends, name))
 
 
 def to_end(sitting: Sitting) -> str:
