@@ -35,7 +35,6 @@ LEFT_OUT = {
     ("draw_exhaustively", "_mixed", "scores"): "a uniform draw has none",
     ("split", "_dealt", "labels"): "people are dealt without labels",
     ("cross_predict", "predict_on", "progress"): "counted by folds",
-    ("make_measures", "make", "above"): "models are compared over all measures at once",
     ("pages", "call", "params"): "the address of a next page has them",
 }
 

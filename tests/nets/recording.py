@@ -332,10 +332,12 @@ class VisibleText(HTMLParser):
 
     def _end_line(self) -> None:
         if self._line:
-            self.lines.append(" ".join(self._line))
+            self.lines.append(PERMISSION.sub(r"<option\1> \2", " ".join(self._line)))
             self._line = []
 
 
+# A new model would give all permissions behind its own another number.
+PERMISSION = re.compile(r"^<option \d+(\*?)> (.* \| Can )")
 NOT_SEEN = re.compile(r"csrfmiddlewaretoken|client_")
 MAIN = re.compile(r"<main\b.*?</main>", re.DOTALL)
 
