@@ -71,8 +71,11 @@ def test_answers_are_narrowed_searched_and_sorted(study: Study) -> None:
     with_words = listed(study, words="herons SLEEP")
     assert with_words and all("Herons" in f"{row['question']} {row['evidence']}" for row in with_words)
     assert not listed(study, words="no such words") and not listed(study, person="r-none")
-    seconds = [row["seconds"] for row in listed(study, sort="seconds", descending=True) if row["seconds"] is not None]
-    assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) > 1
+    for descending in (True, False):
+        seconds = [row["seconds"] for row in listed(study, sort="seconds", descending=descending)]
+        known = [number for number in seconds if number is not None]
+        assert len(set(known)) > 1 and known == sorted(known, reverse=descending)
+        assert len(known) < len(seconds) and seconds[: len(known)] == known, "what is not known stands last"
     people = [row["respondent"] for row in listed(study, sort="respondent")]
     assert people == sorted(people)
 

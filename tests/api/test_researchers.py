@@ -168,6 +168,10 @@ def test_json_pages_hold_the_weights_of_the_file(reader: Client, monkeypatch: py
 def test_a_stage_can_be_asked_for(reader: Client, study: Study) -> None:
     assert len(reader.get("/api/v1/studies/cast/answers/?stage=1").json()["results"]) == 12
     assert reader.get("/api/v1/studies/cast/answers/?stage=2").json() == {"next": None, "results": []}
+    lines = [
+        len(reader.get(f"/api/v1/studies/cast/answers.csv?stage={index}").getvalue().splitlines()) for index in (1, 2)
+    ]
+    assert lines == [1 + 12, 1]
 
 
 def test_answers_under_a_condition_can_be_asked_for_page_by_page(

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from survey.contracts import panels
-from survey.contracts.panels import PanelRefused, PanelUnreachable, PostingAtPanel
+from survey.contracts.panels import PanelIds, PanelRefused, PanelUnreachable, PostingAtPanel
 from survey.exceptions import FileErrors, PayTooLow, StateRefused
 from survey.models import AuditEntry, Posting, Respondent, Sitting
 from survey.panels import posting_checks, postings, submissions
@@ -21,6 +21,7 @@ from survey.panels.prolific import drafts
 from survey.panels.prolific.fake import Breakage, FakeProlific
 from survey.panels.submissions import read_posting
 from survey.services.results.export.proof_files import proof_files
+from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.hourly_pay import hourly_pay, hourly_pay_by_pilot, minutes_taken, refuse_low_pay
 from survey.services.stages import jobs, lifecycle
 from tests import cast
@@ -696,3 +697,19 @@ def test_a_draft_of_the_same_name_is_ours_by_its_mark_or_else_by_our_codes() -> 
     ):
         at_panel = PostingAtPanel(external_id="x", state="UNPUBLISHED", **said)  # type: ignore[arg-type]
         assert postings._is_our_own(at_panel, posting) is is_ours, said
+
+
+def test_a_simulated_person_who_begins_meanwhile_stops_the_draft(
+    fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first look at the study, and before the panel is asked to make anything."""
+    stage = first_stage()
+    ids = PanelIds("prolific", "simulated", "s", "x")
+
+    def somebody_begins(*_arguments: Any) -> None:
+        begin_sitting(study=stage.study, ids=ids, simulated=True)
+
+    monkeypatch.setattr(postings, "refuse_other_currency", somebody_begins)
+    with pytest.raises(StateRefused, match="simulated people have taken part"):
+        postings.draft(stage, root="http://testserver")
+    assert not Posting.objects.exists() and fake.studies == {}

@@ -213,8 +213,9 @@ def test_who_left_after_the_last_item_keeps_the_place() -> None:
     half.answer()
     half.expire()
     assert quotas.taken_in(stage) == {("use", "often"): 1}, "the rest of these items goes to somebody else"
-    assert visitor.post(age="30").outcome == "completed"
-    assert quotas.taken_in(stage) == {("use", "often"): 1}
+    come(stage.study, use="daily")
+    assert visitor.post(age="30").outcome == "completed", "the last place is their own"
+    assert quotas.taken_in(stage) == {("use", "often"): 2}
 
 
 def test_who_comes_back_gets_the_place_again_or_counts_no_more() -> None:
