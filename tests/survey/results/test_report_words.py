@@ -9,7 +9,16 @@ from tests.golden import store
 
 # What researchers write in a study file, or name a predictor by, stands as they write it.
 WRITTEN = {"same_task", "odds_ratio", "control_kinds", "responses_per_item", "plan_budget", "texts_from", "trade_off"}
-WRITTEN |= {"people_study", "both_outcomes", "test_set", "first_check", "second_check", "source_0", "source_1"}
+WRITTEN |= {
+    "people_study",
+    "both_outcomes",
+    "held_out_scores",
+    "test_set",
+    "first_check",
+    "second_check",
+    "source_0",
+    "source_1",
+}
 TEXTS = {name: text.decode() for name, text in store.read_results("reports").items() if name.endswith(".txt")}
 
 
