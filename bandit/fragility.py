@@ -33,8 +33,8 @@ class Fragile:
     """Two neighbours of a ranking, and a set of rows whose loss puts the second ahead.
 
     ahead, behind: places in the list of names, from 0. margin: how far ahead, in the unit of the scores. rows: whose
-    loss was confirmed to turn it, most telling first; None where no set was found. margin_after: the same without them,
-    below 0. share: of all rows with weight.
+    loss was confirmed to turn it, most telling first, those that tell as much in their own order; None where no set was
+    found. margin_after: the same without them, below 0. share: of all rows with weight.
     """
 
     ahead: int
@@ -259,11 +259,11 @@ def _turns(margin: float) -> bool:
 
 def _helpful(effect: Floats, margin: float) -> Ints:
     """The rows that help the one ahead, most first, until their effects add up to more than the margin."""
-    many = 64
+    many, rank = 64, _without_rounding(effect)
     while True:
         many = min(many, len(effect))
-        part = np.argpartition(effect, many - 1)[:many] if many < len(effect) else np.arange(len(effect))
-        part = part[np.argsort(effect[part], kind="stable")]
+        part = np.flatnonzero(rank <= np.partition(rank, many - 1)[many - 1])
+        part = part[np.argsort(rank[part], kind="stable")]
         part = part[effect[part] < 0]
         enough = np.flatnonzero(margin + np.cumsum(effect[part]) < -TINY)
         if len(enough):
@@ -274,9 +274,15 @@ def _helpful(effect: Floats, margin: float) -> Ints:
 
 
 def _all_helpful(effect: Floats) -> Ints:
-    order = np.argsort(effect, kind="stable")
+    order = np.argsort(_without_rounding(effect), kind="stable")
     helpful: Ints = order[effect[order] < 0]
     return helpful
+
+
+def _without_rounding(effect: Floats) -> Floats:
+    """Effects whose last digits, which depend on the processor, are cut: rows that are level keep their own order."""
+    largest = float(np.abs(effect).max(initial=0.0))
+    return np.round(effect / largest, 9) if largest > 0 else effect
 
 
 def _gone_on(
