@@ -15,6 +15,7 @@ from survey import settings as readers
 from survey import system_checks
 from survey.settings import DatabaseLimits
 from survey.storage import database
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 LIMITS = DatabaseLimits(statement=30, lock=10, idle_transaction=60)
@@ -249,7 +250,7 @@ class TestConnections:
             env={**child_environment, "HUNCH_WEB_WORKERS": "64", "HUNCH_WEB_THREADS": "16"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert run.returncode != 0
         assert "Raise max_connections" in run.stdout + run.stderr

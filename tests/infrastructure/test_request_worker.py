@@ -94,7 +94,8 @@ def serving(
 
 
 def with_suppressed(call: Callable[[], Any]) -> Any:
-    with suppress(OSError):
+    """None where nobody answers yet, or a busy machine was too slow for the server's deadline."""
+    with suppress(OSError, AssertionError):
         return call()
 
 
@@ -326,7 +327,7 @@ def test_who_is_too_slow_is_cut_off(tmp_path: Path) -> None:
             pytest.fail("still connected")
         with never_reading(server) as sock:
             assert eventually(lambda: is_cut_off(sock))
-        assert server.ask()["path"] == "/"
+        assert eventually(lambda: with_suppressed(server.ask))["path"] == "/"
 
 
 def is_cut_off(sock: socket.socket) -> bool:

@@ -328,7 +328,7 @@ def test_a_stage_that_gives_some_pair_no_chance_is_left_out_and_named() -> None:
     assert "left out: stage 2 (gives the candidates in rest probability 0)" in figure.notes
 
 
-@pytest.mark.parametrize("kind", ["softmax", "proportional"])
+@pytest.mark.parametrize("kind", ["proportional", pytest.param("softmax", marks=pytest.mark.thorough)])
 def test_unequal_chances_are_weighted_one_by_one(kind: str) -> None:
     soft = {**ADAPTIVE, "stages": [{"sittings": 36}, {"sittings": 36, "design": {"kind": kind}}]}
     study = run_study(**soft)
