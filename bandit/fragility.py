@@ -33,8 +33,8 @@ class Fragile:
     """Two neighbours of a ranking, and a set of rows whose loss puts the second ahead.
 
     ahead, behind: places in the list of names, from 0. margin: how far ahead, in the unit of the scores. rows: whose
-    loss was confirmed to turn it, most telling first, those that tell as much in their own order; None where no set was
-    found. margin_after: the same without them, below 0. share: of all rows with weight.
+    loss was confirmed to turn it, most telling first; None where no set was found. margin_after: the same without them,
+    below 0. share: of all rows with weight.
     """
 
     ahead: int
@@ -242,6 +242,7 @@ def _shortest(
     effect: (n,) what the loss of each row adds to the margin, to first order. further: the same without rows that are
     lost already, to go on where the first order was not enough.
     """
+    effect = _levelled(effect)
     order = _helpful(effect, margin)
     if not len(order):
         return None
@@ -257,13 +258,20 @@ def _turns(margin: float) -> bool:
     return margin < -TINY
 
 
+def _levelled(effect: Floats) -> Floats:
+    """Effects that are equal but for rounding, which depends on the processor, as equal: their rows then stand in the
+    order of the table on every machine."""
+    unit = 1e-9 * float(np.abs(effect).max(initial=0.0))
+    return np.round(effect / unit) * unit if unit else effect
+
+
 def _helpful(effect: Floats, margin: float) -> Ints:
     """The rows that help the one ahead, most first, until their effects add up to more than the margin."""
-    many, rank = 64, _without_rounding(effect)
+    many = 64
     while True:
         many = min(many, len(effect))
-        part = np.flatnonzero(rank <= np.partition(rank, many - 1)[many - 1])
-        part = part[np.argsort(rank[part], kind="stable")]
+        part = np.flatnonzero(effect <= np.partition(effect, many - 1)[many - 1])  # In the table's order.
+        part = part[np.argsort(effect[part], kind="stable")]
         part = part[effect[part] < 0]
         enough = np.flatnonzero(margin + np.cumsum(effect[part]) < -TINY)
         if len(enough):
@@ -274,15 +282,9 @@ def _helpful(effect: Floats, margin: float) -> Ints:
 
 
 def _all_helpful(effect: Floats) -> Ints:
-    order = np.argsort(_without_rounding(effect), kind="stable")
+    order = np.argsort(effect, kind="stable")
     helpful: Ints = order[effect[order] < 0]
     return helpful
-
-
-def _without_rounding(effect: Floats) -> Floats:
-    """Effects whose last digits, which depend on the processor, are cut: rows that are level keep their own order."""
-    largest = float(np.abs(effect).max(initial=0.0))
-    return np.round(effect / largest, 9) if largest > 0 else effect
 
 
 def _gone_on(
@@ -293,7 +295,7 @@ def _gone_on(
         left = margin_without(order)
         if _turns(left) or not np.isfinite(left):
             break
-        effect = further(order)
+        effect = _levelled(further(order))
         effect[order] = 0.0
         more = _helpful(effect, left)
         if not len(more):

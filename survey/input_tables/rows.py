@@ -5,17 +5,17 @@ and column, every problem and not only the first. A row is left out where a colu
 between rows are for who reads it. The documents' tables of columns are made from the same declarations.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_type_hints
 
 from pydantic import Field, PlainValidator, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.fields import FieldInfo
 
-from survey.exceptions import FileErrors
+from survey.exceptions import FileErrors, HunchError
 
 from . import decoding, reader
 from .problems import Problems
@@ -69,6 +69,25 @@ class TableRow:
 
 
 Row = TypeVar("Row", bound=TableRow)
+
+
+def renamed(row: type[Row], names: Mapping[str, str]) -> type[Row]:
+    """The same declaration for files that call some columns otherwise. names: by ours, theirs.
+
+    Raises:
+        HunchError: there is no such column.
+    """
+    fields: dict[str, FieldInfo] = row.__pydantic_fields__  # type: ignore[attr-defined]
+    if unknown := [name for name in names if name not in fields or name == "line"]:
+        known = ", ".join(name for name in fields if name != "line")
+        raise HunchError(f"{unknown[0]!r} is no column that is read here: {known}")
+    hints = get_type_hints(row, include_extras=True)
+    namespace: dict[str, Any] = {
+        name: column(fields[name].description or "", fields[name].default, name=theirs)
+        for name, theirs in names.items()
+    }
+    namespace["__annotations__"] = {name: hints[name] for name in names}
+    return declared(type(row.__name__, (row,), {**namespace, "__module__": row.__module__}))
 
 
 @dataclass(frozen=True)

@@ -819,6 +819,7 @@ class Migration(migrations.Migration):
                         ('example_count', models.PositiveIntegerField()),
                         ('members', models.JSONField(default=dict, help_text='Member number to its files: name to sha256.')),
                         ('seconds', models.FloatField(default=0, help_text='Of training, all members together.')),
+                        ('held_out_sha256', models.CharField(blank=True, help_text='File of its scores of held-out items, if somebody asked for them.', max_length=64)),
                         ('created_at', models.DateTimeField(auto_now_add=True)),
                         ('ready_at', models.DateTimeField(blank=True, null=True)),
                     ],

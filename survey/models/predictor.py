@@ -50,6 +50,9 @@ class PredictorRun(models.Model):
     example_count = models.PositiveIntegerField()
     members = models.JSONField(default=dict, help_text="Member number to its files: name to sha256.")
     seconds = models.FloatField(default=0, help_text="Of training, all members together.")
+    held_out_sha256 = models.CharField(
+        max_length=64, blank=True, help_text="File of its scores of held-out items, if somebody asked for them."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True, blank=True)
 

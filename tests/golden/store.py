@@ -60,7 +60,7 @@ def reports_about_models(beliefs: Study, people: Study) -> dict[str, bytes]:
     return {name: as_bytes(report.as_json()) for name, report in reports.items()}
 
 
-DECIMAL = re.compile(r"-?\d+\.\d+(e[-+]?\d+)?|-?\d+e[-+]?\d+")
+DECIMAL = re.compile(r"-?\d+(\.\d+(e[-+]?\d+)?|e[-+]?\d+)")
 # A list or an object that holds no other, over several lines.
 RECORD = re.compile(r"[\[{]\n[^\[\]{}]*\n *[\]}]")
 
@@ -166,22 +166,24 @@ def read_results(slug: str) -> dict[str, bytes]:
 
 
 def differences_of(name: str, content: bytes, stored: bytes) -> list[str]:
-    """Where a result differs from the stored one: JSON and CSV by their values, any other file by its bytes."""
+    """Where a result differs from the stored one: JSON and tables by their values, any other file by its bytes."""
     if is_json(name):
         return differences(json.loads(content), json.loads(stored), name)
-    if name.endswith(".csv"):
+    if content != stored and name.endswith(".csv"):
         return differences(cells_of(content), cells_of(stored), name)
     return [] if content == stored else [f"{name} differs"]
 
 
+def cells_of(table: bytes) -> list[list[Any]]:
+    """The rows of a CSV file; a cell with a decimal point or an exponent as a number."""
+    return [
+        [float(cell) if DECIMAL.fullmatch(cell) else cell for cell in row]
+        for row in csv.reader(io.StringIO(table.decode(), newline=""))
+    ]
+
+
 def is_json(name: str) -> bool:
     return name.endswith(".json")
-
-
-def cells_of(table: bytes) -> list[list[Any]]:
-    """The rows of a CSV file; what has a decimal point is a number."""
-    rows = csv.reader(io.StringIO(table.decode(), newline=""))
-    return [[float(cell) if DECIMAL.fullmatch(cell) else cell for cell in row] for row in rows]
 
 
 def rounded(value: Any) -> Any:

@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = {
     "demographics": "survey.panels.demographics.KIND",
     "dry_run": "survey.simulator.job.KIND",
     "export": "survey.services.results.export.job.KIND",
+    "held_out_scores": "survey.instruments.belief_update.reports.paper.held_out.KIND",
     "package": "survey.services.results.package.building.KIND",
     "screens": "survey.printed_screens.job.KIND",
 }

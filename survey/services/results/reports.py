@@ -54,6 +54,7 @@ CONDITION = Argument(
 PILOT = "pilot"
 METHODS = "methods"
 ESTIMATES = "estimates"
+TWO_STUDIES = "two_studies"
 PEOPLE = "people"
 POLICIES = "policies"
 AGREEMENT, CALIBRATION, GAPS = "agreement", "calibration", "gaps"
@@ -119,6 +120,17 @@ CORE = (
             "Read each estimate with its 95 % interval in brackets; the plain figure next to it counts all "
             "answers alike, and may be off where the design asked some items more often than others.",
             path="survey.services.results.estimates.estimates_report.EstimatesReport",
+        ),
+        applies=lambda study: names_figures(study),
+    ),
+    CoreReport(
+        ReportEntry(
+            name=TWO_STUDIES,
+            title="Two studies",
+            summary="This study's figures less those of another one: a year later, or of other people.",
+            opening="What this study's answers say less what another one's say, figure by figure. Where the interval "
+            "of a difference holds 0 the two may not differ; where it does not, they do, for whatever reason.",
+            path="survey.services.results.estimates.two_studies.TwoStudies",
         ),
         applies=lambda study: names_figures(study),
     ),

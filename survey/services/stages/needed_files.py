@@ -23,6 +23,7 @@ def needed_files() -> dict[str, str]:
         for member in run.members.values():
             for name, sha256 in member.items():
                 files.setdefault(sha256, f"{name} of {run}")
+        files.setdefault(run.held_out_sha256, f"scores of held-out items by {run}")
     for stored in CandidateSet.objects.select_related("stage__study").order_by("pk"):
         for sha256 in (
             *(stored.file_sha256, stored.shortlist_sha256, stored.drawn_sha256),

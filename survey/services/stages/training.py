@@ -326,8 +326,20 @@ def _scores(
     planned = CandidateSet.objects.filter(stage=stage, predictor_run=run, kind=CandidateSet.Kind.POOL).exists()
     if planned and None not in stored:
         return np.asarray(stored, dtype=np.float64), {}
-    inputs, _labels = _learning(stage.study).checked_examples(part.answers)
-    columns, sources = _columns(run, part.answers, predicted=True)
+    return scores_of(run, part.answers, stage.study, progress)
+
+
+def scores_of(
+    run: PredictorRun, answers: Sequence[Assignment], study: Study, progress: Progress
+) -> tuple[np.ndarray, Mapping[str, dict[str, Any]]]:
+    """What a trained predictor expects of the answers, computed from its files: the chances of label 1, float64 (n,).
+    And what the columns that it read were made of.
+
+    Raises:
+        Stopped: `progress` returned False.
+    """
+    inputs, _labels = _learning(study).checked_examples(answers)
+    columns, sources = _columns(run, answers, predicted=True)
     scores = predictor_training.score(folders_of(run), inputs, progress, columns=columns)
     return scores.astype(np.float64), sources
 

@@ -20,7 +20,7 @@ from survey.instruments.belief_update.models import Belief
 from survey.instruments.belief_update.reports.alignment import aligning
 from survey.instruments.belief_update.reports.paper import pieces as paper
 from survey.instruments.belief_update.reports.paper import study as paper_study
-from survey.models import Assignment, AuditEntry, Job, Slot, Stage, Study
+from survey.models import Assignment, AuditEntry, CandidateSet, Job, Slot, Stage, Study
 from survey.services.answers.counting import frozen_answers
 from survey.services.answers.majorities import majorities_of
 from survey.services.banks.eligibility import eligible_questions
@@ -28,6 +28,7 @@ from survey.services.base import files
 from survey.services.base import jobs as base_jobs
 from survey.services.results import reports
 from survey.services.stages import jobs, lifecycle
+from survey.services.stages import runs as runs_of_stage
 from survey.services.stages.leaderboard import leaderboard
 from survey.services.stages.needed_files import needed_files
 from tests import cast
@@ -38,7 +39,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NAMES = [
     *(f"table{number}" for number in range(1, 6)),
-    *("figure2", "figure3_left", "figure3_right", "figure4", "figure5", "figure6", "figure7"),
+    *("figure2", "figure3_left", "figure3_right", "figure3_held_out", "figure4", "figure5", "figure6", "figure7"),
 ]
 DRAWN = ("figure2", "figure3_left", "figure3_right", "figure5", "figure6")  # Of a study without language models.
 WITHOUT_MODELS = {"table2", "table5", "figure4", "figure7"}
@@ -103,7 +104,9 @@ def rows_of(piece: paper.Piece) -> list[dict[str, Any]]:
 
 def test_a_study_has_its_tables_and_figures_and_says_what_it_lacks(study: Study) -> None:
     paper_pieces = pieces(study)
-    assert {name for name, piece in paper_pieces.items() if piece.missing} == {"table3", "table4", *WITHOUT_MODELS}
+    missing = {name for name, piece in paper_pieces.items() if piece.missing}
+    assert missing == {"table3", "table4", "figure3_held_out", *WITHOUT_MODELS}
+    assert "no frozen stage has answers to a holdout" in paper_pieces["figure3_held_out"].missing
     assert "no language model has answered" in paper_pieces["table2"].missing
     assert paper_pieces["table3"].missing == "no group has five rows and both labels"
     assert "neither people nor language models have answered" in paper_pieces["figure7"].missing
@@ -181,6 +184,71 @@ def test_figure_3_right_has_a_line_for_each_stage_that_a_predictor_drew(study: S
     assert sum(row["n"] for row in rows) == 18
 
 
+@kept
+def run_two_stages_with_holdouts() -> Study:
+    """Predictors after two stages, the second and third of which have a holdout, and the last of which train too."""
+    adaptive = {"sittings": 10, "design": {"kind": "epsilon_greedy", "epsilon": 0.3}}
+    stage = cast.open_stage(
+        stages=[{"sittings": 8}, adaptive, adaptive],
+        predictor={"name": "same_task"},
+        candidates={"size": 200},
+        roles={"holdout": 0.4, "controls": 0},
+    )
+    for index in (1, 2, 3):
+        finished(stage if index == 1 else lifecycle.open_stage(cast.stage_of(stage.study, index)))
+    return cast.stage_of(stage.study, 3).study
+
+
+def test_every_stages_predictor_is_judged_by_the_same_held_out_answers() -> None:
+    study = run_two_stages_with_holdouts()
+    assert f"hunch jobs ask held_out_scores {study.slug}" in pieces(study)["figure3_held_out"].missing
+    job, _is_new = base_jobs.ask(study, "held_out_scores", {})
+    assert base_jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == Job.State.DONE, job.error
+    runs = [runs_of_stage.main_run(cast.stage_of(study, index)) for index in (1, 2, 3)]
+    assert job.result["predictors"] == [str(run) for run in runs]
+
+    def answers(role: Slot.Role) -> list[Assignment]:
+        return list(Assignment.objects.filter(slot__stage__study=study, slot__role=role))
+
+    def pairs_through(role: Slot.Role, index: int) -> set[frozenset[int]]:
+        return {pair_of(answer) for answer in answers(role) if answer.slot.stage.index <= index}
+
+    def pair_of(answer: Assignment) -> frozenset[int]:
+        pair = answer.slot.item.pair
+        return frozenset((pair.evidence_id, pair.target_id))
+
+    # A stage may hold out a pair that trained before: nobody is judged by that one. One held out before never trains.
+    trained: set[frozenset[int]] = set()
+    for run in filter(None, runs):
+        held_out = pairs_through(Slot.Role.HOLDOUT, run.held_out_through)
+        trained |= pairs_through(Slot.Role.SAMPLED, run.stage.index) - held_out
+    unseen = [answer for answer in answers(Slot.Role.HOLDOUT) if pair_of(answer) not in trained]
+    assert 0 < len(unseen) < len(answers(Slot.Role.HOLDOUT))
+    for run in runs:
+        assert run is not None and run.held_out_sha256 in needed_files()
+        rows = files.load_array(run.held_out_sha256)
+        assert set(rows["item"].tolist()) == {answer.slot.item_id for answer in unseen}
+    # The predictor of stage 1 planned stage 2: it expects of an outcome and task what that stage's pool has.
+    pool = files.load_array(CandidateSet.objects.get(stage__study=study, stage__index=2).file_sha256)
+    questions = eligible_questions(study)
+    known = {
+        (row["outcome"], questions[row["evidence"]].task_id == questions[row["target"]].task_id): row["score"]
+        for row in pool
+    }
+    scored = dict(files.load_array(runs[0].held_out_sha256).tolist())  # type: ignore[union-attr]
+    for answer in unseen:
+        pair = answer.slot.item.pair
+        kind = pair.outcome, pair.evidence.task_id == pair.target.task_id
+        assert scored[answer.slot.item_id] == pytest.approx(known[kind], abs=1e-6)
+    lines: dict[str, int] = {}
+    for row in rows_of(pieces(study)["figure3_held_out"]):
+        lines[row["line"]] = lines.get(row["line"], 0) + row["n"]
+    assert lines == dict.fromkeys(("after stage 1", "after stage 2", "after stage 3"), len(unseen))
+    assert AuditEntry.objects.filter(action="held_out_scores").count() == 3
+
+
 @pytest.mark.thorough
 def test_figure_2_is_about_the_uniform_pool_that_was_scored_last(study: Study) -> None:
     rows = rows_of(pieces(study)["figure2"])
@@ -218,6 +286,11 @@ def test_pairs_under_both_outcomes_take_the_place_of_the_pool(study: Study) -> N
     for name in ("figure2", "figure6"):
         table = paper_pieces[name].table
         assert table is not None and "40 uniform pairs, each under both outcomes" in table.note
+    by_figure = {(row["outcome"], row["figure"]): row for row in rows_of(paper_pieces["figure2"])}
+    farthest = np.abs(first["score"] - second["score"]).max()
+    unlike = [by_figure[outcome, "most unlike"] for outcome in (1, 0)]
+    assert abs(unlike[0]["value"] - unlike[1]["value"]) == pytest.approx(farthest)
+    assert unlike[0]["q1"] == unlike[1]["q1"] and unlike[0]["q2"] == unlike[1]["q2"] != ""
     means = [row for row in rows_of(paper_pieces["figure2"]) if row["figure"] == "mean"]
     assert [(row["outcome"], row["n"]) for row in means] == [(1, 40), (0, 40)]
     assert [row["value"] for row in means] == pytest.approx([first["score"].mean(), second["score"].mean()])

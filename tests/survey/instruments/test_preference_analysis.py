@@ -647,10 +647,10 @@ def test_nobodys_own_answers_make_the_chance_that_is_fitted_for_their_prompt() -
     for turned in range(20):
         own = prompt == turned
         after = judging.cross_fitted(rating, prompt, np.where(own[row_item], 1 - win, win), row_item)
-        # Processors add up in different orders: the last digits may differ.
-        assert after[own] == pytest.approx(before[own], rel=1e-9)
-        moved.append(np.abs(after - before).max() > 1e-3)
-    assert sum(moved) > 15  # Answers of a prompt may turn into each other's opposites, and then say the same.
+        assert after[own] == pytest.approx(before[own], abs=1e-12)
+        moved.append(np.abs(after - before).max())
+    # Where as many answers are turned one way as the other, nothing moves.
+    assert np.median(moved) > 0.01
 
 
 def test_a_log_score_of_fitted_chances_has_no_interval_where_items_weigh_unequally() -> None:

@@ -1,8 +1,10 @@
 """Figures of reading times: on public data to the digits, on small files, and a small law of the intervals."""
 
 import csv
+import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +30,7 @@ from survey.instruments.self_paced_reading.analysis.cleaning import (
 )
 from survey.instruments.self_paced_reading.estimands import ReadingEstimates
 from survey.instruments.self_paced_reading.reports import own_times
-from survey.instruments.self_paced_reading.reports.own_times import TimeSettings
+from survey.instruments.self_paced_reading.reports.own_times import LAYOUTS, TimeSettings
 from tests import r_packages
 from tests.survey.instruments.test_cloze_figures import number
 
@@ -99,11 +101,6 @@ def test_the_natural_stories_have_the_published_correlation(human_data: Path, tm
     folder = human_data / "naturalstories"
     with (folder / "processed_wordinfo.tsv").open(newline="", encoding="utf-8") as file:
         words = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    times = written(
-        tmp_path / "times.csv",
-        ["passage", "position", "word", "time"],
-        [[row["item"], int(row["zone"]) - 1, row["word"], row["meanItemRT"]] for row in words],
-    )
     stories: dict[int, list[tuple[str, float]]] = {}
     with (folder / "all_stories_gpt3.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -122,10 +119,12 @@ def test_the_natural_stories_have_the_published_correlation(human_data: Path, tm
             ["GPT-3", story, position, "" if np.isnan(nats) else nats] for position, nats in enumerate(surprisal)
         ]
     frequencies = written(tmp_path / "frequencies.csv", ["word", "count"], [[row["word"], 5] for row in words])
+    # Means over people, which the corpus gives under names of its own.
+    means = replace(LAYOUTS["natural_stories"], measures=("meanItemRT",))
     findings = own_times.make(
-        times,
+        folder / "processed_wordinfo.tsv",
         written(tmp_path / "readings.csv", ["model", "passage", "position", "surprisal"], readings),
-        TimeSettings(frequencies=str(frequencies)),
+        TimeSettings(frequencies=str(frequencies), layout=means),
     ).data["models"]["GPT-3"]
     # The copy whose times stood one word too early had 0.206.
     assert findings["correlation"] == pytest.approx(0.212, abs=0.0005) and findings["correlated_words"] == 10_246
@@ -252,6 +251,64 @@ def test_whether_the_word_before_was_fixated_is_named_and_needs_people(tmp_path:
     assert any("previous_fixated enters no fit" in note for note in made.notes)
 
 
+def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp_path: Path) -> None:
+    """Each measure has the figures that it has alone, in our own columns and with what was fixated said."""
+    times, readings = own_files(tmp_path)
+    rows = rows_of(times)
+    skips = {(row["person"], row["passage"], row["position"]): number % 5 == 0 for number, row in enumerate(rows)}
+    theirs = ["Participant_ID", "Text_ID", "Word_Number", "Word", "IA_SKIP", "log_frequency", "right"]
+    measured = {"IA_FIRST_FIXATION_DURATION": 0.5, "IA_FIRST_RUN_DWELL_TIME": 0.75, "IA_DWELL_TIME": 1.0}
+    eye = [
+        [row["person"], row["passage"], int(row["position"]) + 1, row["word"]]
+        + [int(skips[row["person"], row["passage"], row["position"]]), row["log_frequency"], row["right"]]
+        + [float(row["time"]) * part for part in measured.values()]
+        for row in rows
+    ]
+    corpus = written(tmp_path / "corpus.csv", [*theirs, *measured], eye)
+    out = tmp_path / "out"
+    call_command("reading", times=corpus, readings=readings, layout="provo", out=out)
+    found = {(row["measure"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
+    assert list(found) == [(measure, "A") for measure in measured]
+    data = json.loads((out / "reading.json").read_text())["measures"]
+    for measure, part in measured.items():
+        alone = []
+        for row in rows:
+            before = skips.get((row["person"], row["passage"], str(int(row["position"]) - 1)))
+            alone.append([*row.values(), "" if before is None else int(not before)])
+            alone[-1][HEADER.index("time")] = float(row["time"]) * part
+        single = written(tmp_path / "single.csv", [*HEADER, "previous_fixated"], alone)
+        made = own_times.make(single, readings, TimeSettings()).data
+        assert data[measure] == json.loads(json.dumps(made))
+        assert made["models"]["A"]["rows"] > 0
+        assert float(found[measure, "A"]["ms_a_nat"]) == made["models"]["A"]["slope"]["value"]
+    words = rows_of(out / "reading_words.csv")
+    assert [row["measure"] for row in words] == [measure for measure in measured for _word in range(60)]
+    assert (out / "slopes_by_measure.svg").stat().st_size and (out / "tenths_3.svg").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["--column", "passage"], "--column: 'passage': write OURS=THEIRS"),
+        (["--column", "time=RT"], "name columns of times by --measure RT"),
+        (["--column", "reader=person"], "'reader' is no column that is read here: passage, position"),
+        (["--measure", "time", "--measure", "time"], "--measure: time, time: name each column once"),
+        (["--measure", "gaze"], "gaze"),
+        (["--first-position", "1"], "0 is before the first position, 1 (--first-position)"),
+        (["--measure", "time", "--measure", "right", "--model", "gamm", "--out", "o"], "one --measure at a time"),
+    ],
+)
+def test_columns_that_cannot_be_are_refused(
+    tmp_path: Path, settings: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    times, readings = own_files(tmp_path, people=2, passages=2)
+    with pytest.raises(SystemExit):
+        call_command("reading", "--times", str(times), "--readings", str(readings), *settings)
+    assert said in capsys.readouterr().err
+    assert not Path("o").exists()
+
+
 def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path) -> None:
     times, readings = own_files(tmp_path)
     rows = rows_of(readings)
@@ -272,6 +329,8 @@ def test_models_are_compared_on_words_that_all_of_them_have_read(tmp_path: Path)
         (["--times", "f", "--readings", "g", "--read"], "they are for a study"),
         (["--times", "f", "--readings", "g", "--condition", "a=b"], "they are for a study"),
         (["study", "--readings", "g"], "leave them out"),
+        (["study", "--layout", "provo"], "they are for --times"),
+        (["study", "--first-position", "0"], "they are for --times"),
         (["study", "--frequencies", "g"], "leave them out"),
         (["study", "--model", "gamm"], "--out: is missing"),
     ],

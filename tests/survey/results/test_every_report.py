@@ -68,7 +68,7 @@ OTHER_STUDIES: Mapping[str, str] = {"composition": "steps", "composition_live": 
 # How often is simulated or drawn again: a few times say as much about a door.
 # Those that say their main figure in words; the others are paragraphs, counts so far, plans or files.
 WITH_HEADLINE = {
-    *("estimates", "people", "agreement", "calibration", "gaps", "alignment", "domination"),
+    *("estimates", "two_studies", "people", "agreement", "calibration", "gaps", "alignment", "domination"),
     *("cloze", "preferences", "reading", "next_token", "token_comparison"),
 }
 FEW = {"samples": ["100"], "resamples": ["20"], "studies": ["2"]}
@@ -140,6 +140,7 @@ def test_a_report_with_other_arguments_says_what_it_said(
 TOGETHER = {
     "arms": {"by": ["framing"], "condition": ["mode=keep"]},
     "people": {"figure": ["prior"], "condition": ["mode=keep"]},
+    "two_studies": {"by": ["outcome"], "condition": []},
 }
 
 

@@ -45,7 +45,7 @@ pytestmark = pytest.mark.django_db
 
 HERE = "tests.survey.results.test_reports"
 EVIL = "<script>alert(1)</script>"
-OWN = ("methods", "estimates", "people", "policies")
+OWN = ("methods", "estimates", "two_studies", "people", "policies")
 COMPARING = (reports.AGREEMENT, reports.CALIBRATION, reports.GAPS)
 WORDS = (Column("word", "text", "A word."), Column("times", "number", "How often."))
 SHOWN = (
@@ -335,7 +335,10 @@ def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path
         (["words", "why"], "'why': write ARGUMENT=VALUE"),
         (["late"], "cast: wait for the <moon>"),
         (["broken"], "cannot be loaded"),
-        (["gull"], "cast has no report 'gull'; there are: methods, estimates, people, policies, words, late, broken"),
+        (
+            ["gull"],
+            "cast has no report 'gull'; there are: methods, estimates, two_studies, people, policies, words, late, broken",
+        ),
         (["pilot"], "cast has no pilot: set pilot = true in its first stage"),
     ],
 )
@@ -529,7 +532,7 @@ API = "/api/v1/studies/cast/reports/"
 
 def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
     mine = reader()
-    _methods, _estimates, _people, _policies, words, late, broken = mine.get(API).json()
+    _methods, _estimates, _two_studies, _people, _policies, words, late, broken = mine.get(API).json()
     assert words["url"] == f"http://testserver{API}words/" and words["obstacle"] == ""
     assert words["arguments"][1] == {
         "name": "word",
@@ -578,7 +581,7 @@ def test_the_api_lists_reports_and_gives_one(study: Study) -> None:
         ("words/?why=fun&least=%00", 400, "least: "),
         ("late/", 409, "wait for the <moon>"),
         ("broken/", 500, "cannot be loaded"),
-        ("gull/", 404, "there are: methods, estimates, people, policies, words, late, broken"),
+        ("gull/", 404, "there are: methods, estimates, two_studies, people, policies, words, late, broken"),
     ],
 )
 def test_the_api_says_what_cannot_be_made(study: Study, address: str, status: int, message: str) -> None:

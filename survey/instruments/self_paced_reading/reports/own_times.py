@@ -15,16 +15,44 @@ from survey.exceptions import HunchError
 from survey.figures.words import integer, short
 from survey.input_tables import cells
 from survey.input_tables.problems import Problems
-from survey.input_tables.rows import TableRow, column, declared, read_rows
+from survey.input_tables.rows import TableRow, column, declared, read_rows, renamed
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules, ReadTimes
 from survey.instruments.self_paced_reading.forms import LONGEST_MS
 from survey.services.banks.frequencies import log_frequencies
 
 from . import reading_results
 from .material import ReadingMaterial
+from .measures import make_measures
 
 NOBODY = ""
 Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file of times calls its columns: by our names, theirs. measures: its columns of times. first_position: the
+    number of a text's first word."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    measures: tuple[str, ...] = ("time",)
+    first_position: int = 0
+
+
+OWN = Layout()
+LAYOUTS: Mapping[str, Layout] = {
+    "natural_stories": Layout({"passage": "item", "position": "zone", "person": "WorkerId"}, ("RT",), 1),
+    "provo": Layout(
+        {
+            "passage": "Text_ID",
+            "position": "Word_Number",
+            "word": "Word",
+            "person": "Participant_ID",
+            "skipped": "IA_SKIP",
+        },
+        ("IA_FIRST_FIXATION_DURATION", "IA_FIRST_RUN_DWELL_TIME", "IA_DWELL_TIME"),
+        1,
+    ),
+}
 
 
 TIME = cells.number(
@@ -51,6 +79,9 @@ class TimeRow(TableRow):
     previous_fixated: cells.ZeroOrOne = column(
         "1 where the word before was fixated, in eye-tracking, and else 0.", math.nan
     )
+    skipped: cells.ZeroOrOne = column(
+        "1 where this word was not fixated, and else 0: it says of the next word whether the one before was.", math.nan
+    )
 
 
 @declared
@@ -74,6 +105,13 @@ class TimeSettings:
     frequencies: str = ""
     keeps_punctuation: bool = False
     fit: str = reading_results.LINEAR
+    layout: Layout = OWN
+    measures: tuple[str, ...] = ()
+    """Columns of times; without any those of the layout."""
+
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        return self.measures or self.layout.measures
 
     def check(self) -> None:
         """
@@ -91,6 +129,10 @@ class TimeSettings:
             raise HunchError(f"--previous: {self.previous} is not from 1 to 3")
         if self.fit not in reading_results.FITS:
             raise HunchError(f"--model: {self.fit!r} is none of: {', '.join(reading_results.FITS)}")
+        if self.fit == reading_results.GAMM and len(self.time_columns) > 1:
+            raise HunchError(f"--model: {self.fit} is about one --measure at a time; name one of them")
+        if len(set(self.time_columns)) < len(self.time_columns):
+            raise HunchError(f"--measure: {', '.join(self.time_columns)}: name each column once")
 
 
 @dataclass(eq=False)
@@ -103,6 +145,15 @@ class _TimesFile:
     has_frequency: bool = False
     has_people: bool = False
     has_fixated: bool = False
+    fixated: list[float] = field(default_factory=list)  # by row: whether the word before was
+    skipped: dict[tuple[str, Key], float] = field(default_factory=dict)  # by person and word
+
+    def know_fixated(self) -> None:
+        """Whether the word before was fixated, by what the person skipped; unknown where nothing is said of it."""
+        keys = list(self.words)
+        for place, (number, row) in enumerate(self.rows):
+            passage, position = keys[number]
+            self.fixated[place] = 1 - self.skipped.get((row.person, (passage, position - 1)), math.nan)
 
 
 def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
@@ -111,13 +162,28 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
         HunchError: a file or a setting cannot be used; says what to do.
     """
     settings.check()
-    read = _read_times(times)
+    materials = {}
+    for measure in settings.time_columns:
+        read = _read_times(times, settings.layout, measure)
+        materials[measure] = _material(read, times, readings, settings)
+    material = materials[settings.time_columns[0]]
+    who = f"{integer(len({row.person for _number, row in read.rows}))} people, " if material.has_people else ""
+    passages, words, models = len(material.passage_names), len(material.words.word), len(material.models)
+    line = f"{who}{integer(passages)} passages of {integer(words)} words, {models} models"
+    title = "Reading times"
+    if len(materials) > 1:
+        report = make_measures(materials, fit=settings.fit, title=title, lines=[line])
+    else:
+        report = reading_results.make(material, fit=settings.fit, title=title, lines=[line], notes=[])
+    return replace(report, files=[*report.files, ReportFile.of_json("reading.json", report.data)])
+
+
+def _material(read: _TimesFile, times: Path, readings: Path, settings: TimeSettings) -> ReadingMaterial:
     if not settings.frequencies and not read.has_frequency:
         raise HunchError(
             "--frequencies: is missing: what surprisal adds is stated next to how frequent words are. Give a file with "
             "word and log_frequency or count, or ngram:NAME, a model that `hunch train_ngram FILE` makes; or add the "
-            "column "
-            f"log_frequency to {times}"
+            f"column log_frequency to {times}"
         )
     numbered = {key: (number, word) for key, (number, word, _line) in read.words.items()}
     models = _read_readings(readings, numbered)
@@ -135,7 +201,7 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
     position = np.array([place for _passage, place in numbered], dtype=np.int64)
     highest = np.zeros(len(passages), dtype=np.int64)
     np.maximum.at(highest, stretch, position)
-    material = ReadingMaterial(
+    return ReadingMaterial(
         tuple(passages),
         TimedWords(texts, stretch, position, frequency, position == highest[stretch]),
         _read_columns(read, number),
@@ -144,18 +210,9 @@ def make(times: Path, readings: Path, settings: TimeSettings) -> ReportResult:
         rules=settings.rules,
         previous=settings.previous,
         keeps_punctuation=settings.keeps_punctuation,
-        fixated=np.array([row.previous_fixated for _number, row in read.rows]) if read.has_fixated else None,
+        fixated=np.array(read.fixated) if read.has_fixated else None,
         smooth=settings.fit == reading_results.SMOOTH,
     )
-    who = f"{integer(len({row.person for _number, row in read.rows}))} people, " if read.has_people else ""
-    report = reading_results.make(
-        material,
-        fit=settings.fit,
-        title="Reading times",
-        lines=[f"{who}{integer(len(passages))} passages of {integer(len(texts))} words, {len(models)} models"],
-        notes=[],
-    )
-    return replace(report, files=[*report.files, ReportFile.of_json("reading.json", report.data)])
 
 
 def _read_columns(read: _TimesFile, number: Mapping[str, int]) -> ReadTimes:
@@ -170,22 +227,35 @@ def _read_columns(read: _TimesFile, number: Mapping[str, int]) -> ReadTimes:
     )
 
 
-def _read_times(path: Path) -> _TimesFile:
-    rows, read = read_rows(TimeRow, path, Problems()), _TimesFile()
-    read.has_people, read.has_frequency = "person" in rows.header, "log_frequency" in rows.header
-    read.has_fixated = "previous_fixated" in rows.header
+def _read_times(path: Path, layout: Layout, measure: str) -> _TimesFile:
+    names = {**layout.columns, "time": measure}
+    rows, read = read_rows(renamed(TimeRow, names), path, Problems()), _TimesFile()
+    read.has_people = names.get("person", "person") in rows.header
+    read.has_frequency = names.get("log_frequency", "log_frequency") in rows.header
+    read.has_fixated = names.get("previous_fixated", "previous_fixated") in rows.header
     for row in rows:
-        key = (row.passage, row.position)
+        key = (row.passage, row.position - layout.first_position)
+        if key[1] < 0:
+            message = f"{row.position} is before the first position, {layout.first_position} (--first-position)"
+            rows.wrong(row.line, names.get("position", "position"), message)
+            continue
         number, own, first = read.words.setdefault(key, (len(read.words), row.word, row.line))
         if own != row.word:
             message = f"{row.word[:40]!r} is {own[:40]!r} in line {first}: a passage has one text"
-            rows.wrong(row.line, "word", message)
+            rows.wrong(row.line, names.get("word", "word"), message)
         if number == len(read.frequency):
             read.frequency.append(row.log_frequency)
-        rows.once(row, "position", (row.person, key), f"the same word of {row.person or 'the passage'} stands")
+        what = f"the same word of {row.person or 'the passage'} stands"
+        rows.once(row, names.get("position", "position"), (row.person, key), what)
         if not math.isnan(row.time):  # An empty cell is a word that nobody's time is known of.
             read.rows.append((number, row))
+            read.fixated.append(row.previous_fixated)
+        if not math.isnan(row.skipped):
+            read.skipped[row.person, key] = row.skipped
     rows.refuse("" if read.rows else "holds no time: give at least one")
+    if read.skipped and not read.has_fixated:
+        read.know_fixated()
+        read.has_fixated = True
     return read
 
 

@@ -63,12 +63,19 @@ WORDS = (
 
 
 def make(
-    material: ReadingMaterial, *, fit: str, title: str, lines: Sequence[str], notes: Sequence[str]
+    material: ReadingMaterial,
+    *,
+    fit: str,
+    title: str,
+    lines: Sequence[str],
+    notes: Sequence[str],
+    models: Sequence[ReadingOfModel] | None = None,
 ) -> ReportResult:
-    """Tables, pictures and files; with the fit `gamm` also the script for R and its data."""
+    """Tables, pictures and files; with the fit `gamm` also the script for R and its data. models: those of `models_of`,
+    where they are known already."""
     kept_times = material.kept
     time, right = figures.mean_time(kept_times), figures.right_share(material.times)
-    models = _models(material)
+    models = models_of(material) if models is None else models
     tables = [_cleaning_table(material)]
     if models:
         tables += [_models_table(models), _slopes_table(material, models)]
@@ -99,7 +106,7 @@ def make(
             )
     return ReportResult(
         title=title,
-        headline=f"On average people look at a word for {_ms(time)}." if time.is_defined else "",
+        headline=f"On average people look at a word for {in_ms(time)}." if time.is_defined else "",
         lines=more,
         tables=tables,
         pictures=list(_pictures(material, models)),
@@ -109,7 +116,8 @@ def make(
     )
 
 
-def _models(material: ReadingMaterial) -> list[ReadingOfModel]:
+def models_of(material: ReadingMaterial) -> list[ReadingOfModel]:
+    """What each model adds, on the words to which all of them give a surprisal; none without frequencies."""
     if not material.frequencies_known:
         return []
     common = _read_by_all(material)
@@ -141,7 +149,7 @@ def _lines(material: ReadingMaterial, right: Figure) -> Iterator[str]:
         yield f"questions answered right (95 % interval): {right.in_words(unit='share')}, by all people"
 
 
-def _ms(figure: Figure) -> str:
+def in_ms(figure: Figure) -> str:
     return replace(figure, unit="ms").in_words(1)
 
 
@@ -160,12 +168,14 @@ def _models_table(models: Sequence[ReadingOfModel]) -> Table:
         "reading_models",
         "What surprisal adds to the prediction of times",
         MODELS,
-        [
-            [model.name, model.correlation, model.correlated, *_deltas(model), model.rows, model.words]
-            for model in models
-        ],
+        [row_of(model) for model in models],
         note="A column of noise in the model's place would add half a nat for each surprisal that enters.",
     )
+
+
+def row_of(model: ReadingOfModel) -> list[Any]:
+    """Its cells under MODELS."""
+    return [model.name, model.correlation, model.correlated, *_deltas(model), model.rows, model.words]
 
 
 def _deltas(reading: ReadingOfModel) -> tuple[float | None, float | None]:
@@ -177,7 +187,7 @@ def _of(place: int) -> str:
     return {0: "this word", 1: "the word before"}.get(place, f"{place} words before")
 
 
-def _next_to(material: ReadingMaterial) -> str:
+def next_to(material: ReadingMaterial) -> str:
     """What else the fits hold."""
     curves = ", as curves" if material.smooth else ""
     fixated = ", and whether the word before was fixated" if material.enters_fixated else ""
@@ -198,7 +208,7 @@ def _slopes_table(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -
         "Milliseconds per nat of surprisal",
         SLOPES,
         rows,
-        note=f"{_next_to(material)} Intervals are by person and passage.",
+        note=f"{next_to(material)} Intervals are by person and passage.",
     )
 
 
@@ -238,7 +248,7 @@ def _pictures(material: ReadingMaterial, models: Sequence[ReadingOfModel]) -> Se
         )
         text = "; ".join(
             f"{reading.name}: "
-            + ", ".join(f"{of} {_ms(slope)}" for of, slope in zip(series, reading.slopes, strict=True))
+            + ", ".join(f"{of} {in_ms(slope)}" for of, slope in zip(series, reading.slopes, strict=True))
             for reading in drawn
         )
         made.append(Picture.of("slopes", "Milliseconds per nat of surprisal", text, slopes))

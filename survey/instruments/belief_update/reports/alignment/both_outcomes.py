@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
-from bandit.candidates import uniform_pool
+from bandit.candidates import Pairs, uniform_pool
 from survey.contracts import instruments
 from survey.contracts.reports import Argument, ArgumentErrors, ReportArguments
 from survey.exceptions import StateRefused
@@ -31,6 +31,15 @@ from .aligning import scored_pool
 
 NAME = "both_outcomes"
 PAIRS, MAX_PAIRS = 10_000, 100_000  # The paper has 10,000.
+
+
+def uniform_pairs(questions: int, size: int, rng: np.random.Generator) -> Pairs:
+    """Uniform ordered pairs of this many questions, all of them if there are no more than `size`; each has outcome 1.
+
+    Raises:
+        DesignError: there is no pair, or `size` is under 1.
+    """
+    return uniform_pool(n_questions=questions, size=size, rng=rng, outcome=np.ones(questions, dtype=np.int64)).pairs
 
 
 def score_both_outcomes(
@@ -57,12 +66,7 @@ def score_both_outcomes(
     questions = candidate_questions(stored)
     if run is None or questions is None:
         raise StateRefused(f"{study.slug}: questions were flagged since stage {stage.index} was scored")
-    drawn = uniform_pool(
-        n_questions=len(questions),
-        size=pairs,
-        rng=generator(stage.seed, "both outcomes"),
-        outcome=np.ones(len(questions), dtype=np.int64),
-    ).pairs
+    drawn = uniform_pairs(len(questions), pairs, generator(stage.seed, "both outcomes"))
     right = instrument.pairing.rows_of_pairs(drawn)
     wrong = right.copy()
     wrong["outcome"] = 0

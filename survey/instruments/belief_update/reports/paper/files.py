@@ -162,7 +162,7 @@ def _figure_2(sample: Sample | None) -> Piece:
         "paper has 10,000. Intervals are of the mean over such pairs."
     )
     note = " ".join([note, *_sentences(scored.notes)])
-    return figure_2(pairs, note)
+    return figure_2(pairs, note, same_pairs=True)
 
 
 def _figure_6(sample: Sample | None) -> Piece:

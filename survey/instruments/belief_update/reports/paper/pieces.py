@@ -137,12 +137,17 @@ GROUPS = (
 FIGURE_2 = (
     Column("outcome", "0 or 1", "1: after a correct answer. 0: after an incorrect one."),
     Column("after", "text", "The outcome in words.", heading="outcome", in_file=False),
-    Column("figure", "text", "mean, highest or lowest predicted probability of a change."),
+    Column(
+        "figure",
+        "text",
+        "mean, highest or lowest predicted probability of a change; most unlike: of the pair whose predictions under "
+        "the two outcomes differ most.",
+    ),
     N,
     replace(VALUE, heading="predicted change"),
     PAPER,
-    Column("q1", "text", "Highest and lowest: the evidence question.", heading="evidence"),
-    Column("q2", "text", "Highest and lowest: the target question.", heading="target"),
+    Column("q1", "text", "The evidence question of that pair; empty for means.", heading="evidence"),
+    Column("q2", "text", "Its target question.", heading="target"),
 )
 DISTRIBUTION = (
     Column("what", "text", "prior, posterior or change."),
@@ -327,8 +332,9 @@ class ScoredPairs:
     texts: Callable[[int], tuple[str, str]]
 
 
-def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
-    """Mean, highest and lowest predicted change by outcome."""
+def figure_2(pairs: Mapping[int, ScoredPairs], note: str, *, same_pairs: bool) -> Piece:
+    """Mean, highest and lowest predicted change by outcome. `same_pairs`: each row stands under both outcomes, so that
+    there is a pair whose prediction differs most between them."""
     rows: list[list[Any]] = []
     lines = []
     edges = np.linspace(0, 1, 21)
@@ -346,6 +352,12 @@ def figure_2(pairs: Mapping[int, ScoredPairs], note: str) -> Piece:
         lines.append(Line.steps(words, edges.tolist(), share.tolist()))
     if not lines:
         raise ValueError("no pair has a prediction")
+    if same_pairs:
+        farthest = int(np.abs(pairs[1].score - pairs[0].score).argmax())
+        for outcome, words in OUTCOMES.items():
+            score = pairs[outcome].score
+            texts = pairs[outcome].texts(farthest)
+            rows.append([outcome, words, "most unlike", len(score), Figure(score[farthest]), None, *texts])
     x = Axis("predicted probability of a change", includes=(0.0, 1.0))
     y = Axis("pairs", share=True, includes=(0.0,))
     title = "Predicted change over uniform pairs"
@@ -441,7 +453,9 @@ class Ranked:
     respondent: NDArray[np.int64] | None = None
 
 
-def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
+def figure_3_right(
+    lines: Sequence[Ranked], note: str, name: str = "figure3_right", number: str = "Figure 3, right"
+) -> Piece:
     """The rank of the prediction against the share that changed, a line for each predictor and its answers. Where it
     is known whose answers they are, the bands take answers of one person as dependent."""
     rows: list[list[Any]] = []
@@ -452,16 +466,16 @@ def figure_3_right(lines: Sequence[Ranked], note: str) -> Piece:
             point["interval"] = ends
         figures = [(point["rank"], as_figure(point["observed"], point["interval"])) for point in points]
         rows += [[line.name, rank, point["n"], figure] for point, (rank, figure) in zip(points, figures, strict=True)]
-        name = f"{line.name} (n = {len(line.labels)})"
-        drawn_lines.append(Line.of(name, [(100 * rank, figure) for rank, figure in figures]))
+        label = f"{line.name} (n = {len(line.labels)})"
+        drawn_lines.append(Line.of(label, [(100 * rank, figure) for rank, figure in figures]))
     x = Axis("percentile of the predicted probability of change", includes=(0.0, 100.0))
     y = Axis("beliefs that changed", share=True, includes=(0.0,))
     title = "Changes by rank of prediction"
     return Piece(
         "",
         "",
-        Table("figure3_right", f"Figure 3, right: {title.lower()}", RANKS, rows, note),
-        drawn("figure3_right", title, x, y, drawn_lines),
+        Table(name, f"{number}: {title.lower()}", RANKS, rows, note),
+        drawn(name, title, x, y, drawn_lines),
     )
 
 

@@ -31,6 +31,7 @@ from ..alignment.aligning import alignment_of, misleading, obstacle, pool_rows, 
 from ..calibration.calibrating import human_calibration
 from ..rows import belief_update_of
 from .figures_4_6_7 import MisleadingPair, Rises, SeenRight, figure_4, figure_6, figure_7
+from .held_out import held_out_of, scored_by_all
 from .pieces import (
     EXTREMES,
     METRICS,
@@ -81,6 +82,7 @@ def pieces_of(study: Study, *, people_study: Study | None = None) -> list[Piece]
         tried("figure2", "Figure 2", lambda: _figure_2(uniform())),
         tried("figure3_left", "Figure 3, left", lambda: figure_3_left(first())),
         tried("figure3_right", "Figure 3, right", lambda: _figure_3_right(study, stages)),
+        tried("figure3_held_out", "Figure 3, right, on one held-out set", lambda: _figure_3_held_out(study)),
         tried("figure4", "Figure 4", lambda: _figure_4(study, answered())),
         tried("figure5", "Figure 5", lambda: figure_5(first())),
         tried("figure6", "Figure 6", lambda: _figure_6(uniform())),
@@ -185,10 +187,11 @@ def _groups(tested: Tested, name: str) -> Piece:
 
 @dataclass(frozen=True, eq=False)
 class _UniformPairs:
-    """Uniform pairs with their predictions by outcome; `words` say which they are."""
+    """Uniform pairs with their predictions by outcome, under both or under one; `words` say which they are."""
 
     by_outcome: dict[int, ScoredPairs]
     words: str
+    under_both: bool
 
 
 def _uniform_pairs(study: Study) -> _UniformPairs:
@@ -218,7 +221,7 @@ def _uniform_pairs(study: Study) -> _UniformPairs:
             return questions[int(inside["evidence"][place])].plain, questions[int(inside["target"][place])].plain
 
         by_outcome[outcome] = ScoredPairs(inside[SCORE].astype(np.float64), texts)
-    return _UniformPairs(by_outcome, words)
+    return _UniformPairs(by_outcome, words, bool(stored.both_outcomes_sha256))
 
 
 def _under_both(study: Study) -> str:
@@ -233,7 +236,8 @@ def _under_both(study: Study) -> str:
 
 
 def _figure_2(uniform_pairs: _UniformPairs) -> Piece:
-    return figure_2(uniform_pairs.by_outcome, f"{uniform_pairs.words} Intervals are of the mean over such pairs.")
+    note = f"{uniform_pairs.words} Intervals are of the mean over such pairs."
+    return figure_2(uniform_pairs.by_outcome, note, same_pairs=uniform_pairs.under_both)
 
 
 def _figure_6(uniform_pairs: _UniformPairs) -> Piece:
@@ -335,3 +339,22 @@ def _figure_3_right(study: Study, stages: Sequence[Stage]) -> Piece:
         raise StateRefused(f"{study.slug}: no frozen stage was drawn by a predictor")
     note = "By the design's weights. Intervals are over people, so that answers of one person may depend on each other."
     return figure_3_right(lines, note)
+
+
+def _figure_3_held_out(study: Study) -> Piece:
+    """Every stage's predictor on the answers of all holdouts."""
+    held_out = held_out_of(study)
+    inside, scores = scored_by_all(held_out)
+    threshold = belief_update_of(study).options.threshold
+    answers = [answer for answer, is_in in zip(held_out.answers, inside.tolist(), strict=True) if is_in]
+    labels = np.array([beliefs_of(answer).changed(threshold) for answer in answers], dtype=np.float64)
+    respondent = np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64)
+    lines = [
+        Ranked(f"after stage {run.stage.index}", labels, of_run, held_out.weights[inside], respondent)
+        for run, of_run in zip(held_out.runs, scores, strict=True)
+    ]
+    note = (
+        f"Every predictor on the same {counted(len(answers), 'held-out answer')}, whose pairs trained none of them, as "
+        "the paper has it: the lines can be compared. Intervals are over people."
+    )
+    return figure_3_right(lines, note, "figure3_held_out", "Figure 3, right, on one held-out set")

@@ -1,6 +1,7 @@
 """`manage.py reading SLUG`, or `reading --times FILE --readings FILE`: reading times next to language models."""
 
 from argparse import ArgumentParser
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from survey.exceptions import HunchError
 from survey.instruments.self_paced_reading.analysis.cleaning import CleaningRules
 from survey.instruments.self_paced_reading.model_words import read_models
 from survey.instruments.self_paced_reading.reports.gamm import SCRIPT
-from survey.instruments.self_paced_reading.reports.own_times import TimeSettings, make
+from survey.instruments.self_paced_reading.reports.own_times import LAYOUTS, OWN, Layout, TimeSettings, make
 from survey.instruments.self_paced_reading.reports.reading_results import GAMM, LINEAR
 from survey.instruments.self_paced_reading.reports.study_report import ReadingReport
 from survey.services.banks.frequencies import NGRAM
@@ -34,6 +35,22 @@ class Command(ReportCommand):
         parser.add_argument("--read", action="store_true", help="let the study's [[models]] read its passages first")
         parser.add_argument("--times", type=Path, metavar="FILE", help="times that you have, instead of a study")
         parser.add_argument("--readings", type=Path, metavar="FILE", help="what models gave to the same words")
+        parser.add_argument("--layout", choices=LAYOUTS, help="the columns of the times as this corpus calls them")
+        parser.add_argument(
+            "--column",
+            action="append",
+            default=[],
+            metavar="OURS=THEIRS",
+            help="what the times call a column, such as passage=Text_ID",
+        )
+        parser.add_argument(
+            "--measure",
+            action="append",
+            default=[],
+            metavar="COLUMN",
+            help="a column of times (time); several stand side by side, such as first fixation and gaze",
+        )
+        parser.add_argument("--first-position", type=int, metavar="N", help="the number of a text's first word (0)")
         parser.add_argument(
             "--frequencies", default="", metavar="FILE", help="word and log_frequency or count; or ngram:NAME"
         )
@@ -82,6 +99,8 @@ class Command(ReportCommand):
             self.stdout.write(f"run: Rscript {out / SCRIPT}")
 
     def _of_study(self, slug: str, readings: Path | None, out: Path | None, options: dict[str, Any]) -> None:
+        if any(options[name] for name in ("layout", "column", "measure")) or options["first_position"] is not None:
+            raise HunchError("--layout, --column, --measure, --first-position: they are for --times; leave them out")
         if readings is not None or options["frequencies"]:
             raise HunchError(
                 "--readings, --frequencies: a study's models stand in its file as [[models]], and its frequencies in "
@@ -108,4 +127,21 @@ def _settings(options: dict[str, Any], fit: str) -> TimeSettings:
         frequencies=options["frequencies"],
         keeps_punctuation=options["keep_punctuation"],
         fit=fit,
+        layout=_layout(options),
+        measures=tuple(options["measure"]),
     )
+
+
+def _layout(options: dict[str, Any]) -> Layout:
+    """The named one, with what else was said of the columns."""
+    layout = LAYOUTS[options["layout"]] if options["layout"] else OWN
+    columns = dict(layout.columns)
+    for text in options["column"]:
+        ours, equals, theirs = text.partition("=")
+        if not (equals and ours and theirs):
+            raise HunchError(f"--column: {text!r}: write OURS=THEIRS, such as passage=Text_ID")
+        if ours == "time":
+            raise HunchError(f"--column: {text!r}: name columns of times by --measure {theirs}")
+        columns[ours] = theirs
+    first = options["first_position"]
+    return replace(layout, columns=columns, first_position=layout.first_position if first is None else first)
