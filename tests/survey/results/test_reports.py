@@ -337,7 +337,8 @@ def test_a_folder_that_cannot_be_written_is_refused(study: Study, tmp_path: Path
         (["broken"], "cannot be loaded"),
         (
             ["gull"],
-            "cast has no report 'gull'; there are: methods, estimates, two_studies, people, policies, words, late, broken",
+            "cast has no report 'gull'; there are: methods, estimates, two_studies, people, policies, words, late, "
+            "broken",
         ),
         (["pilot"], "cast has no pilot: set pilot = true in its first stage"),
     ],
