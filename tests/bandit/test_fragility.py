@@ -208,12 +208,3 @@ def test_sums_go_on_where_the_first_order_promises_too_much() -> None:
     (pair,) = fragile_sums(parts=parts, score=lambda sums: sums[..., 0] ** 3).neighbours
     assert pair.count == 6 and pair.rows is not None and set(pair.rows.tolist()) <= set(range(10))
     assert pair.margin_after == 8.0**3 - 10.0**3
-
-
-def test_of_rows_that_count_alike_the_first_are_named() -> None:
-    """Whatever the last digits of their effects, which depend on the processor."""
-    for_first = np.random.default_rng(1).permutation(400) < 210
-    values = np.column_stack([for_first, ~for_first]) * np.where(np.arange(400) % 3, 1.0, 1.0 + 1e-15)[:, None]
-    (pair,) = fragile_means(values=values).neighbours
-    assert pair.rows is not None and pair.count > 5
-    assert pair.rows.tolist() == np.flatnonzero(for_first)[: pair.count].tolist()
