@@ -713,3 +713,12 @@ def test_a_simulated_person_who_begins_meanwhile_stops_the_draft(
     with pytest.raises(StateRefused, match="simulated people have taken part"):
         postings.draft(stage, root="http://testserver")
     assert not Posting.objects.exists() and fake.studies == {}
+
+
+def test_the_wallet_is_asked_for_all_the_places_that_are_added(
+    fake: FakeProlific, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posting, needed = posted(), []
+    monkeypatch.setattr(postings, "refuse_over_wallet", lambda _posting, cents, _client: needed.append(cents))
+    postings.add_places(posting, 3)
+    assert needed == [300]

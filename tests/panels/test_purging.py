@@ -75,6 +75,10 @@ def test_nothing_goes_while_people_may_still_be_paid(fake: FakeProlific) -> None
     assert bytes(PanelIdentity.objects.get(respondent=sitting.respondent).ids_encrypted)
     approved(fake, posting)
     assert purging.payments_open(posting.study) == ""
+    for left in (1, 0):
+        planned = purging.plan_purge(posting.study, before=soon(), with_hashes=False)
+        assert (planned.identities, planned.submissions) == (left, left)
+        purging.purge(posting.study, before=soon(), with_hashes=False)
 
 
 def test_a_bonus_that_is_owed_keeps_the_ids(fake: FakeProlific) -> None:

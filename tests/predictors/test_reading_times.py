@@ -8,6 +8,7 @@ from predictors.evaluation.reading_times import (
     SingleTimes,
     TimedWords,
     columns_of_times,
+    columns_of_words,
     delta_log_likelihood,
     delta_of,
     natural_spline,
@@ -66,6 +67,13 @@ def test_words_of_which_none_counts_are_no_rows(smooth: bool) -> None:
     )
     made = prepared(words, smooth=smooth)
     assert len(made.row) == len(made.base) == len(made.fold) == 0 and made.before.shape == (0, 1)
+
+
+def test_a_word_without_a_time_is_no_row() -> None:
+    place = np.arange(5)
+    words = TimedWords(["a", "bb", "ccc", "dd", "e"], np.zeros(5, dtype=np.int64), place, np.zeros(5), place == 4)
+    times = np.array([300.0, 310, np.nan, 330, 340])
+    assert columns_of_words(prepared(words), times, np.ones(5)).row.tolist() == [3]
 
 
 def test_below_thirty_rows_nothing_is_said() -> None:

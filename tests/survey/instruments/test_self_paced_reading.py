@@ -5,6 +5,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -554,3 +555,9 @@ def test_a_passage_that_no_model_has_read_has_the_same_surprisals_each_time() ->
     assert (surprisal == made_up_surprisal("The cat sat.", 600)).all()
     assert (surprisal != made_up_surprisal("The cat sat!", 600)).any()
     assert (surprisal.min(), surprisal.shape) == (0.5, (600,)) and 3 < surprisal.mean() < 5 and surprisal.max() <= 12
+
+
+@pytest.mark.parametrize(("yes", "word"), [(True, "yes"), (False, "no")])
+def test_an_answer_to_a_question_is_told_as_it_was_given(yes: bool, word: str) -> None:
+    response: Any = SimpleNamespace(passage_answer=SimpleNamespace(yes=yes))
+    assert instruments.kind("self_paced_reading")().answer_in_words(response) == word

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from survey.instruments.token_comparison.models import ContextReading, PreparedC
 from survey.instruments.token_comparison.options import ComparisonOptions
 from survey.instruments.token_comparison.practice import ComparisonPractice
 from survey.instruments.token_comparison.reports import own_answers
+from survey.instruments.token_comparison.reports.study_report import floor_of
 from survey.instruments.token_comparison.screens import end_of
 from survey.models import ApiToken, Bank, NgramModel, Score, Sitting, Stage, Study
 from survey.panels.money import points_of
@@ -614,3 +616,11 @@ def test_a_practice_comparison_names_each_of_its_faults(changes: dict[str, str],
     assert list(examples.problems(example)) == []
     ((field, problem),) = examples.problems({**example, **changes})
     assert field == name and said in problem
+
+
+def test_who_ends_with_exactly_nothing_is_counted_among_those_at_the_floor(compared: Study) -> None:
+    sittings = StatedChance.objects.values("response__assignment__sitting").distinct().count()
+    StatedChance.objects.update(reward=0)
+    for endowment, at_floor in ((0, sittings), (1, 0)):
+        options: Any = SimpleNamespace(endowment=endowment)
+        assert floor_of(compared, options) == (at_floor, sittings)
