@@ -130,6 +130,8 @@ class Script:
         """What is made for the acts to come, and not noted."""
         self.chance.begin("")
         made = make()
+        # What is made may have been kept, with its secrets: they are not drawn again.
+        self.chance.begin("prepared")
         self._rows = self._read_rows()
         return made
 
