@@ -55,6 +55,8 @@ class ArpaReader:
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
+        if not self._path.is_file():
+            raise CheckpointError(f"{path}: cannot be read as an ARPA file: there is no such file; check the path.")
         try:
             self.source = hashlib.sha256(f"arpa {file_digest(self._path)}".encode()).hexdigest()
             with _opened(self._path) as file:

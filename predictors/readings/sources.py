@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from predictors.errors import PredictorError
@@ -17,6 +18,11 @@ SCHEMES = {
     FILE: "a CSV file with text_id, start, end, logprob",
 }
 LONGEST = 500
+
+
+def outside_of(sources: Iterable[str]) -> tuple[str, ...]:
+    """Which of these models and tokenizers, without names before them, are behind a server or paths on this one."""
+    return tuple(source for source in sources if source.partition(":")[0] in (LOCAL, ENDPOINT, ARPA, FILE))
 
 
 class Source(NamedTuple):

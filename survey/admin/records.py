@@ -106,6 +106,11 @@ def _check_chain(head: ChainHead, **by: Any) -> str:
     Raises:
         StateRefused: entries and chain do not agree. The audit has which.
     """
+    if head.number > MAX_CHECKED_HERE and audit_checks.has_found_faults():
+        raise StateRefused(
+            "The last check found faults. All entries are checked until there are none, which takes too long for a "
+            "page: run `hunch verify_audit`"
+        )
     chain_check = audit_checks.check(whole=head.number <= MAX_CHECKED_HERE, **by)
     if chain_check.fault_count:
         raise StateRefused(f"The audit does not agree with its chain; faults: {chain_check.fault_count}")

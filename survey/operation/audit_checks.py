@@ -33,16 +33,24 @@ def check_if_due(*, now: datetime | None = None) -> bool:
         return False
     without_fault = _checks().filter(detail__faults=0)
     is_whole = not without_fault.filter(detail__whole=True, at__gt=now - WHOLE_EVERY).exists()
-    check(whole=is_whole or last is None or last.detail["faults"] > 0)
+    check(whole=is_whole or last is None)
     return True
 
 
+def has_found_faults() -> bool:
+    """Whether the last check found any."""
+    last = last_check()
+    return last is not None and last.detail["faults"] > 0
+
+
 def check(*, whole: bool = True, expected: str = "", by: Any = None, via: str = "worker") -> ChainCheck:
-    """Check the chain, and record what was found, with the first faults by name.
+    """Check the chain, and record what was found, with the first faults by name. For as long as there is a fault, all
+    entries are checked: newer ones alone would not find it again.
 
     Args:
         expected: as for `audit_chain.verify`; whether it was seen is not recorded.
     """
+    whole = whole or has_found_faults()
     last = _checks().filter(detail__faults=0, detail__number__gt=0).first()
     checked = None
     if last is not None:

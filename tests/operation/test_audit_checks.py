@@ -96,6 +96,7 @@ def test_a_fault_is_told_until_a_check_finds_none(
     read.clear()
     assert audit_checks.check_if_due(now=start + DAY)
     assert read[:3] == [1, 2, 3]  # The whole chain, as long as there is a fault.
+    assert audit_checks.check(whole=False).fault_count == 1, "whoever asks for the newest entries alone gets all"
     change("small stage 1")
     call_command("verify_audit")
     assert diagnosis()[0] == "ok" and figures(client, token)["hunch_audit_faults", ()] == 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from predictors.readings.sources import outside_of
 from survey.contracts.expectations import Expecting
 from survey.contracts.instruments import (
     CONTRACT,
@@ -99,7 +100,10 @@ class NextToken(ListedInstrument):
 
     @property
     def preparation(self) -> Preparation | None:
-        return Preparation("passages", self._prepare) if self._study is not None else None
+        if self._study is None:
+            return None
+        outside = outside_of([self.source, *(model.source for model in self.study.config.models)])
+        return Preparation("passages", self._prepare, outside)
 
     def _prepare(self, progress: Progress) -> Mapping[str, int]:
         return passages.prepare(

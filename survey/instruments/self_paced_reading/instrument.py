@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from predictors.readings.sources import outside_of
 from survey.contracts.instruments import (
     CONTRACT,
     BookletsByTask,
@@ -89,7 +90,8 @@ class SelfPacedReading(ListedInstrument):
     def preparation(self) -> Preparation | None:
         if self._study is None or not self.study.config.models:
             return None
-        return Preparation("passages", self._read)
+        outside = outside_of(model.source for model in self.study.config.models)
+        return Preparation("passages", self._read, outside)
 
     def _read(self, progress: Progress) -> Mapping[str, int]:
         return model_words.read_models(

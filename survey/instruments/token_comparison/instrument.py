@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from predictors.readings.sources import outside_of
 from survey.contracts.instruments import (
     CONTRACT,
     Booklets,
@@ -87,7 +88,10 @@ class TokenComparison(ListedInstrument):
 
     @property
     def preparation(self) -> Preparation | None:
-        return Preparation("contexts", self._prepare) if self._study is not None else None
+        if self._study is None:
+            return None
+        outside = outside_of([self.options.generator, *(model.source for model in self.study.config.models)])
+        return Preparation("contexts", self._prepare, outside)
 
     def _prepare(self, progress: Progress) -> Mapping[str, int]:
         prepared = preparing.prepare(

@@ -9,6 +9,7 @@ import io
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from django.db import transaction
@@ -163,6 +164,8 @@ class _FileReader:
     vocabulary_size = None
 
     def __init__(self, path: str, texts: Sequence[Text]) -> None:
+        if not Path(path).is_file():
+            raise HunchError(f"{path}: file: cannot be read (it is no file here): check the path")
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - hashlib wants the open file
                 content = hashlib.file_digest(file, "sha256").hexdigest()

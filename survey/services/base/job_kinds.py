@@ -60,6 +60,7 @@ class JobKind:
             after a worker died, so it changes nothing but `folder`, or what it can do twice.
         arguments: those of pages, command and API; their texts are checked before the row is made.
         suits: whether it means anything in a study. Elsewhere it is not offered.
+        forbids: why a user may not have it done in this study though they have the right; empty if they may.
         check: further checks of the arguments, which raise HunchError and name the argument.
         keeps: how long the files are kept.
         queue: whose workers do it. Work that takes many minutes, or a core all the time, belongs to `queues.SCORE`.
@@ -72,6 +73,7 @@ class JobKind:
     make: Callable[[Work], Mapping[str, Any]]
     arguments: Sequence[Argument] = ()
     suits: Callable[[Study], bool] = lambda study: True
+    forbids: Callable[[Study, Any], str] = lambda study, by: ""
     check: Callable[[Study, ReportArguments], None] = lambda study, arguments: None
     keeps: timedelta = timedelta(days=7)
     queue: str = queues.DEFAULT

@@ -86,8 +86,7 @@ def ask(
         HunchError: an argument cannot be used; StateRefused: too many jobs of this person are not over.
     """
     job_kind = find_kind(kind)
-    if by is not None and not rights.may(by, job_kind.right, study.pk):
-        raise NotAllowed(f"{job_kind.title}: {_lacks(job_kind)}")
+    _refuse_who_may_not(by, job_kind, study)
     arguments = {name: [*texts] for name, texts in job_kind.checked(study, given_arguments).items()}
     asked = digest([kind, arguments, None if by is None else by.pk])
     waiting = Job.objects.filter(asked_by=by).waiting()
@@ -137,6 +136,19 @@ def cancel(job: Job, *, by: Any = None, via: str = "command") -> bool:
         if changed:
             auditing.record("cancel_job", job.study, by=by, via=via, kind=job.kind, job=job.pk)
     return bool(changed)
+
+
+def _refuse_who_may_not(by: Any, kind: JobKind, study: Study) -> None:
+    """
+    Raises:
+        NotAllowed: the user lacks the kind's right in the study, or the kind forbids it. A command may all.
+    """
+    if by is None:
+        return
+    if not rights.may(by, kind.right, study.pk):
+        raise NotAllowed(f"{kind.title}: {_lacks(kind)}")
+    if why := kind.forbids(study, by):
+        raise NotAllowed(f"{kind.title}: {why}")
 
 
 def _lacks(kind: JobKind) -> str:
@@ -215,8 +227,7 @@ def _folder(job: Job) -> Iterator[Path]:
 def _make(hold: JobHold, folder: Path) -> None:
     job = hold.row
     kind = find_kind(job.kind)
-    if job.asked_by is not None and not rights.may(job.asked_by, kind.right, job.study_id):
-        raise NotAllowed(_lacks(kind))
+    _refuse_who_may_not(job.asked_by, kind, job.study)
     arguments = ReportArguments({name: tuple(texts) for name, texts in job.arguments.items()})
     result = kind.make(Work(job.study, arguments, folder, hold.progress, job.asked_by))
     made = []

@@ -7,6 +7,7 @@ from survey.contracts import instruments
 from survey.contracts.preparation import Preparation
 from survey.models import Study
 from survey.processes import queues
+from survey.services.base import rights
 from survey.services.base.auditing import record
 from survey.services.base.job_kinds import JobKind, Work
 from survey.services.base.rights import Right
@@ -18,6 +19,17 @@ def _preparation_of(study: Study) -> Preparation | None:
     if instruments.problem_with(study.instrument):
         return None
     return instruments.of_study(study).preparation
+
+
+def _forbids(study: Study, by: Any) -> str:
+    """A model behind a server may cost money, and a path on this one is nobody's who edits a study file."""
+    preparation = _preparation_of(study)
+    if preparation is None or not preparation.outside or rights.may_collect_answers(by):
+        return ""
+    return (
+        f"{preparation.outside[0]} is behind a server, or is a path on this one; that needs the permission to ask "
+        "language models (survey.collect_answers), so let somebody who has it press the button"
+    )
 
 
 def _make(work: Work) -> Mapping[str, Any]:
@@ -39,5 +51,6 @@ KIND = JobKind(
     right=Right.RUN,
     make=_make,
     suits=lambda study: _preparation_of(study) is not None,
+    forbids=_forbids,
     queue=queues.SCORE,
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
@@ -549,6 +550,33 @@ def test_a_worker_lets_the_models_read_for_who_may_run_the_study(sentences: None
     entry = AuditEntry.objects.get(action="prepare_texts")
     assert (entry.study, entry.via, entry.detail) == (study.slug, "worker", job.result)
     assert not find_kind("prepare").suits(cast.study(**{**CLOZE, "slug": "other"}))
+
+
+def test_a_model_behind_a_server_or_at_a_path_is_read_for_who_may_ask_models_alone(
+    sentences: None, tiny_model: None
+) -> None:
+    """An editor may write any source into the file; it would cost the server's money, or open what lies there."""
+    researcher = User.objects.create_user("researcher", is_staff=True)
+    may_run = ["view_study", "change_study", "run_study"]
+    researcher.user_permissions.set(Permission.objects.filter(codename__in=may_run))
+    for number, source in enumerate(("endpoint:gpt", "file:/etc/passwd", "local:/somewhere", "arpa:/dev/zero")):
+        models = [*ADAPTIVE["models"][:1], {"name": "far", "source": source}]
+        study = cast.study(**{**ADAPTIVE, "slug": f"outside-{number}", "models": models})
+        cast.join(researcher, study)
+        with pytest.raises(asked_jobs.NotAllowed, match=f"{source} is behind a server.*survey.collect_answers"):
+            asked_jobs.ask(study, "prepare", {}, by=User.objects.get(pk=researcher.pk))
+    inside = cast.study(**{**ADAPTIVE, "slug": "inside", "models": ADAPTIVE["models"][:1]})
+    cast.join(researcher, inside)
+    job, _is_new = asked_jobs.ask(inside, "prepare", {}, by=User.objects.get(pk=researcher.pk))
+    # The file may be another one when a worker comes.
+    config = {**inside.stored_config, "models": [{"name": "far", "source": "endpoint:gpt"}]}
+    Study.objects.filter(pk=inside.pk).update(stored_config=config)
+    assert not asked_jobs.run(job.pk)
+    job.refresh_from_db()
+    assert "endpoint:gpt is behind a server" in job.error
+    researcher.user_permissions.add(Permission.objects.get(codename="collect_answers"))
+    allowed = User.objects.get(pk=researcher.pk)
+    assert asked_jobs.ask(Study.objects.get(pk=study.pk), "prepare", {}, by=allowed)[1]
 
 
 def test_models_read_each_sentence_once(sentences: None, tiny_model: None) -> None:
