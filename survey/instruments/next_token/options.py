@@ -28,7 +28,7 @@ class NextTokenOptions(Options):
     """Whether people may stop behind each text. `items` of `[sitting]` is then the most that anybody plays."""
     pays: Literal["right", "guess", "minute"] = "right"
     """What is a point of `panel.bonus_per_point`: `"right"`, a right guess; `"guess"`, any guess; `"minute"`, a minute
-    of guessing, where one guess counts for a minute at most."""
+    of guessing, where a token counts for a minute at most. Further guesses of a token earn no more."""
     priority: Literal["none", "gap", "uncertainty"] = "none"
     """What later stages sample by: `"none"`, `"gap"` or `"uncertainty"`."""
     priority_model: str = Field(default="", max_length=120)

@@ -134,7 +134,7 @@ def test_who_stopped_and_comes_back_late_has_no_texts_again() -> None:
 def test_guesses_right_guesses_or_minutes_are_paid_to_the_cent(pays: str, points: Any) -> None:
     study = study_with(pays=pays, play_on=True, panel={**PANEL, "bonus_per_point": 50})
     noted = [note.message for note in instruments.of_study(study).remarks()]
-    assert any("8.00 USD at most to a person, for 16 guesses" in message for message in noted)
+    assert any("8.00 USD at most to a person, for 16 tokens" in message for message in noted)
     stage = opened(study)
     sitting = arrives(study)
     plays(sitting, texts=1, stops=True)

@@ -18,7 +18,7 @@ from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_o
 from survey.instruments.next_token.models import TokenGuess
 from survey.instruments.next_token.reports.own_guesses import read_guesses
 from survey.instruments.next_token.screens import MOST_TRIES
-from survey.models import Score, Sitting
+from survey.models import Response, Score, Sitting
 from survey.services.answers.counting import study_answers
 from survey.services.banks import passages
 from survey.services.results import reports
@@ -26,7 +26,8 @@ from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from tests import cast
-from tests.survey.instruments.test_next_token import STUDY, begun, play, prepare_tales
+from tests.survey.instruments.test_next_token import STUDY, begun, opened, play, prepare_tales
+from tests.survey.instruments.test_next_token_play import PANEL, arrives
 
 OPTIONS = {"unit": "character", "run": 6, "start": "drawn", "until_right": True}
 LETTERS = 27
@@ -124,10 +125,11 @@ def test_intervals_of_both_bounds_hold_the_truth_in_2000_studies() -> None:
         assert 0.93 <= cover <= 0.97
 
 
-def game_study(**options: Any) -> Any:
+def game_study(*, panel: dict[str, Any] | None = None, **options: Any) -> Any:
     prepare_tales()
     instrument = {"kind": "next_token", "options": {**OPTIONS, **options}}
-    return cast.study(**{**STUDY, "instrument": instrument, "models": [], "sitting": {"items": 1}})
+    others = {} if panel is None else {"panel": panel}
+    return cast.study(**{**STUDY, "instrument": instrument, "models": [], "sitting": {"items": 1}, **others})
 
 
 def guess(sitting: Sitting, text: str) -> Any:
@@ -195,6 +197,28 @@ def test_after_many_wrong_guesses_the_character_is_shown() -> None:
     for letter in wrong:
         screen = guess(sitting, letter)
     assert screen.name == "guess_2" and f"after {MOST_TRIES} guesses" in screen.words["verdict"]
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
+@pytest.mark.parametrize(("pays", "points"), [("minute", [0.5, 0.5, 0, 1]), ("guess", [1, 0, 0, 1])])
+def test_all_guesses_of_a_character_together_are_one_point_at_most(pays: str, points: list[float]) -> None:
+    study = game_study(panel={**PANEL, "bonus_per_point": 50}, pays=pays)
+    opened(study)
+    sitting = arrives(study)
+    step = current_step(sitting)
+    assert step.assignment is not None
+    run = step.assignment.slot.item.token_run
+    first, second = (run.text_of(run.run_tokens[place]) for place in run.asked_places[:2])
+    for letter in [*[letter for letter in "qzx" if letter != first.casefold()][:2], first, second]:
+        guess(sitting, letter)
+    responses = Response.objects.filter(token_guess__isnull=False).order_by("number")
+    for response, milliseconds in zip(responses, [30_000, 40_000, 50_000, 70_000], strict=True):
+        Response.objects.filter(pk=response.pk).update(server_ms=milliseconds)
+    instrument = instruments.of_study(study)
+    assert [float(instrument.score(response).value) for response in responses.all()] == points
+    (announced,) = [note.message for note in instrument.remarks() if note.field == "panel.bonus_per_point"]
+    assert "3.00 USD at most to a person, for 6 characters" in announced
 
 
 @pytest.mark.django_db
