@@ -1,6 +1,6 @@
 """The options of the next-token task in the study file."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -8,6 +8,8 @@ from survey.contracts.instruments import Options
 
 
 class NextTokenOptions(Options):
+    money: ClassVar[frozenset[str]] = frozenset({"pays", "until_right", "run", "play_on"})
+
     tokenizer: str = Field(default="", max_length=500)
     """What cuts passages: `"pairs:NAME"`, `"local:FOLDER"` or `"ngram:NAME"`; left out with `unit = "character"`."""
     run: int = Field(default=20, ge=2, le=100)
