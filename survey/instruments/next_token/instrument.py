@@ -45,10 +45,10 @@ MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
 
 class NextTokenSignals(Signals):
-    """Guesses: who always types the same one may not be reading."""
+    """First guesses of a token: who always types the same one may not be reading."""
 
     def stated_values(self, sittings: Any) -> Iterable[tuple[int, str, str]]:
-        guesses = TokenGuess.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        guesses = TokenGuess.objects.filter(response__assignment__sitting__in=sittings, attempt=1).order_by()
         for sitting, text in guesses.values_list("response__assignment__sitting", "text").iterator():
             yield sitting, "token", text
 

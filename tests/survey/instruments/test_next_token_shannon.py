@@ -15,6 +15,7 @@ from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
+from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess
 from survey.instruments.next_token.reports.own_guesses import read_guesses
 from survey.instruments.next_token.screens import MOST_TRIES
@@ -166,6 +167,19 @@ def test_a_character_is_guessed_until_it_is_right_and_no_guess_comes_twice() -> 
 
 
 @pytest.mark.django_db
+def test_what_was_tried_is_in_no_list_and_cannot_be_chosen() -> None:
+    passages.register("characters")
+    form = form_of(passages.registered("characters"), text="Once", tried=["x"])
+    fresh = form({"guess": "qy"})
+    assert dict(fresh.fields["choice"].choices) == {str(ord("q")): "q"}  # type: ignore[attr-defined]
+    for typed in ("xy", "Xy"):
+        tried = form({"guess": typed})
+        assert "choice" not in tried.fields and not tried.is_valid()
+        chosen = form({"guess": typed, "choice": str(ord(typed[0]))})
+        assert not chosen.is_valid() and chosen.errors["guess"]
+
+
+@pytest.mark.django_db
 @pytest.mark.slow
 def test_practice_is_played_until_right_too() -> None:
     practice = instruments.of_study(game_study()).practice
@@ -242,6 +256,13 @@ def test_a_game_is_reported_with_perplexities_of_words_and_tokens_and_exported_g
         exported = [int(row["attempt"]) for row in csv.DictReader(opened_file)]
     assert exported == list(TokenGuess.objects.order_by("response__pk").values_list("attempt", flat=True))
     assert max(exported) > 1
+    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as opened_file:
+        answers = [row for row in csv.DictReader(opened_file) if row["guesses"]]
+    live = reports.make(study, "next_token_live", {}).data
+    assert [sum(int(row[name]) for row in answers) for name in ("guesses", "right")] == [live["guesses"], live["right"]]
+    assert live["guesses"] == share["asked"] == exported.count(1) < len(exported)
+    signals = list(instruments.of_study(study).signals.stated_values(Sitting.objects.all()))
+    assert len(signals) == exported.count(1)
 
 
 @pytest.mark.django_db
