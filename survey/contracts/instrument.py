@@ -49,6 +49,9 @@ class Options(BaseModel):
     # Options that `[conditions.options.LEVEL]` may change: those that only change what a screen shows or asks, since
     # items, labels and estimates of a study are the same for all of its levels.
     by_condition: ClassVar[frozenset[str]] = frozenset()
+    # Options that say how many points of `panel.bonus_per_point` people get, or may get: where these are paid, they are
+    # changed by who may spend.
+    money: ClassVar[frozenset[str]] = frozenset()
     # By option, the defaults that it had in earlier versions, oldest first. Studies are stored with all options, so a
     # new default changes none of them. A study that was stored before an option existed has the first of these values;
     # an amendment whose file does not name the option keeps whichever of them the study has.

@@ -44,6 +44,7 @@ def is_order(text: str, many: int) -> bool:
 
 class BeliefUpdateOptions(Options):
     by_condition = BY_CONDITION
+    money: ClassVar[frozenset[str]] = frozenset({"pay_for_accuracy"})
     earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {"edition": range(1, NEWEST_EDITION)}
 
     threshold: int = Field(default=0, ge=0, le=99)

@@ -11,6 +11,7 @@ from .models import RunToken, TokenGuess, TokenRun
 from .screens import attempts_of
 
 RIGHT = Answered("token_guess__right", every=True)
+ATTEMPT = Answered("token_guess__attempt", every=True)
 SLOT = "response.assignment.slot"
 RUN = f"{SLOT}.item.token_run"
 # Of each guess.
@@ -70,8 +71,24 @@ class NextTokenExport(AnswerExport):
             of="tokens",
             value=lambda tokens: sum(not asked for _id, _start, _end, asked in tokens),
         ),
-        AnswerColumn("guesses", "number", "Guesses that were made.", whole=True, of=RIGHT, value=len),
-        AnswerColumn("right", "number", "Right ones among them.", whole=True, of=RIGHT, value=sum),
+        AnswerColumn(
+            "guesses",
+            "number",
+            "First guesses of a token that were made; later ones of the same token are in guesses.csv alone.",
+            whole=True,
+            of=ATTEMPT,
+            value=lambda attempts: attempts.count(1),
+        ),
+        AnswerColumn(
+            "right",
+            "number",
+            "Right ones among them.",
+            whole=True,
+            of=(RIGHT, ATTEMPT),
+            value=lambda rights, attempts: sum(
+                right and attempt == 1 for right, attempt in zip(rights, attempts, strict=True)
+            ),
+        ),
     )
     codebook_note = "Positions and places count tokens of the study's tokenizer; guesses.csv has a row a guess."
 

@@ -107,14 +107,15 @@ class GuessForm(forms.Form):
         return meant_token(str(self.data.get("guess", "")), new_word=new_word, vocabulary=self.vocabulary)
 
     def _tokens_that_fit(self) -> list[str]:
-        """Tokens to choose from: where a list was asked for, or what was typed is no token. Those that begin with what
-        was typed, or else those with which it begins."""
+        """Tokens to choose from, without those that were tried: where a list was asked for, or what was typed is no
+        token. Those that begin with what was typed, or else those with which it begins."""
         meant = self._meant()
         if self.data.get("look"):
             meant = meant or " "  # Nothing typed: the most frequent ones.
         elif not meant or self.vocabulary.id_of(meant) is not None:
             return []
-        return self.vocabulary.beginning_with(meant) or self.vocabulary.beginnings_of(meant)
+        listed = self.vocabulary.beginning_with(meant) or self.vocabulary.beginnings_of(meant)
+        return [token for token in listed if token.casefold() not in self.tried]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

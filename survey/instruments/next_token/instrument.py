@@ -41,15 +41,15 @@ from .wording import shown_token
 ROW = np.dtype([("question", "<i4"), ("start", "<i4")])
 # What no page of a person shows.
 MORE_THAN_RUN = 8  # tokens that a passage needs in addition to a run
-LONGEST_PAID_MS = 60_000  # of a guess, where minutes are paid: nobody earns by leaving a page open
+LONGEST_PAID_MS = 60_000  # of a token, where minutes are paid: nobody earns by leaving a page open, or by being wrong
 MAX_IDS_IN_MESSAGE = 5  # passages that a problem names
 
 
 class NextTokenSignals(Signals):
-    """Guesses: who always types the same one may not be reading."""
+    """First guesses of a token: who always types the same one may not be reading."""
 
     def stated_values(self, sittings: Any) -> Iterable[tuple[int, str, str]]:
-        guesses = TokenGuess.objects.filter(response__assignment__sitting__in=sittings).order_by()
+        guesses = TokenGuess.objects.filter(response__assignment__sitting__in=sittings, attempt=1).order_by()
         for sitting, text in guesses.values_list("response__assignment__sitting", "text").iterator():
             yield sitting, "token", text
 
@@ -290,14 +290,14 @@ class NextToken(ListedInstrument):
         if not config.models:
             notes.append(Note("models", "there is no language model to compare people with; name some as [[models]]"))
         if config.panel.bonus_per_point:
-            guesses = config.sitting.items * self.options.run
-            at_most = money(guesses * config.panel.bonus_per_point, config.panel.currency)
+            tokens = config.sitting.items * self.options.run
+            at_most = money(tokens * config.panel.bonus_per_point, config.panel.currency)
             point = {"right": "right guess", "guess": "guess", "minute": "minute of guessing"}[self.options.pays]
             notes.append(
                 Note(
                     "panel.bonus_per_point",
-                    f"is paid for each {point}: {at_most} at most to a person, for {integer(guesses)} guesses, held "
-                    "under spending_cap when it is paid",
+                    f"is paid for each {point}: {at_most} at most to a person, for {integer(tokens)} "
+                    f"{self.options.unit}s, held under spending_cap when it is paid",
                 )
             )
         return notes
@@ -388,14 +388,20 @@ class NextToken(ListedInstrument):
         )
 
     def score(self, response: Response) -> Points | None:
-        """What the option `pays` says of a guess. Of the guesses of one token all are paid by the minute, and else only
-        the first one: nobody earns by being wrong."""
+        """What the option `pays` says of a guess. All guesses of one token together are paid a minute at most, and else
+        only the first one is paid: nobody earns by being wrong."""
         if not hasattr(response, "token_guess"):
             return None
         pays = self.options_for(response.assignment).pays
         if pays == "minute":
-            milliseconds = min(response.server_ms, LONGEST_PAID_MS)
-            return Points((Decimal(milliseconds) / 60_000).quantize(Decimal("0.0001")), "minute of guessing", "1")
+            guess = response.token_guess
+            earlier = sum(
+                attempt.response.server_ms
+                for attempt in screens.attempts_of(response.assignment)
+                if attempt.place == guess.place and attempt.attempt < guess.attempt
+            )
+            earned = _paid_minutes(earlier + response.server_ms) - _paid_minutes(earlier)
+            return Points(earned, "minute of guessing", "1")
         is_first = response.token_guess.attempt == 1
         if pays == "guess":
             return Points(Decimal(int(is_first)), "guess", "1")
@@ -420,6 +426,11 @@ class NextToken(ListedInstrument):
 
     def simulated_person(self, *, seed: int, null: bool = False) -> people.NextTokenPerson:
         return people.NextTokenPerson(study=self.study, tokenizer=self.source, seed=seed, null=null)
+
+
+def _paid_minutes(milliseconds: int) -> Decimal:
+    """Of the time that guesses of one token took together."""
+    return (Decimal(min(milliseconds, LONGEST_PAID_MS)) / 60_000).quantize(Decimal("0.0001"))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """The options of the next-token task in the study file."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -8,6 +8,8 @@ from survey.contracts.instruments import Options
 
 
 class NextTokenOptions(Options):
+    money: ClassVar[frozenset[str]] = frozenset({"pays", "until_right", "run", "play_on"})
+
     tokenizer: str = Field(default="", max_length=500)
     """What cuts passages: `"pairs:NAME"`, `"local:FOLDER"` or `"ngram:NAME"`; left out with `unit = "character"`."""
     run: int = Field(default=20, ge=2, le=100)
@@ -28,7 +30,7 @@ class NextTokenOptions(Options):
     """Whether people may stop behind each text. `items` of `[sitting]` is then the most that anybody plays."""
     pays: Literal["right", "guess", "minute"] = "right"
     """What is a point of `panel.bonus_per_point`: `"right"`, a right guess; `"guess"`, any guess; `"minute"`, a minute
-    of guessing, where one guess counts for a minute at most."""
+    of guessing, where a token counts for a minute at most. Further guesses of a token earn no more."""
     priority: Literal["none", "gap", "uncertainty"] = "none"
     """What later stages sample by: `"none"`, `"gap"` or `"uncertainty"`."""
     priority_model: str = Field(default="", max_length=120)

@@ -1,5 +1,7 @@
 """The options of token comparisons in the study file."""
 
+from typing import ClassVar
+
 from pydantic import Field, field_validator
 
 from survey.contracts.instruments import Options
@@ -11,6 +13,8 @@ MIN_CONTEXT = 8
 
 
 class ComparisonOptions(Options):
+    money: ClassVar[frozenset[str]] = frozenset({"endowment", "points_per_bonus_point"})
+
     generator: str = Field(default="", max_length=500)
     """What draws the other tokens: `local:FOLDER` or `ngram:NAME`. Required."""
     draws: int = Field(default=40, ge=2, le=1000)

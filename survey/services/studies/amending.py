@@ -5,7 +5,7 @@ as a row that never changes, and is in every export.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -95,8 +95,13 @@ def propose(study: Study, *, text: str, source_name: str, by: Any = None) -> Pro
     refusals = {change.key: reason for change in changes if (reason := world.refuses(change))}
     if by is not None and not rights.may(by, Right.SPEND, study.pk):
         pays = any(not panels.of_study(version).is_open for version in (study, new))
+        earning = _earning(study) | _earning(new)
         needs = "it is about money: only a member who may spend changes it"
-        refusals |= {change.key: needs for change in changes if change.key not in refusals and costs(change, pays=pays)}
+        refusals |= {
+            change.key: needs
+            for change in changes
+            if change.key not in refusals and costs(change, pays=pays, earning=earning)
+        }
     if reason := world.refuses_new_consent(study.config, new.config):
         refusals["blocks.1.version"] = reason
     return Proposal(study, new, changes, refusals)
@@ -200,17 +205,32 @@ def _replace(study: Study, new: Study) -> None:
     )
 
 
-def costs(change: Change, *, pays: bool) -> bool:
+def _earning(study: Study) -> set[Path]:
+    """The beginnings of the keys that decide how many points people are paid for: the instrument, those of its options
+    that it declares, and conditions where one of them changes such an option."""
+    if not study.config.panel.bonus_per_point:
+        return set()
+    names = instruments.of_study(study).options_model.money
+    keys: set[Path] = {("instrument", "kind"), *(("instrument", "options", name) for name in names)}
+    if any(names & set(changed) for condition in study.config.conditions for changed in condition.options.values()):
+        keys.add(("conditions",))
+    return keys
+
+
+def costs(change: Change, *, pays: bool, earning: Collection[Path] = ()) -> bool:
     """Whether a change moves money: what people get, how many of them, and whether somebody looks before they do.
 
     Args:
         pays: whether the study's people are paid, before the change or after it.
+        earning: beginnings of the keys by which people get more points or fewer, which are paid.
     """
     top, path = change.path[0], change.path
     if top == "panel":
         return len(path) == 1 or path[1] in MONEY or path[1:] == ("codes", "completed")
     if not pays:
         return False
+    if any(path[: len(key)] == key for key in earning):
+        return True
     is_whole_stage = top == "stages" and len(path) <= 2  # A stage that is added, or taken out.
     return is_whole_stage or top == "quotas" or (top in ("stages", "sitting") and path[-1] in PEOPLE)
 

@@ -8,9 +8,12 @@ from django.utils import timezone
 from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.exceptions import FileErrors
+from survey.instruments.next_token.instrument import NextToken
+from survey.instruments.next_token.options import NextTokenOptions
 from survey.models import EntryLink, Response, Score, Sitting, Study
 from survey.panels import money
 from survey.panels.owed_list import owed_list
+from survey.services.answers.conditions import option_problems
 from survey.services.answers.counting import study_answers
 from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import slots_without_holder
@@ -134,7 +137,7 @@ def test_who_stopped_and_comes_back_late_has_no_texts_again() -> None:
 def test_guesses_right_guesses_or_minutes_are_paid_to_the_cent(pays: str, points: Any) -> None:
     study = study_with(pays=pays, play_on=True, panel={**PANEL, "bonus_per_point": 50})
     noted = [note.message for note in instruments.of_study(study).remarks()]
-    assert any("8.00 USD at most to a person, for 16 guesses" in message for message in noted)
+    assert any("8.00 USD at most to a person, for 16 tokens" in message for message in noted)
     stage = opened(study)
     sitting = arrives(study)
     plays(sitting, texts=1, stops=True)
@@ -168,3 +171,11 @@ def test_a_study_that_cannot_play_so_is_refused_with_the_key_to_change() -> None
     with pytest.raises(FileErrors, match="reveal = false keeps from people") as refusal:
         cast.study(**{**STUDY, "instrument": instrument, "models": []})
     assert "there is no model to stand beside people" in refusal.value.message
+
+
+def test_no_condition_changes_an_option_since_checks_and_reports_read_those_of_the_study() -> None:
+    options = dict.fromkeys(NextTokenOptions.model_fields, True)
+    other = [{"factor": "way", "levels": ["a", "b"], "options": {"b": options}}]
+    study = Study(stored_config=cast.small_config(conditions=other).model_dump(mode="json"))
+    problems = [(place[-1], message) for place, message in option_problems(study, NextToken(study))]
+    assert problems == [(name, "next_token lets conditions change these options: none") for name in sorted(options)]

@@ -15,10 +15,11 @@ from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
 from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
+from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess
 from survey.instruments.next_token.reports.own_guesses import read_guesses
 from survey.instruments.next_token.screens import MOST_TRIES
-from survey.models import Score, Sitting
+from survey.models import Response, Score, Sitting
 from survey.services.answers.counting import study_answers
 from survey.services.banks import passages
 from survey.services.results import reports
@@ -26,7 +27,8 @@ from survey.services.results.export import files
 from survey.services.sittings.answering import advance
 from survey.services.sittings.flow import current_step
 from tests import cast
-from tests.survey.instruments.test_next_token import STUDY, begun, play, prepare_tales
+from tests.survey.instruments.test_next_token import STUDY, begun, opened, play, prepare_tales
+from tests.survey.instruments.test_next_token_play import PANEL, arrives
 
 OPTIONS = {"unit": "character", "run": 6, "start": "drawn", "until_right": True}
 LETTERS = 27
@@ -124,10 +126,11 @@ def test_intervals_of_both_bounds_hold_the_truth_in_2000_studies() -> None:
         assert 0.93 <= cover <= 0.97
 
 
-def game_study(**options: Any) -> Any:
+def game_study(*, panel: dict[str, Any] | None = None, **options: Any) -> Any:
     prepare_tales()
     instrument = {"kind": "next_token", "options": {**OPTIONS, **options}}
-    return cast.study(**{**STUDY, "instrument": instrument, "models": [], "sitting": {"items": 1}})
+    others = {} if panel is None else {"panel": panel}
+    return cast.study(**{**STUDY, "instrument": instrument, "models": [], "sitting": {"items": 1}, **others})
 
 
 def guess(sitting: Sitting, text: str) -> Any:
@@ -161,6 +164,19 @@ def test_a_character_is_guessed_until_it_is_right_and_no_guess_comes_twice() -> 
         (3, True),
     ]
     assert sum(score.value for score in Score.objects.all()) == 0, "only a first guess is a right one"
+
+
+@pytest.mark.django_db
+def test_what_was_tried_is_in_no_list_and_cannot_be_chosen() -> None:
+    passages.register("characters")
+    form = form_of(passages.registered("characters"), text="Once", tried=["x"])
+    fresh = form({"guess": "qy"})
+    assert dict(fresh.fields["choice"].choices) == {str(ord("q")): "q"}  # type: ignore[attr-defined]
+    for typed in ("xy", "Xy"):
+        tried = form({"guess": typed})
+        assert "choice" not in tried.fields and not tried.is_valid()
+        chosen = form({"guess": typed, "choice": str(ord(typed[0]))})
+        assert not chosen.is_valid() and chosen.errors["guess"]
 
 
 @pytest.mark.django_db
@@ -199,6 +215,28 @@ def test_after_many_wrong_guesses_the_character_is_shown() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.slow
+@pytest.mark.parametrize(("pays", "points"), [("minute", [0.5, 0.5, 0, 1]), ("guess", [1, 0, 0, 1])])
+def test_all_guesses_of_a_character_together_are_one_point_at_most(pays: str, points: list[float]) -> None:
+    study = game_study(panel={**PANEL, "bonus_per_point": 50}, pays=pays)
+    opened(study)
+    sitting = arrives(study)
+    step = current_step(sitting)
+    assert step.assignment is not None
+    run = step.assignment.slot.item.token_run
+    first, second = (run.text_of(run.run_tokens[place]) for place in run.asked_places[:2])
+    for letter in [*[letter for letter in "qzx" if letter != first.casefold()][:2], first, second]:
+        guess(sitting, letter)
+    responses = Response.objects.filter(token_guess__isnull=False).order_by("number")
+    for response, milliseconds in zip(responses, [30_000, 40_000, 50_000, 70_000], strict=True):
+        Response.objects.filter(pk=response.pk).update(server_ms=milliseconds)
+    instrument = instruments.of_study(study)
+    assert [float(instrument.score(response).value) for response in responses.all()] == points
+    (announced,) = [note.message for note in instrument.remarks() if note.field == "panel.bonus_per_point"]
+    assert "3.00 USD at most to a person, for 6 characters" in announced
+
+
+@pytest.mark.django_db
+@pytest.mark.slow
 def test_a_game_is_reported_with_perplexities_of_words_and_tokens_and_exported_guess_by_guess(tmp_path: Path) -> None:
     study = game_study()
     passages.cut_texts("pairs:tales", passages.texts_of(list(study.bank.questions.all())))
@@ -218,6 +256,13 @@ def test_a_game_is_reported_with_perplexities_of_words_and_tokens_and_exported_g
         exported = [int(row["attempt"]) for row in csv.DictReader(opened_file)]
     assert exported == list(TokenGuess.objects.order_by("response__pk").values_list("attempt", flat=True))
     assert max(exported) > 1
+    with (tmp_path / "answers.csv").open(encoding="utf-8", newline="") as opened_file:
+        answers = [row for row in csv.DictReader(opened_file) if row["guesses"]]
+    live = reports.make(study, "next_token_live", {}).data
+    assert [sum(int(row[name]) for row in answers) for name in ("guesses", "right")] == [live["guesses"], live["right"]]
+    assert live["guesses"] == share["asked"] == exported.count(1) < len(exported)
+    signals = list(instruments.of_study(study).signals.stated_values(Sitting.objects.all()))
+    assert len(signals) == exported.count(1)
 
 
 @pytest.mark.django_db

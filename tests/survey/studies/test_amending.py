@@ -26,6 +26,9 @@ from survey.services.stages.verifying import verify_stage
 from survey.services.studies import amending
 from survey.study_file import StudyConfig
 from tests import cast
+from tests.survey.instruments.test_next_token import STUDY as GUESSING
+from tests.survey.instruments.test_next_token import prepare_tales
+from tests.survey.instruments.test_real_evidence import REAL, answered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
@@ -430,6 +433,44 @@ def test_how_many_are_paid_is_about_money_too_and_where_nobody_is_paid_it_is_not
         cast.join(editor, study, "editor", may_spend=False)
     assert changed_by(editor, listed, panel=AT_LIST, **{**now, **changes}) == keys
     assert changed_by(editor, free, slug="free", **{**now, **changes}) == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"pays": "guess"}, {"until_right": True}, {"run": 7}, {"play_on": True}, {"reveal": False}]
+)
+def test_options_by_which_people_earn_are_about_money_where_points_are_paid(
+    editor: Any, options: dict[str, Any]
+) -> None:
+    prepare_tales()
+    game = {"unit": "character", "run": 6, "start": "drawn"}
+    now, then = ({"kind": "next_token", "options": changed} for changed in (game, {**game, **options}))
+    for slug, point, keys in (
+        ("paid", 2, [f"instrument.options.{name}" for name in options if name != "reveal"]),
+        ("unpaid", 0, []),
+    ):
+        panel = {**AT_LIST, "bonus_per_point": point}
+        few = {"models": [], "sitting": {"items": 1}}
+        file = {**GUESSING, **few, "slug": slug, "panel": panel, "instrument": now}
+        study = cast.study(**file)
+        cast.join(editor, study, "editor", may_spend=False)
+        if point or "pays" not in options:  # Without points `pays` is refused anyway.
+            assert changed_by(editor, study, **{**file, "instrument": then}) == keys
+
+
+def test_conditions_under_which_people_earn_are_about_money(editor: Any) -> None:
+    answered(cast.bank())
+    conditions = [{"factor": "paid", "levels": ["no", "yes"]}]
+    file = {"panel": {**AT_LIST, "bonus_per_point": 50}, "instrument": REAL}
+    study = cast.study(**file, conditions=conditions)
+    cast.join(editor, study, "editor", may_spend=False)
+    others = [{**conditions[0], "options": {"yes": {"show_answer": True}}}]
+    assert changed_by(editor, study, **file, conditions=others) == []
+    paying = [{**conditions[0], "options": {"yes": {"pay_for_accuracy": True}}}]
+    assert changed_by(editor, study, **file, conditions=paying) == ["conditions.1.options.yes"]
+    amend(study, **file, conditions=paying)
+    more = [{**paying[0], "levels": ["no", "yes", "neither"]}]
+    assert changed_by(editor, fresh(study), **file, conditions=more) == ["conditions.1.levels"]
+    assert changed_by(editor, fresh(study), **file, conditions=[]) == ["conditions"]
 
 
 def test_a_study_for_nobody_paid_becomes_no_paid_one_by_an_editor(editor: Any) -> None:
