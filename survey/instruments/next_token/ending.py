@@ -34,8 +34,9 @@ class EndingForm(forms.Form):
 
 
 def has_more(assignment: "Assignment") -> bool:
-    """Whether another text would come, also where it has come since."""
-    return assignment.sitting.assignments.filter(position__gt=assignment.position).exists()
+    """Whether another text would come."""
+    others = assignment.sitting.assignments.filter(completed_at__isnull=True)
+    return bool(others.exclude(pk=assignment.pk).exists())
 
 
 def standing_in_words(instrument: "NextToken", assignment: "Assignment") -> dict[str, str]:
