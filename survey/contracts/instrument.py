@@ -57,6 +57,11 @@ class Options(BaseModel):
     # an amendment whose file does not name the option keeps whichever of them the study has.
     earlier_defaults: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether people may stop behind an item: some of its screens have a `stop_field`."""
+        return False
+
     @classmethod
     def stored(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """A stored study's options, with the first default of those that came later."""

@@ -33,7 +33,8 @@ class Screen:
     screen must work without them, unless its instrument `needs` scripts.
 
     `stop_field` names a yes or no of the form of an item's last screen: whoever says yes wants no more items. What
-    follows of the sitting's items is then released, and the blocks behind them come.
+    follows of the sitting's items then goes to others, and the blocks behind them come; attention checks that are due
+    by then are asked first.
     """
 
     name: str

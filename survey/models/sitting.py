@@ -357,17 +357,22 @@ class FormAnswer(models.Model):
 
 
 class Assignment(QuickRows):
-    """A slot given to a sitting. `live` and `counted` hold the slot; `released`, `late` and `withdrawn` do not."""
+    """A slot given to a sitting. `live` and `counted` hold the slot; the others do not.
+
+    `declined` is what a person left out who was free to stop: it is no gap in what they gave.
+    """
 
     class State(models.TextChoices):
         LIVE = "live", "live"
         COUNTED = "counted", "complete in time"
         RELEASED = "released", "released unanswered"
+        DECLINED = "declined", "left out by stopping"
         LATE = "late", "late"
         WITHDRAWN = "withdrawn", "taken back by the person"
 
     HOLDING = (State.LIVE, State.COUNTED)
-    GIVEN_BACK = (State.RELEASED, State.LATE, State.WITHDRAWN)
+    OWED = (State.RELEASED, State.LATE, State.WITHDRAWN)
+    GIVEN_BACK = (*OWED, State.DECLINED)
 
     sitting = models.ForeignKey(Sitting, on_delete=models.PROTECT, related_name="assignments")
     slot = models.ForeignKey(
@@ -391,20 +396,22 @@ class Assignment(QuickRows):
                 name="assignment_one_live_or_counted_a_slot",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=["live", "counted", "released", "late", "withdrawn"]),
+                condition=Q(state__in=["live", "counted", "released", "declined", "late", "withdrawn"]),
                 name="assignment_state_known",
             ),
             models.CheckConstraint(
                 condition=~Q(state="counted") | Q(completed_at__isnull=False), name="assignment_counted_is_complete"
             ),
             models.CheckConstraint(
-                condition=~Q(state__in=["live", "released", "withdrawn"]) | Q(completed_at__isnull=True),
+                condition=~Q(state__in=["live", "released", "declined", "withdrawn"]) | Q(completed_at__isnull=True),
                 name="assignment_open_is_incomplete",
             ),
         ]
         indexes = [
             models.Index(
-                fields=["slot"], condition=Q(state__in=["released", "late", "withdrawn"]), name="assignment_given_back"
+                fields=["slot"],
+                condition=Q(state__in=["released", "late", "withdrawn", "declined"]),
+                name="assignment_given_back",
             ),
         ]
 

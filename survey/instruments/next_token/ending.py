@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
 from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -39,13 +40,14 @@ def has_more(assignment: "Assignment") -> bool:
 
 
 def standing_in_words(instrument: "NextToken", assignment: "Assignment") -> dict[str, str]:
-    """What the page says of the sitting's guesses so far: the person's right ones, and each model's there. A model that
-    has not read all of these places is left out."""
-    made = list(
-        TokenGuess.objects.filter(response__assignment__sitting=assignment.sitting_id, attempt=1)
-        .select_related("response__assignment__slot__item__token_run__question")
-        .order_by()
+    """What the page says of the sitting's guesses up to this text: the person's right ones, and each model's there. A
+    model is counted at the places that it has read, and left out where it has read none."""
+    guesses = TokenGuess.objects.filter(
+        response__assignment__sitting=assignment.sitting_id,
+        response__assignment__position__lte=assignment.position,
+        attempt=1,
     )
+    made = list(guesses.select_related("response__assignment__slot__item__token_run__question").order_by())
     places: defaultdict[str, list[TokenGuess]] = defaultdict(list)
     questions = {}
     for guess in made:
@@ -61,10 +63,11 @@ def standing_in_words(instrument: "NextToken", assignment: "Assignment") -> dict
             expected[key][guess.position]["top_id"] == guess.true_token
             for key, of_text in places.items()
             for guess in of_text
-            if key in expected
+            if key in expected and not np.isnan(expected[key][guess.position]["logprob"])
         ]
-        if len(rights) == len(made):
-            said.append(_("%(name)s %(right)s of %(all)s") % {**counts, "name": model.name, "right": sum(rights)})
+        if rights:
+            of_model = {"name": model.name, "right": sum(rights), "all": len(rights)}
+            said.append(_("%(name)s %(right)s of %(all)s") % of_model)
     right = sum(guess.right for guess in made)
     words = {"you": _("So far you: %(right)s of %(all)s right.") % {**counts, "right": right}}
     if said:

@@ -35,3 +35,7 @@ class NextTokenOptions(Options):
     """What later stages sample by: `"none"`, `"gap"` or `"uncertainty"`."""
     priority_model: str = Field(default="", max_length=120)
     """Which of `[[models]]` the priority reads; the first one if empty."""
+
+    @property
+    def may_stop(self) -> bool:
+        return self.play_on

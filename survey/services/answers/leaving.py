@@ -1,8 +1,8 @@
 """Who left a stage among its items, and who finished late: by one definition on all pages, in methods and estimates.
 
 Somebody has left who began the items, is gone, did not finish, and has an item without a whole answer. Who left after
-the last item has given all answers. Who came back after others got their items may finish, with answers that came too
-late: they did not leave.
+the last item, or stopped where that was allowed, has given all answers. Who came back after others got their items may
+finish, with answers that came too late: they did not leave.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ def leavers_of(stages: Iterable[Stage]) -> dict[int, Leavers]:
         "stage",
         "pk",
         "state",
-        Exists(items.filter(completed_at__isnull=True, state__in=Assignment.GIVEN_BACK)),
+        Exists(items.filter(completed_at__isnull=True, state__in=Assignment.OWED)),
         Exists(items.filter(state=Assignment.State.LATE, completed_at__isnull=False)),
     )
     began: dict[int, set[int]] = defaultdict(set)

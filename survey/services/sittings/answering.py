@@ -39,11 +39,12 @@ from .attention import due_check
 from .enrolment import claim_booklet
 from .flow import MAXIMUM_CHECK_ATTEMPTS, CheckQuestion, Step, current_step, step_among_items
 from .forms import is_screened_out, read_form, refuse_lists
-from .queries import Standing, locked_sitting, sitting_for
+from .queries import Standing, locked_sitting, sitting_for, standing_of
 from .timing import client_facts, milliseconds_since, record_step
 
 # By a later statement than the sitting's lock, which all attempts need.
 NEXT_ATTEMPT = f"(SELECT COALESCE(MAX(attempt), 0) + 1 FROM {CheckAttempt._meta.db_table} WHERE sitting_id = %s)"  # noqa: S608
+STEP_FIELDS = ("step", "last_seen_at", "block", "state", "ended_at", "booklet")
 STEP_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -77,7 +78,7 @@ def answer(*, token: str | None, slug: str, data: Mapping[str, Any], with_next: 
     with transaction.atomic():
         sitting = sitting_for(token, slug=slug, lock=True)
         with translation.override(sitting.language):
-            if _was_taken(sitting, _number_of(data)):
+            if _was_taken(sitting, _number_of(data), data, now):
                 return Answered(sitting, current_step(sitting) if with_next else None)
             step = current_step(sitting, to_answer=True)
             noted = False
@@ -118,7 +119,7 @@ def advance(*, sitting: Sitting, step: int, data: Mapping[str, Any]) -> Step:
     now = timezone.now()
     locked = locked_sitting(sitting.pk)
     locked.is_by_ids_alone = sitting.is_by_ids_alone
-    if _was_taken(locked, step):
+    if _was_taken(locked, step, data, now):
         return current_step(locked)
     return _answered(locked, data, now)
 
@@ -134,7 +135,7 @@ def answer_by_token(token: str | None, *, step: int, data: Mapping[str, Any]) ->
     with transaction.atomic():
         sitting = sitting_for(token, lock=True)
         with translation.override(sitting.language):
-            if _was_taken(sitting, step):
+            if _was_taken(sitting, step, data, now):
                 return sitting, current_step(sitting)
             return sitting, _answered(sitting, data, now)
 
@@ -149,17 +150,39 @@ def _as_its_page_shows_it(sitting: Sitting, step: Step) -> Step:
     return current_step(sitting) if step.kind == "checks" else step
 
 
-def _was_taken(sitting: Sitting, step: int) -> bool:
-    """Whether nothing is left to do for a POST of that step. Needs the sitting's lock.
+def _was_taken(sitting: Sitting, step: int, data: Mapping[str, Any], now: datetime) -> bool:
+    """Whether nothing is left to do for a POST of that step. Needs the sitting's lock. A wish to stop is heard although
+    the last page of the item counted as read when the sitting expired.
 
     Raises:
         OutOfOrder: the step has not been reached.
     """
     if sitting.is_over or step < sitting.step:
+        if step == sitting.step - 1 and sitting.state == Sitting.State.EXPIRED and _wants_to_stop(sitting, data):
+            _revive(sitting, now)
+            _stop(sitting, now)
+            sitting.step += 1
+            sitting.last_seen_at = now
+            sitting.save(update_fields=STEP_FIELDS)
         return True
     if step > sitting.step:
         raise OutOfOrder(_("This page has not been reached yet. Please go on from where you are."))
     return False
+
+
+def _wants_to_stop(sitting: Sitting, data: Mapping[str, Any]) -> bool:
+    """Whether this says to stop, on the last page of the item that was complete when the sitting expired."""
+    instrument = instruments.of_study(sitting.stage.study)
+    of_then = sitting.assignments.filter(completed_at=sitting.expired_at, state=Assignment.State.COUNTED)
+    assignment = instrument.rows.with_items(of_then.order_by("-position")).first()
+    if assignment is None or sitting.is_over:
+        return False
+    assignment.sitting = sitting
+    screen = instrument.next_screen(assignment)
+    if screen is None or not screen.stop_field or data.get("screen", screen.name) != screen.name:
+        return False
+    form = screen.fields(data)
+    return form is not None and form.is_valid() and bool(form.cleaned_data[screen.stop_field])
 
 
 def _take(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) -> Screen | None:
@@ -178,7 +201,7 @@ def _take(sitting: Sitting, step: Step, data: Mapping[str, Any], now: datetime) 
             record_step(sitting, step, data, now)
     sitting.step += 1
     sitting.last_seen_at = now
-    sitting.save(update_fields=["step", "last_seen_at", "block", "state", "ended_at", "booklet"])
+    sitting.save(update_fields=STEP_FIELDS)
     return following
 
 
@@ -325,13 +348,16 @@ def _accept_item(sitting: Sitting, step: Step, data: Mapping[str, Any], now: dat
             assignment.state = Assignment.State.COUNTED
         assignment.save(update_fields=["state", "completed_at"])
         if screen.stop_field and cleaned[screen.stop_field]:
-            # Their slots are dealt again to others; what is checked behind the last item is not asked of them.
-            live = sitting.assignments.filter(state=Assignment.State.LIVE, completed_at__isnull=True)
-            live.update(state=Assignment.State.RELEASED)
-            _enter_next_block(sitting, now)
+            _stop(sitting, now)
         elif standing.is_last:
             _leave_finished_items(sitting, replace(standing, assignment=None), now)
     return following
+
+
+def _stop(sitting: Sitting, now: datetime) -> None:
+    """The person wants no more items: what they did not answer is dealt again to others."""
+    sitting.assignments.filter(completed_at__isnull=True).update(state=Assignment.State.DECLINED)
+    _leave_finished_items(sitting, standing_of(sitting), now)
 
 
 def _leave_finished_items(sitting: Sitting, standing: Standing, now: datetime) -> None:
@@ -378,8 +404,6 @@ def _revive(sitting: Sitting, now: datetime) -> None:
         return
     collecting = collecting and without_place is None  # Who has begun the items goes on, and counts no more.
     sitting.state = Sitting.State.LIVE
-    if any(block.kind == "items" for block in sitting.config.blocks[: sitting.block]):
-        return  # They are behind the items: what they did not answer they chose not to.
     for assignment in sitting.assignments.filter(state=Assignment.State.RELEASED).select_related("slot"):
         free = collecting and _take_back(assignment.slot, sitting, assignment.position)
         assignment.state = Assignment.State.LIVE if free else Assignment.State.LATE

@@ -23,14 +23,19 @@ LONG_MINUTES = 5
 def due_check(sitting: Sitting, standing: Standing) -> AttentionCheckConfig | None:
     """The check that comes before the item at which the sitting stands, or after all of them, in its language.
 
-    A booklet may have fewer items than the study file says: later checks then come after its last item.
+    A booklet may have fewer items than the study file says: later checks then come after its last item. Anyone who
+    stopped is asked those of the items that they have answered.
     """
     checks = sitting.shown_config.sitting.attention_checks
-    following = standing.assignment
+    following, last = standing.assignment, standing.total
     if not checks or (following is not None and following.position == 1):
         return None
     for check in sorted(checks, key=lambda check: check.after_item):
-        if (following is None or check.after_item < following.position) and check.name not in standing.checks:
+        if following is not None:
+            is_due = check.after_item < following.position
+        else:
+            is_due = not standing.stopped or check.after_item <= last
+        if is_due and check.name not in standing.checks:
             return check
     return None
 

@@ -80,8 +80,9 @@ class Standing:
 
     `assignment`: the first item that is not completely answered, whether it counts or is late, with all that its screen
     reads; None if all are answered. `responses` are those to it so far; `assignment.responses.all()` gives this list.
-    `total` counts all items; it is 0 if all are answered and the study has no attention checks. `is_last`: whether all
-    items after it are answered. `checks`: the names of the attention checks that were answered.
+    `total` counts all items, of somebody who stopped those up to there; it is 0 if all are answered and the study has
+    no attention checks. `is_last`: whether all items after it are answered. `checks`: the names of the attention checks
+    that were answered. `stopped`: the person wanted no more items.
     """
 
     assignment: Assignment | None = None
@@ -89,6 +90,7 @@ class Standing:
     total: int = 0
     is_last: bool = True
     checks: frozenset[str] = frozenset()
+    stopped: bool = False
 
 
 def standing_of(sitting: Sitting) -> Standing:
@@ -115,15 +117,20 @@ def standing_of(sitting: Sitting) -> Standing:
 
 
 def _all_answered(sitting: Sitting) -> Standing:
-    """Where no item is left, and a check may be: how many items there were, and which checks were answered."""
-    items = Assignment.objects.filter(sitting=OuterRef("pk")).order_by().values("sitting")
+    """Where no item is left, and a check may be: how many items there were, whether the
+    person stopped, and which checks were answered."""
+    items = Assignment.objects.filter(sitting=OuterRef("pk")).order_by()
+    declined = items.filter(state=Assignment.State.DECLINED)
+    wanted = items.exclude(state=Assignment.State.DECLINED).values("sitting")
     answered = AttentionAnswer.objects.filter(sitting=OuterRef("pk"))
     rows: Any = Sitting.objects.filter(pk=sitting.pk).order_by()
     counted = rows.annotate(
-        items=Subquery(items.annotate(n=Count("pk")).values("n")),
+        items=Subquery(wanted.annotate(n=Count("pk")).values("n")),
         checks=_object(answered, "sitting", "name", "position"),
-    ).values("items", "checks")[0]
-    return Standing(total=counted["items"] or 0, checks=frozenset(counted["checks"] or ()))
+        stopped=Exists(declined),
+    ).values("items", "checks", "stopped")[0]
+    checks = frozenset(counted["checks"] or ())
+    return Standing(total=counted["items"] or 0, checks=checks, stopped=counted["stopped"])
 
 
 class _ObjectOf(Aggregate):
@@ -150,7 +157,10 @@ def _open_item(kind: type[Instrument], with_levels: bool, with_checks: bool) -> 
 
     def build(sitting: int) -> QuerySet[Assignment]:
         all_of_it = Assignment.objects.filter(sitting=OuterRef("sitting")).order_by()
-        rows = Assignment.objects.filter(sitting=sitting, completed_at__isnull=True).select_related("slot__item")
+        rows = Assignment.objects.filter(sitting=sitting, completed_at__isnull=True).exclude(
+            state=Assignment.State.DECLINED
+        )
+        rows = rows.select_related("slot__item")
         rows = rows.annotate(
             items=Subquery(all_of_it.values("sitting").annotate(n=Count("pk")).values("n")),
             has_following=Exists(all_of_it.filter(completed_at__isnull=True, position__gt=OuterRef("position"))),

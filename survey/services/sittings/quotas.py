@@ -2,8 +2,8 @@
 
 People are placed one at a time under the stage's lock, so that no cell ever takes one person too many. A place counts
 as taken while its sitting is live or complete: anyone who expires, fails the checks or withdraws gives it back.
-Somebody who comes back after expiry gets it again if it is still free. Anyone who left after the last item has given
-all answers, and keeps the place.
+Somebody who comes back after expiry gets it again if it is still free. Anyone who left after the last item, or had
+stopped, has given all answers, and keeps the place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,8 @@ Cell = tuple[str, str]  # The names of a quota and of its cell.
 
 def taking(places: QuerySet[QuotaPlace]) -> QuerySet[QuotaPlace]:
     """Those that count as taken now."""
-    given_back = Assignment.objects.filter(sitting=OuterRef("sitting"), state__in=Assignment.GIVEN_BACK).order_by()
-    gave_all = Q(sitting__state=Sitting.State.EXPIRED, sitting__booklet__isnull=False) & ~Exists(given_back)
+    owed = Assignment.objects.filter(sitting=OuterRef("sitting"), state__in=Assignment.OWED).order_by()
+    gave_all = Q(sitting__state=Sitting.State.EXPIRED, sitting__booklet__isnull=False) & ~Exists(owed)
     return places.filter(Q(sitting__state__in=TAKING) | gave_all, state=QuotaPlace.State.HELD)
 
 

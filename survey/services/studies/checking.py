@@ -423,6 +423,7 @@ def _check_pay(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]
             f"minimum is {money(pay.minimum)}: make it {needed} or more, or the sitting shorter",
         )
     yield from _check_screen_outs(config, kind)
+    yield from _check_stopping(check, config, kind)
     if kind.client is not None:
         if panel.spending_cap is None:
             yield CheckMessage(
@@ -473,6 +474,25 @@ def _check_pay(check: StudyCheck, config: StudyConfig) -> Iterator[CheckMessage]
             yield CheckMessage("remark", "panel.completion_url", "none: people have to copy their code by hand")
     if panel.places is not None and panel.places < max(stage.sittings for stage in config.stages):
         yield CheckMessage("remark", "panel.places", f"{panel.places} a posting; some stages have more sittings")
+
+
+def _check_stopping(check: StudyCheck, config: StudyConfig, kind: Panel) -> Iterator[CheckMessage]:
+    """What people leave out who stop is made up by others, who earn a whole reward too."""
+    is_refused = any(
+        finding.level == "problem" and finding.field.startswith("instrument") for finding in check.findings
+    )
+    if is_refused or kind.client is not None or check.cost is None:
+        return  # A panel with a client admits no more people than places.
+    options = instruments.kind(config.instrument.kind).options_model.model_validate(config.instrument.options)
+    if options.may_stop and config.sitting.items > 1:
+        people = check.cost.people * config.sitting.items
+        most = money(check.cost.rewards * config.sitting.items, check.cost.currency)
+        yield CheckMessage(
+            "remark",
+            "panel.reward",
+            f"people may stop behind their first item, and others make up for them: up to {people} people may earn the "
+            f"whole reward, {most} in all; limit the places where you invite people, or keep the reward small",
+        )
 
 
 def _check_screen_outs(config: StudyConfig, kind: Panel) -> Iterator[CheckMessage]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from django.utils import timezone
 
@@ -9,20 +10,27 @@ from survey.contracts import instruments
 from survey.contracts.panels import PanelIds
 from survey.exceptions import FileErrors
 from survey.instruments.next_token.instrument import NextToken
+from survey.instruments.next_token.models import TokenGuess
 from survey.instruments.next_token.options import NextTokenOptions
-from survey.models import EntryLink, Response, Score, Sitting, Study
+from survey.live.replay import replay
+from survey.models import AttentionAnswer, EntryLink, QuotaPlace, Response, Score, Sitting, Study
 from survey.panels import money
 from survey.panels.owed_list import owed_list
 from survey.services.answers.conditions import option_problems
 from survey.services.answers.counting import study_answers
+from survey.services.answers.leaving import leavers_of
+from survey.services.banks import passages
+from survey.services.sittings import quotas
 from survey.services.sittings.answering import advance
 from survey.services.sittings.capacity import slots_without_holder
 from survey.services.sittings.enrolment import begin_sitting
 from survey.services.sittings.expiry import expire_sitting
 from survey.services.sittings.flow import Step, current_step
 from survey.services.sittings.links import make_links
+from survey.services.sittings.withdrawal import withdraw
 from survey.services.stages import lifecycle
 from survey.services.stages.verifying import verify_stage
+from survey.services.studies.checking import check_study
 from tests import cast
 from tests.survey.instruments.test_next_token import STUDY, opened, prepare_tales
 
@@ -31,10 +39,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 PANEL = {"kind": "links", "completion_url": "https://panel.example/done", "reward": 200, "bonus_per_point": 3}
 
 
-def study_with(*, panel: dict[str, Any] = PANEL, **options: Any) -> Study:
+WITH_FORM = [*STUDY["blocks"][:2], {"kind": "form", "ready": "comment"}, STUDY["blocks"][2]]
+
+
+def study_with(*, panel: dict[str, Any] = PANEL, file: dict[str, Any] | None = None, **options: Any) -> Study:
     prepare_tales()
     instrument = {"kind": "next_token", "options": {**STUDY["instrument"]["options"], **options}}
-    return cast.study(**{**STUDY, "instrument": instrument, "panel": panel, "slug": "playing"})
+    return cast.study(**{**STUDY, "instrument": instrument, "panel": panel, "slug": "playing", **(file or {})})
 
 
 def arrives(study: Study) -> Sitting:
@@ -95,9 +106,9 @@ def test_who_stops_gets_the_rest_of_the_study_and_their_other_texts_go_to_others
     sitting.refresh_from_db()
     assert sitting.state == "complete" and current_step(sitting).kind == "end"
     states = list(sitting.assignments.order_by("position").values_list("state", flat=True))
-    assert states == ["counted", "released"]
+    assert states == ["counted", "declined"]
     assert len(study_answers(study)) == 1
-    (slot,) = [answer.slot for answer in sitting.assignments.all() if answer.state == "released"]
+    (slot,) = [answer.slot for answer in sitting.assignments.all() if answer.state == "declined"]
     assert slot in slots_without_holder(stage)
     # Behind the last text there is nothing to choose; and going on is no answer.
     other = arrives(study)
@@ -108,10 +119,7 @@ def test_who_stops_gets_the_rest_of_the_study_and_their_other_texts_go_to_others
 
 
 def test_who_stopped_and_comes_back_late_has_no_texts_again() -> None:
-    blocks = [*STUDY["blocks"][:2], {"kind": "form", "ready": "comment"}, STUDY["blocks"][2]]
-    prepare_tales()
-    instrument = {"kind": "next_token", "options": {**STUDY["instrument"]["options"], "play_on": True}}
-    study = cast.study(**{**STUDY, "instrument": instrument, "panel": PANEL, "blocks": blocks})
+    study = study_with(play_on=True, file={"blocks": WITH_FORM})
     opened(study)
     sitting = arrives(study)
     step = plays(sitting, texts=1)
@@ -123,11 +131,115 @@ def test_who_stopped_and_comes_back_late_has_no_texts_again() -> None:
     advance(sitting=sitting, step=sitting.step, data={"comment": "fun"})
     sitting.refresh_from_db()
     assert sitting.state == "complete"
-    assert [answer.state for answer in sitting.assignments.order_by("position")] == ["counted", "released"]
+    assert [answer.state for answer in sitting.assignments.order_by("position")] == ["counted", "declined"]
     from survey.services.results import reports
 
     made = reports.make(study, "next_token", {})
     assert [row["text"] for row in made.data["remarks"]] == ["fun"]
+
+
+def test_who_stops_and_goes_silent_in_the_closing_form_has_given_all_and_keeps_their_place() -> None:
+    study = study_with(play_on=True, file={"blocks": WITH_FORM})
+    stage = opened(study)
+    sitting = arrives(study)
+    advance(sitting=sitting, step=plays(sitting, texts=1).number, data={"stop": "1"})
+    place = QuotaPlace.objects.create(
+        sitting=sitting, stage=stage, quota="use", cell="any", state="held", answers={}, at=timezone.now()
+    )
+    assert expire_sitting(sitting.pk, now=timezone.now())
+    leavers = leavers_of([stage])[stage.pk]
+    assert leavers.began == {sitting.pk} and not leavers.left
+    assert list(quotas.taking(QuotaPlace.objects.all())) == [place]
+    # Anyone who goes silent among the texts has left.
+    other = arrives(study)
+    advance(sitting=other, step=plays(other, texts=1).number, data={})
+    assert expire_sitting(other.pk, now=timezone.now())
+    assert leavers_of([stage])[stage.pk].left == {other.pk}
+
+
+READ = {"kind": "instruction", "name": "read", "after_item": 1, "text": "Choose blue.", "options": ["blue", "red"]}
+LATER = {"kind": "instruction", "name": "later", "after_item": 2, "text": "Choose green.", "options": ["green", "red"]}
+
+
+@pytest.mark.parametrize("ends", ["answers", "withdraws"])
+def test_who_stops_is_asked_the_checks_of_the_texts_that_they_played(ends: str) -> None:
+    study = study_with(play_on=True, file={"sitting": {"items": 2, "attention_checks": [LATER, READ]}})
+    opened(study)
+    sitting = arrives(study)
+    advance(sitting=sitting, step=plays(sitting, texts=1).number, data={"stop": "1"})
+    sitting.refresh_from_db()
+    step = current_step(sitting)
+    assert (step.kind, [check.name for check in step.checks]) == ("attention", ["read"])
+    assert expire_sitting(sitting.pk, now=timezone.now())
+    sitting.refresh_from_db()
+    assert current_step(sitting).kind == "attention", "they come back to it, and to no text"
+    if ends == "answers":
+        advance(sitting=sitting, step=step.number, data={"read": "1"})
+    else:
+        withdraw(respondent=sitting.respondent, now=timezone.now())
+    sitting.refresh_from_db()
+    assert sitting.state == "complete"
+    assert list(AttentionAnswer.objects.values_list("name", "position")) == ([("read", 1)] if ends == "answers" else [])
+
+
+def test_a_wish_to_stop_is_heard_after_the_sitting_expired_on_the_page_behind_a_text() -> None:
+    study = study_with(play_on=True)
+    opened(study)
+    for data, state in (({}, "expired"), ({"stop": "1", "screen": "guess_1"}, "expired"), ({"stop": "1"}, "complete")):
+        sitting = arrives(study)
+        step = plays(sitting, texts=1)
+        assert expire_sitting(sitting.pk, now=timezone.now())
+        for _twice in range(2):
+            following = advance(sitting=sitting, step=step.number, data=data)
+        sitting.refresh_from_db()
+        assert sitting.state == state and following.kind == ("end" if state == "complete" else "item")
+    assert [answer.state for answer in sitting.assignments.order_by("position")] == ["counted", "declined"]
+
+
+def test_the_page_behind_a_text_is_replayed_as_it_was() -> None:
+    study = study_with(beside_models=True, play_on=True)
+    opened(study)
+    sitting = arrives(study)
+    plays(sitting, texts=2)
+    pages = [page for page in replay(sitting).pages if page.title.endswith("ending")]
+    assert len(pages) == 1 and not pages[0].note
+
+
+def test_a_model_is_counted_only_where_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_with(beside_models=True)
+    opened(study)
+    sitting = arrives(study)
+    assert "models" in current_words(sitting)
+    positions = sorted(TokenGuess.objects.values_list("position", flat=True))
+    read = passages.expectations_of
+
+    def partly(*args: Any) -> Any:
+        expected = {key: values.copy() for key, values in read(*args).items()}
+        for values in expected.values():
+            values["logprob"][unread], values["top_id"][unread] = np.nan, -1
+        return expected
+
+    monkeypatch.setattr(passages, "expectations_of", partly)
+    unread = positions[:2]
+    assert f" of {len(positions) - 2}." in current_words(sitting)["models"]
+    unread = positions
+    assert "models" not in current_words(sitting)
+
+
+def current_words(sitting: Sitting) -> Any:
+    step = plays(sitting, texts=1)
+    assert step.screen is not None
+    return step.screen.words
+
+
+def test_the_check_of_a_file_says_what_people_who_stop_may_cost() -> None:
+    study_with()
+    options = {**STUDY["instrument"]["options"], "play_on": True}
+    for panel, plays_on, is_said in ((PANEL, True, True), (PANEL, False, False), ({"kind": "open"}, True, False)):
+        instrument = {"kind": "next_token", "options": {**options, "play_on": plays_on}}
+        text = cast.study_text(**{**STUDY, "instrument": instrument, "panel": panel, "slug": "costs"})
+        said = [found.message for found in check_study(text=text, source_name="costs.toml").findings]
+        assert any("up to 12 people may earn the whole reward, 24.00 USD in all" in line for line in said) is is_said
 
 
 @pytest.mark.parametrize(

@@ -526,7 +526,7 @@ FURTHER: dict[str, list[Callable[[World], Any]]] = {
     ],
     "assignment_counted_is_complete": [lambda w: change(w.counted, completed_at=None)],
     "assignment_open_is_incomplete": [
-        lambda w, state=state: change(w.counted, state=state) for state in ("live", "released", "withdrawn")
+        lambda w, state=state: change(w.counted, state=state) for state in ("live", "released", "declined", "withdrawn")
     ],
     "response_number_unique_in_assignment": [
         lambda w: double(w.a(Response), screen="another", screen_sha256="1" * 64, answered_at=timezone.now()),

@@ -149,13 +149,13 @@ def _models(
     for model in instrument.study.config.models:
         expected = passages.expectations_of(passages.source_of(model), instrument.tokenizer, texts)
         right, nats, least = (np.full(len(tokens), np.nan) for _column in range(3))
-        unsure = 0
+        unsure = np.zeros(len(tokens), dtype=bool)
         for row, (own, at, token) in enumerate(zip(passage, position, tokens, strict=True)):
             said = expected.get(hashes[own])
             if said is not None and at < len(said) and not np.isnan(said[at]["logprob"]):
                 right[row] = float(said[at]["top_id"] == token)
                 nats[row], least[row] = -said[at]["logprob"], -said[at]["logprob_most"]
-                unsure += not said[at]["sure"]
+                unsure[row] = not said[at]["sure"]
         missing = int(np.isnan(right).sum())
         if missing == len(tokens):
             notes.append(

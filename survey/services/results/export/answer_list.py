@@ -68,6 +68,7 @@ AFTER = (
 STATES: Mapping[str, tuple[str, State]] = {
     "open": ("being answered", State.LIVE),
     "unanswered": ("given back unanswered", State.RELEASED),
+    "declined": ("left out by stopping", State.DECLINED),
     "withdrawn": ("taken back by the person", State.WITHDRAWN),
     "late": ("came too late", State.LATE),
 }

@@ -151,8 +151,8 @@ BEFORE = (
         "status",
         "text",
         "counted: complete in time. late: answered after the slot was given away or the stage frozen; never counted. "
-        "live: being answered. released: given back unanswered. withdrawn: taken back by its person, and its content "
-        "deleted. untaken: given to nobody.",
+        "live: being answered. released: given back unanswered. declined: left out by a person who was free to stop. "
+        "withdrawn: taken back by its person, and its content deleted. untaken: given to nobody.",
     ),
 )
 
