@@ -13,9 +13,11 @@ from django.core.management import call_command
 
 from survey.contracts import instruments
 from survey.exceptions import FieldErrors, FileErrors
+from survey.figures import Figure
 from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
 from survey.instruments.next_token.models import TokenGuess
+from survey.instruments.next_token.reports.figures import ShannonGame
 from survey.instruments.next_token.reports.own_guesses import read_guesses
 from survey.instruments.next_token.screens import MOST_TRIES
 from survey.models import Score, Sitting
@@ -81,6 +83,31 @@ def test_characters_that_were_shown_widen_the_bounds_and_never_cross_what_full_g
         assert cut.least.number <= whole.least.number + 1e-9
         assert cut.most.number >= whole.most.number - 0.01
         assert cut.untold == pytest.approx(np.mean(ranks > most))
+
+
+def test_right_guesses_after_the_fewest_of_a_shown_character_are_not_counted_as_shown() -> None:
+    ranks = np.array([2] * 50 + [5] * 10 + [1])
+    one_shown = bounds(ranks, np.arange(61) < 60)
+    assert one_shown.untold == pytest.approx(1 / 61)
+
+
+def test_no_upper_bound_where_a_shown_character_leaves_none_to_choose_from() -> None:
+    person = np.arange(4)
+    tries = shannon.Tries(np.full(4, 2), np.zeros(4, dtype=bool))
+    few = shannon.uncertainty(played(tries.number, person, person), tries, characters=3)
+    assert few.most.value is None and "3 different characters" in few.most.withheld and few.untold == 1
+    assert shannon.perplexity_of(few.most, 5.0).withheld == few.most.withheld
+    more = shannon.uncertainty(played(tries.number, person, person), tries, characters=4)
+    assert more.most.number == pytest.approx(1)
+
+
+def test_the_perplexity_of_a_very_long_unit_is_infinite_and_texts_without_blanks_have_no_words() -> None:
+    bits = Figure(2.5, 2.4, 2.6)
+    assert shannon.perplexity_of(bits, 401).value == shannon.perplexity_of(bits, 1e6).low == math.inf
+    assert shannon.perplexity_of(bits, 400).low == pytest.approx(2**960)
+    assert math.isnan(shannon.word_length(["x" * 400, "y"])) and math.isnan(shannon.word_length([]))
+    game = ShannonGame(bounds(np.tile([1, 2], 20)), {"character": 1.0, "word": math.nan})
+    assert game.units() == [("character", 1.0)]
 
 
 WORLD = {"person": 0.25, "passage": 0.25, "letter": 1.0}
