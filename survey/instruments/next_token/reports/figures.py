@@ -351,10 +351,14 @@ def _open_ends(table: GuessTable) -> Iterator[str]:
         if model.least is None:
             continue
         known = int(np.isfinite(model.right).sum())
+        places = ""
+        if model.unsure is not None:
+            unsure = int(np.sum(model.unsure))
+            places = f"; at {integer(unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
         yield (
             f"{model.name} names no tokens of these texts, so it is read by the characters that its likeliest "
-            "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too; at "
-            f"{integer(model.unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
+            "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too"
+            f"{places}"
         )
 
 
