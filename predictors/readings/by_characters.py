@@ -48,8 +48,13 @@ def chances_of_spans(
     A listed token counts for what it begins with: for the place's token where the text goes on as it says, and else for
     `first_token` of what it says. Tokens that are shorter than the place's are followed where the model itself cut the
     text so: by the rule of chances times those of the next list. Otherwise the model is taken to write texts as its
-    tokenizer cuts them. Where one of its tokens began before the place, chances are among those that agree with the
-    text up to there.
+    tokenizer cuts them. Chances are among the listed tokens that agree with the text up to the place: of the token that
+    began before it, or ended there, and of earlier ones where a listed token reaches over several. With `first_token`,
+    one that passes the place's beginning counts only where it cuts that there too.
+
+    What a list leaves open counts at the token that ends at the place too, unless `first_token` is not known or takes
+    all that is listed there as its tokens. Left out of account are tokens that are not listed and reach over several of
+    the text's, and all before a token that the model has not read.
 
     Args:
         reading: with `distributions` of its likeliest tokens.
@@ -68,57 +73,125 @@ class _Spans:
         self._starts, self._ends = tokens["start"].tolist(), tokens["end"].tolist()
         self._logs = tokens["logprob"].tolist()
         listed = reading.distributions.top if reading.distributions is not None else ()
-        self._listed = [listed[place] if place < len(listed) else () for place in range(len(tokens))]
+        self._lists = [bool(place < len(listed) and len(listed[place])) for place in range(len(tokens))]
+        self._rivals = [
+            self._rivals_of(place, listed[place]) if self._lists[place] else [] for place in range(len(tokens))
+        ]
+        self._longest = max((len(string) for rivals in self._rivals for string, _chance in rivals), default=0)
+        self._reaches = [self._reach(place) for place in range(len(tokens))]
+        self._alike: dict[int, bool] = {}
 
     def chance(self, start: int, end: int) -> ChanceOfSpan:
-        at = int(np.searchsorted(self._ends, start, side="right"))  # The first token that ends after `start`.
-        if at >= len(self._ends):
+        own_place = int(np.searchsorted(self._ends, start, side="right"))  # The first token that ends after `start`.
+        if own_place >= len(self._ends):
             return UNREAD
-        begin, path, unknown = self._starts[at], 1.0, 0.0
+        counted = own_place - 1 if self._is_open_before(own_place, start) else own_place
+        at = self._earliest(counted, own_place, start)
+        path, unknown = 1.0, 0.0
         pools: defaultdict[str, float] = defaultdict(float)
         token = self._text[start:end]
         lists = False
         while at < len(self._ends):
             if math.isnan(self._logs[at]):
                 return UNREAD
-            own, own_chance = self._text[self._starts[at] : self._ends[at]], math.exp(self._logs[at])
-            # Tokens that are parts of one character share its place; only the last of them ends it.
-            inside = at > 0 and (self._starts[at - 1], self._ends[at - 1]) == (self._starts[at], self._ends[at])
-            is_part = at + 1 < len(self._ends) and self._starts[at + 1] < self._ends[at]
-            goes_on = is_part or self._ends[at] < end
+            own_chance = math.exp(self._logs[at])
+            goes_on = self._is_part(at) or self._ends[at] < end
             resolved = own_chance
             if not goes_on:
                 pools[token] += path * own_chance
-            for string, log in self._listed[at]:
-                lists = True
-                if inside or string == own or NO_CHARACTER in string or string.startswith("bytes:"):
-                    continue
-                name = self._counts_for(self._text[begin : self._starts[at]] + string, begin, start, end)
+            lists |= at >= own_place and self._lists[at]
+            for string, chance in self._rivals[at]:
+                name = self._counts_for(at, string, start, end)
                 if name is not None:
-                    resolved += math.exp(log)
+                    resolved += chance
                     if name:
-                        pools[name] += path * math.exp(log)
-            unknown += path * max(0.0, 1.0 - resolved)
+                        pools[name] += path * chance
+                elif at < counted and self._starts[at] + len(string) > start:
+                    unknown += path * chance
+            if at >= counted:
+                unknown += path * max(0.0, 1.0 - resolved)
             if not goes_on:
                 break
             path *= own_chance
             at += 1
         return _bounds(pools, token, unknown, lists=lists)
 
-    def _counts_for(self, string: str, begin: int, start: int, end: int) -> str | None:
-        """The token for which a text from `begin` on counts; "" for none, None where that is open."""
-        before = self._text[begin:start]
+    def _rivals_of(self, at: int, listed: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+        """What is listed beside the text's own token, with its chance."""
+        if self._is_inside(at):
+            return []
+        own = self._text[self._starts[at] : self._ends[at]]
+        return [
+            (string, math.exp(log))
+            for string, log in listed
+            if string != own and NO_CHARACTER not in string and not string.startswith("bytes:")
+        ]
+
+    def _is_inside(self, at: int) -> bool:
+        """Tokens that are parts of one character share its place; only the last of them ends it."""
+        return at > 0 and (self._starts[at - 1], self._ends[at - 1]) == (self._starts[at], self._ends[at])
+
+    def _is_part(self, at: int) -> bool:
+        return at + 1 < len(self._ends) and self._starts[at + 1] < self._ends[at]
+
+    def _reach(self, at: int) -> int:
+        """The last place at which a rival of this token goes on that agrees with the text up to there; -1 for none."""
+        start, own_end = self._starts[at], self._ends[at]
+        reached = -1
+        for string, _chance in self._rivals[at]:
+            for end in range(max(own_end, reached + 1), start + len(string)):
+                if not self._text.startswith(string[: end - start], start):
+                    break
+                reached = end
+        return reached
+
+    def _is_open_before(self, at: int, start: int) -> bool:
+        """Whether a token that is not listed may have stood for the one that ends at `start`, and gone on."""
+        before = at - 1
+        if before < 0 or self._ends[before] != start or not math.isfinite(self._logs[before]):
+            return False
+        if self._first_token is None or self._is_inside(before):
+            return False
+        if before not in self._alike:
+            strings = [self._text[self._starts[before] : start], *(string for string, _chance in self._rivals[before])]
+            self._alike[before] = all(self._first_token(string) == string for string in strings)
+        return not self._alike[before]
+
+    def _earliest(self, counted: int, own_place: int, start: int) -> int:
+        """The first token of which a listed rival passes `start`, or the one that is counted anyway."""
+        earliest = counted
+        for place in range(own_place - 1, -1, -1):
+            if self._starts[place] + self._longest <= start or not math.isfinite(self._logs[place]):
+                break
+            if self._reaches[place] >= start:
+                earliest = min(earliest, place)
+        return earliest
+
+    def _counts_for(self, at: int, string: str, start: int, end: int) -> str | None:
+        """The token for which a text counts that goes on with `string` at a token of the model; "" for none, None where
+        that is open."""
+        before = self._text[self._starts[at] : start]
         if not string.startswith(before):
             return None if string and before.startswith(string) else ""
-        rest = string[len(before) :]
+        rest = self._text[start : self._starts[at]] + string[len(before) :]
         token = self._text[start:end]
         if not rest:
             return None if before else ""  # The end of the text says nothing.
         if rest.startswith(token) and self._text.startswith(rest, start):
             return token
+        if before and self._first_token is not None and not _cuts(self._first_token, string, len(before)):
+            return "" if _cuts(self._first_token, before + token, len(before)) else None
         if self._first_token is not None:
             return self._first_token(rest)
-        return None if rest.startswith(token) else rest
+        return None if before or rest.startswith(token) else rest
+
+
+def _cuts(first_token: Callable[[str], str], string: str, place: int) -> bool:
+    """Whether one of its tokens ends at this place of a string."""
+    reached = 0
+    while reached < place:
+        reached += max(1, len(first_token(string[reached:])))
+    return reached == place
 
 
 def _bounds(pools: dict[str, float], token: str, unknown: float, *, lists: bool) -> ChanceOfSpan:

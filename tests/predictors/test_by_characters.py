@@ -61,6 +61,44 @@ def test_letters_within_a_token_are_asked_among_the_tokens_that_begin_so() -> No
     assert ends_of(letters[1]) == (0.3, 0.3), "both tokens that begin with a"
 
 
+def letter(rest: str) -> str:
+    return rest[:1]
+
+
+def word(rest: str) -> str:
+    return rest[:1] + rest[1:].partition(" ")[0]
+
+
+CATS = ["the", " cat", " sat"], [{"the": 1.0}, {" cat": 0.3, " cats": 0.5, " dog": 0.2}, {" sat": 1.0}]
+
+
+def test_longer_tokens_that_begin_with_the_one_before_the_place_are_not_forgotten() -> None:
+    """By hand: after "the cat" the model goes on with a blank after " cat", and with an s after " cats"."""
+    (blank,) = chances_of_spans(*reading(*CATS), [(7, 8)], first_token=letter)
+    assert ends_of(blank) == (0.375, 0.375) and blank.likeliest == "s" and blank.is_sure
+    (c,) = chances_of_spans(*reading(["a", "c"], [{"a": 0.4, "ab": 0.6}, {"c": 1.0}]), [(1, 2)], first_token=letter)
+    assert ends_of(c) == (0.4, 0.4)
+    # One that reaches over several tokens of the text: 0.5 x 0.4 against 0.3 and 0.5 x 0.6.
+    said = reading(["a", "b", "c"], [{"a": 0.5, "abd": 0.3, "x": 0.2}, {"b": 0.4, "bd": 0.6}, {"c": 1.0}])
+    (c,) = chances_of_spans(*said, [(2, 3)], first_token=letter)
+    assert ends_of(c) == (0.25, 0.25) and c.likeliest == "d"
+
+
+def test_what_the_list_before_the_place_leaves_open_is_between_the_ends() -> None:
+    said = reading(CATS[0], [{"the": 1.0}, {" cat": 0.3, " dog": 0.2}, {" sat": 1.0}])
+    (blank,) = chances_of_spans(*said, [(7, 8)], first_token=letter)
+    assert blank.least == pytest.approx(math.log(0.375)) and blank.most == 0 and not blank.is_sure
+
+
+def test_longer_tokens_count_only_where_the_tokenizer_of_the_places_cuts_them_there() -> None:
+    (whole,) = chances_of_spans(*reading(*CATS), [(7, 11)], first_token=word)
+    assert ends_of(whole) == (1.0, 1.0) and whole.is_sure, "its tokenizer would have cut cats as one token"
+    (stems,) = chances_of_spans(*reading(*CATS), [(7, 11)], first_token=lambda rest: rest[:4])
+    assert ends_of(stems) == (0.375, 0.375) and stems.likeliest == "s"
+    (unknown,) = chances_of_spans(*reading(*CATS), [(7, 11)])
+    assert ends_of(unknown) == (0.375, 1.0), "without the tokenizer nobody knows"
+
+
 def test_what_a_list_leaves_open_is_between_the_ends_and_more_of_the_list_narrows_them() -> None:
     rng = np.random.default_rng(5)
     names = [first + second for first in "abc" for second in ("", "x", "y", "xy")]

@@ -714,6 +714,10 @@ def test_models_are_compared_at_positions_that_all_have_read(tales: None) -> Non
     assert all(np.array_equal(model.surprisal, [nan, 1.0, 2.0], equal_nan=True) for model in models)
     assert notes == ["models are compared at the 2 guesses at positions that all of them have read"]
     assert at_common_positions([whole]) == ([whole], [])
+    listed = ModelGuesses("listed", *[np.ones(3)] * 3, unsure=np.array([True, True, False]))
+    cut = listed.at(np.array([False, True, True])).unsure
+    assert isinstance(cut, np.ndarray) and cut.tolist() == [False, True, False]
+    assert ModelGuesses("counted", *[np.ones(3)] * 3, unsure=2).at(np.array([False, True, True])).unsure is None
 
 
 @pytest.mark.thorough

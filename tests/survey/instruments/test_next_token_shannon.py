@@ -12,12 +12,14 @@ import pytest
 from django.core.management import call_command
 
 from survey.contracts import instruments
-from survey.exceptions import FieldErrors, FileErrors
+from survey.exceptions import FieldErrors, FileErrors, HunchError
+from survey.figures import Figure
 from survey.instruments.next_token.analysis import shannon
 from survey.instruments.next_token.analysis.guesses import GuessTable, numbers_of
 from survey.instruments.next_token.forms import form_of
 from survey.instruments.next_token.models import TokenGuess
-from survey.instruments.next_token.reports.own_guesses import read_guesses
+from survey.instruments.next_token.reports.figures import ShannonGame
+from survey.instruments.next_token.reports.own_guesses import make, read_guesses
 from survey.instruments.next_token.screens import MOST_TRIES
 from survey.models import Response, Score, Sitting
 from survey.services.answers.counting import study_answers
@@ -83,6 +85,31 @@ def test_characters_that_were_shown_widen_the_bounds_and_never_cross_what_full_g
         assert cut.least.number <= whole.least.number + 1e-9
         assert cut.most.number >= whole.most.number - 0.01
         assert cut.untold == pytest.approx(np.mean(ranks > most))
+
+
+def test_right_guesses_after_the_fewest_of_a_shown_character_are_not_counted_as_shown() -> None:
+    ranks = np.array([2] * 50 + [5] * 10 + [1])
+    one_shown = bounds(ranks, np.arange(61) < 60)
+    assert one_shown.untold == pytest.approx(1 / 61)
+
+
+def test_no_upper_bound_where_a_shown_character_leaves_none_to_choose_from() -> None:
+    person = np.arange(4)
+    tries = shannon.Tries(np.full(4, 2), np.zeros(4, dtype=bool))
+    few = shannon.uncertainty(played(tries.number, person, person), tries, characters=3)
+    assert few.most.value is None and "3 different characters" in few.most.withheld and few.untold == 1
+    assert shannon.perplexity_of(few.most, 5.0).withheld == few.most.withheld
+    more = shannon.uncertainty(played(tries.number, person, person), tries, characters=4)
+    assert more.most.number == pytest.approx(1)
+
+
+def test_the_perplexity_of_a_very_long_unit_is_infinite_and_texts_without_blanks_have_no_words() -> None:
+    bits = Figure(2.5, 2.4, 2.6)
+    assert shannon.perplexity_of(bits, 401).value == shannon.perplexity_of(bits, 1e6).low == math.inf
+    assert shannon.perplexity_of(bits, 400).low == pytest.approx(2**960)
+    assert math.isnan(shannon.word_length(["x" * 400, "y"])) and math.isnan(shannon.word_length([]))
+    game = ShannonGame(bounds(np.tile([1, 2], 20)), {"character": 1.0, "word": math.nan})
+    assert game.units() == [("character", 1.0)]
 
 
 WORLD = {"person": 0.25, "passage": 0.25, "letter": 1.0}
@@ -292,3 +319,56 @@ def test_a_file_of_guesses_until_right_gives_the_bounds(tmp_path: Path) -> None:
     file.write_text("\n".join([*lines, "p,a,0,3,x,t,1"]), encoding="utf-8")
     with pytest.raises(FileErrors, match="3 does not follow a wrong guess 2 there"):
         read_guesses(file)
+
+
+HEAD = "person,passage,position,attempt,guess,truth,asked,start"
+
+
+def guessed(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join([HEAD, *lines]), encoding="utf-8")
+    return path
+
+
+def test_a_file_of_tokens_that_are_guessed_until_right_is_no_game_of_characters(tmp_path: Path) -> None:
+    file = guessed(tmp_path / "tokens.csv", "p,a,0,1,x,The,1,", "p,a,0,2,The,The,1,", "p,a,1,1,a,a,1,")
+    game, notes = read_guesses(file).game("")
+    assert game is None and "are of characters, and some true tokens are longer" in notes[0]
+
+
+def test_words_are_as_long_as_in_whole_texts_and_never_as_in_letters_with_gaps(tmp_path: Path) -> None:
+    whole = ["p,b,0,1,o,o,1,", "p,b,1,1, , ,1,", "p,b,2,1,k,k,1,"]
+    file = guessed(tmp_path / "gaps.csv", "p,a,3,1,x,t,1,", "p,a,3,2,t,t,1,", "p,a,9,1, , ,1,", *whole)
+    game, notes = read_guesses(file).game("")
+    assert game is not None and game.lengths["word"] == 1.5, "of o k alone"
+    assert "as long as in 1 of 2 passages" in notes[0] and "--texts" in notes[0]
+    game, notes = read_guesses(file).game("", {"a": "whether it", "b": "o k"})
+    assert game is not None and game.lengths["word"] == 13 / 4 and not notes
+    alone = guessed(tmp_path / "alone.csv", "p,a,3,1,x,t,1,", "p,a,3,2,t,t,1,")
+    game, _notes = read_guesses(alone).game("characters")
+    assert game is not None and [unit for unit, _length in game.units()] == ["character"]
+    texts = tmp_path / "texts.csv"
+    texts.write_text("id,text\na,whether it\n", encoding="utf-8")
+    made = make(alone, texts=texts)
+    assert made.data["shannon"][1]["length"] == 5
+    with pytest.raises(HunchError, match="--texts: is for models that read the texts"):
+        make(guessed(tmp_path / "first.csv", "p,a,3,1,x,t,1,"), texts=texts)
+
+
+def test_the_characters_of_all_guesses_are_to_choose_from_and_capitals_are_others(tmp_path: Path) -> None:
+    lines = ["p,a,0,1,q,a,1,", "p,a,0,2,z,a,1,"]
+    game, _notes = read_guesses(guessed(tmp_path / "few.csv", *lines)).game("")
+    assert game is not None and game.uncertainty.most.value is None
+    assert "3 different characters" in game.uncertainty.most.withheld
+    assert "no upper bound: 3 different characters are known" in " ".join(make(tmp_path / "few.csv").lines)
+    more = guessed(tmp_path / "more.csv", *lines, "p,a,1,1,Q,A,1,", "p,a,1,2,Z,A,1,")
+    game, _notes = read_guesses(more).game("")
+    assert game is not None and game.uncertainty.most.number == pytest.approx(2), "q, z, a and capitals: 4 left"
+
+
+def test_rows_that_come_twice_and_starts_that_differ_are_wrong(tmp_path: Path) -> None:
+    with pytest.raises(FileErrors, match="attempt 1 of this person at this place stands in line 2: keep one"):
+        read_guesses(guessed(tmp_path / "twice.csv", "p,a,0,1,x,t,1,", "p,a,0,1,t,t,1,"))
+    late = guessed(tmp_path / "late.csv", "p,a,3,1,x,t,1,", "q,a,3,1,x,t,1,7", "r,a,3,1,x,t,1,")
+    assert read_guesses(late).truths == {"a": {3: ("t", 7)}}
+    with pytest.raises(FileErrors, match="8: line 3 has 7 at the same place"):
+        read_guesses(guessed(tmp_path / "two.csv", "p,a,3,1,x,t,1,", "q,a,3,1,x,t,1,7", "r,a,3,1,x,t,1,8"))

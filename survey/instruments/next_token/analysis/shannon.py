@@ -16,6 +16,8 @@ from survey.figures import Figure
 
 from .guesses import GuessTable, mean
 
+MOST_BITS = 1000.0  # 2 to the power of more is infinite: a float ends at 1,024
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -32,7 +34,7 @@ class Tries:
 @dataclass(frozen=True)
 class Uncertainty:
     """Bits that the next character holds for people, at least and at most; `untold`: the share of characters that
-    nobody guessed to the end."""
+    were shown after wrong guesses alone."""
 
     least: Figure
     most: Figure
@@ -49,7 +51,8 @@ def uncertainty(table: GuessTable, tries: Tries, *, characters: int) -> Uncertai
     was shown after k wrong guesses counts for k + 1 in the lower bound, and in the upper one for any of those left.
 
     Args:
-        characters: how many different ones there are to choose from.
+        characters: how many different ones there are to choose from. The upper bound is withheld where a character was
+            shown after so many wrong guesses that fewer than two of them were left: there must have been more.
     """
     # Those who were shown a character are one class, with the fewest wrong guesses of any of them.
     fewest = int(tries.number[~tries.ended_right].min()) if not tries.ended_right.all() else 0
@@ -59,13 +62,16 @@ def uncertainty(table: GuessTable, tries: Tries, *, characters: int) -> Uncertai
     order = np.empty(len(share), dtype=np.int64)
     order[np.argsort(-share, kind="stable")] = np.arange(1, len(share) + 1)
     least = mean(_weights(order[rank]), table, scale="number")
+    untold = float((table.weight * ~tries.ended_right).sum() / table.weight.sum())
+    if fewest and characters - fewest < 2:
+        why = f"{characters} different characters are known, and one was shown after {fewest} wrong guesses"
+        return Uncertainty(_at_least_0(least), Figure(withheld=why), untold)
     surprise = -np.log2(share[rank])
     if fewest:
-        surprise = np.where(is_told, surprise, surprise + math.log2(max(characters - fewest, 1)))
+        surprise = np.where(is_told, surprise, surprise + math.log2(characters - fewest))
     most = mean(surprise, table, scale="number")
     effective = float(table.weight.sum() ** 2 / (table.weight**2).sum())
     missed = (int((share > 0).sum()) - 1) / (2 * effective * math.log(2))
-    untold = float((table.weight * ~is_told).sum() / table.weight.sum())
     return Uncertainty(_at_least_0(least), _at_least_0(_moved(most, missed)), untold)
 
 
@@ -87,12 +93,16 @@ def _at_least_0(figure: Figure) -> Figure:
 
 
 def perplexity_of(bits: Figure, length: float) -> Figure:
-    """The perplexity of a unit of so many characters, each of which holds these bits: 2 to the power of both."""
-    ends = [None if value is None else 2 ** (value * length) for value in (bits.value, bits.low, bits.high)]
-    return Figure(ends[0], ends[1], ends[2])
+    """The perplexity of a unit of so many characters, each of which holds these bits: 2 to the power of both;
+    infinite above `MOST_BITS`."""
+
+    def power(value: float | None) -> float | None:
+        return None if value is None else math.inf if value * length > MOST_BITS else 2 ** (value * length)
+
+    return Figure(power(bits.value), power(bits.low), power(bits.high), withheld=bits.withheld)
 
 
 def word_length(texts: Sequence[str]) -> float:
-    """Characters of a word, with the blanks between words; NaN where there is none."""
-    words = sum(len(text.split()) for text in texts)
-    return sum(map(len, texts)) / words if words else math.nan
+    """Characters of a word, with the blanks between words; NaN where no text has two words."""
+    counts = [len(text.split()) for text in texts]
+    return sum(map(len, texts)) / sum(counts) if max(counts, default=0) > 1 else math.nan

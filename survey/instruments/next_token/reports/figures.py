@@ -144,10 +144,14 @@ SHANNON = (
 @dataclass(frozen=True)
 class ShannonGame:
     """What people’s guesses until right say, and by name the mean characters of the units for which it is said, the
-    character first."""
+    character first; NaN where the texts have no such unit."""
 
     uncertainty: shannon.Uncertainty
     lengths: Mapping[str, float]
+
+    def units(self) -> list[tuple[str, float]]:
+        """Those that the texts have, with their mean characters."""
+        return [(unit, length) for unit, length in self.lengths.items() if not math.isnan(length)]
 
 
 LINE_OF_MODEL = "a line is a model on all of these positions"
@@ -347,16 +351,20 @@ def _open_ends(table: GuessTable) -> Iterator[str]:
         if model.least is None:
             continue
         known = int(np.isfinite(model.right).sum())
+        places = ""
+        if model.unsure is not None:
+            unsure = int(np.sum(model.unsure))
+            places = f"; at {integer(unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
         yield (
             f"{model.name} names no tokens of these texts, so it is read by the characters that its likeliest "
-            "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too; at "
-            f"{integer(model.unsure)} of {integer(known)} guesses these might outweigh the likeliest one"
+            "tokens cover. Its perplexity is a bound, since tokens beyond its list may spell the true token too"
+            f"{places}"
         )
 
 
 def _shannon(game: ShannonGame) -> list[tuple[Any, ...]]:
     rows = []
-    for unit, length in game.lengths.items():
+    for unit, length in game.units():
         bounds = (game.uncertainty.least, game.uncertainty.most)
         bits = [_figure(figure, 1 / length) for figure in bounds]
         rows.append((unit, round(length, 6), *bits, *(_figure(shannon.perplexity_of(each, length)) for each in bounds)))
@@ -365,12 +373,14 @@ def _shannon(game: ShannonGame) -> list[tuple[Any, ...]]:
 
 def _game_in_words(game: ShannonGame) -> Iterator[str]:
     least, most = game.uncertainty.least, game.uncertainty.most
-    if not (least.is_defined and most.is_defined):
+    if not least.is_defined:
         return
-    yield f"the next character holds {_figure(least)} bits at least and {_figure(most)} at most for people"
-    for unit, length in list(game.lengths.items())[1:]:
+    upper = f"and {_figure(most)} at most" if most.is_defined else f"(no upper bound: {most.withheld})"
+    yield f"the next character holds {_figure(least)} bits at least {upper} for people"
+    for unit, length in game.units()[1:]:
         low, high = (number(shannon.perplexity_of(bits, length).number, 1) for bits in (least, most))
-        yield f"that is a perplexity of {low} to {high} for each {unit} of {number(length, 1)} characters on average"
+        bounds = f"{low} to {high}" if most.is_defined else f"{low} at least"
+        yield f"that is a perplexity of {bounds} for each {unit} of {number(length, 1)} characters on average"
     if game.uncertainty.untold:
         yield f"{percent(game.uncertainty.untold)} of the characters were shown before anybody guessed them"
 
@@ -438,7 +448,8 @@ def _together(table: GuessTable, ensemble: analysis.EnsembleFigures | None) -> l
 
 def _figure(figure: Figure | Figure, unit: float = 1.0) -> Figure:
     """With 6 digits, in this unit."""
-    return Figure(_rounded(figure.value, unit), _rounded(figure.low, unit), _rounded(figure.high, unit))
+    value, low, high = (_rounded(end, unit) for end in (figure.value, figure.low, figure.high))
+    return Figure(value, low, high, withheld=figure.withheld)
 
 
 def _rounded(value: float | None, unit: float = 1.0) -> float | None:

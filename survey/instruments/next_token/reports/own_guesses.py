@@ -14,6 +14,7 @@ from predictors.readings import Source, Text
 from predictors.readings.by_characters import ChanceOfSpan, chances_of_spans
 from survey.contracts.reports import ReportFile, ReportResult
 from survey.exceptions import HunchError
+from survey.figures.words import integer
 from survey.input_tables import cells
 from survey.input_tables.problems import Problems
 from survey.input_tables.rows import TableRow, column, declared, read_rows
@@ -61,23 +62,49 @@ class GuessRow(TableRow):
 @dataclass(frozen=True, eq=False)
 class OwnGuesses:
     """The guesses of a file, and the true tokens that it names with where they begin, if it says: by passage, and there
-    by position."""
+    by position. `typed`: the characters of all guesses."""
 
     table: GuessTable
     truths: Mapping[str, Mapping[int, tuple[str, int | None]]]
     tries: shannon.Tries | None = None
+    typed: frozenset[str] = frozenset()
 
-    def game(self, tokenizer: str) -> ShannonGame | None:
-        """What Shannon's game says, for characters, words and the tokens of a tokenizer; None unless it was played."""
+    def game(self, tokenizer: str, texts: Mapping[str, str] | None = None) -> tuple[ShannonGame | None, list[str]]:
+        """What Shannon's game says, for characters, words and the tokens of a tokenizer, and notes; None unless it was
+        played with characters.
+
+        Args:
+            texts: whole passages by name. Without them the lengths of words and tokens are those of passages whose
+                true tokens are all known.
+        """
         if self.tries is None:
-            return None
-        texts = ["".join(truth for _at, (truth, _start) in sorted(known.items())) for known in self.truths.values()]
-        lengths = {"character": 1.0, "word": shannon.word_length(texts)}
-        if tokenizer:
+            return None, []
+        if any(len(truth) != 1 for truth in self.table.truth):
+            return None, ["Shannon's bounds are of characters, and some true tokens are longer; they are left out"]
+        whole, notes = self._whole_texts(texts or {}), []
+        if len(whole) < len(self.table.passages):
+            notes.append(
+                f"words and tokens are as long as in {integer(len(whole))} of {integer(len(self.table.passages))} "
+                "passages: the others have positions without a row; give whole texts with --texts"
+            )
+        lengths = {"character": 1.0, "word": shannon.word_length(whole)}
+        if tokenizer and whole:
             cutter = passages.open_tokenizer(tokenizer)
-            lengths[f"token of {tokenizer}"] = sum(map(len, texts)) / sum(len(cutter.cut(text)) for text in texts)
-        characters = len({character.casefold() for text in [*texts, *self.table.guess] for character in text})
-        return ShannonGame(shannon.uncertainty(self.table, self.tries, characters=characters), lengths)
+            lengths[f"token of {tokenizer}"] = sum(map(len, whole)) / sum(len(cutter.cut(text)) for text in whole)
+        true = (truth for known in self.truths.values() for truth, _start in known.values())
+        characters = len(self.typed.union(*true, *whole))
+        return ShannonGame(shannon.uncertainty(self.table, self.tries, characters=characters), lengths), notes
+
+    def _whole_texts(self, texts: Mapping[str, str]) -> list[str]:
+        """Of the passages that were guessed, those that are known from beginning to end."""
+        whole = []
+        for name in self.table.passages:
+            known = self.truths[name]
+            if name in texts:
+                whole.append(texts[name])
+            elif len(known) == max(known) + 1:
+                whole.append("".join(truth for _at, (truth, _start) in sorted(known.items())))
+        return [text for text in whole if text]
 
     def places(self, texts: Mapping[str, str] | None) -> list[tuple[Text, Mapping[int, int]]]:
         """Each passage with the character at which the token of each position begins.
@@ -138,6 +165,8 @@ def read_guesses(path: Path, *, without: Sequence[str] = ()) -> OwnGuesses:
     truths: dict[str, dict[int, tuple[str, int | None]]] = {}
     first_line: dict[tuple[str, int], int] = {}
     first_guess: dict[tuple[str, str, int], int] = {}
+    first_start: dict[tuple[str, int], tuple[int, int]] = {}
+    typed: set[str] = set()
     tries: list[int] = []
     ended_right: list[bool] = []
     given = 0
@@ -145,13 +174,21 @@ def read_guesses(path: Path, *, without: Sequence[str] = ()) -> OwnGuesses:
     for row in rows:
         people.add(row.person)
         if row.truth:
-            known, _start = truths.setdefault(row.passage, {}).setdefault(row.position, (row.truth, row.start))
+            known, start = truths.setdefault(row.passage, {}).get(row.position, (row.truth, None))
             line = first_line.setdefault((row.passage, row.position), row.line)
             if known != row.truth:
                 rows.wrong(row.line, "truth", f"{row.truth!r}: line {line} has {known!r} at the same place")
+            if row.start is not None:
+                start, line = first_start.setdefault((row.passage, row.position), (row.start, row.line))
+                if start != row.start:
+                    rows.wrong(row.line, "start", f"{row.start}: line {line} has {start} at the same place")
+            truths[row.passage][row.position] = (known, start)
+        place = (row.person, row.passage, row.position)
+        rows.once(row, "attempt", (*place, row.attempt), f"attempt {row.attempt} of this person at this place stands")
         if row.person in without:
             continue
-        place = (row.person, row.passage, row.position)
+        if row.asked:
+            typed.update(row.guess)
         if row.asked and row.attempt == 1:
             first_guess[place] = len(guesses)
             guesses.append((*place, row.guess, row.truth))
@@ -187,7 +224,7 @@ def read_guesses(path: Path, *, without: Sequence[str] = ()) -> OwnGuesses:
         given=given,
     )
     played = shannon.Tries(np.array(tries), np.array(ended_right)) if max(tries) > 1 else None
-    return OwnGuesses(table, truths, played)
+    return OwnGuesses(table, truths, played, frozenset(typed))
 
 
 def make(
@@ -200,8 +237,9 @@ def make(
 ) -> ReportResult:
     """
     Args:
-        models: what reads the same texts. texts: a table of whole texts; without it they are what the true tokens
-            spell. tokenizer: the source of what cut them, if it is known.
+        models: what reads the same texts. texts: a table of whole texts, for models and for the length of words and
+            tokens; without it they are what the true tokens spell. tokenizer: the source of what cut them, if it is
+            known.
 
     Raises:
         FileErrors, HunchError: as `read_guesses` and `OwnGuesses.places`; a model cannot read the texts.
@@ -209,13 +247,18 @@ def make(
     own = read_guesses(path, without=without)
     notes = [f"without the guesses of {', '.join(without)}"] if without else []
     table = own.table
+    if texts is not None and not models and own.tries is None:
+        raise HunchError(
+            "--texts: is for models that read the texts, and for guesses until right: add --model NAME=SOURCE"
+        )
+    whole = None if texts is None else {text.id: text.text for text in text_files.read_texts([texts])}
     if models:
-        whole = None if texts is None else {text.id: text.text for text in text_files.read_texts([texts])}
         first = _first_token(table, tokenizer)
         read = [_guesses_of(model, table, own.places(whole), first) for model in models]
         read, more = at_common_positions(read)
         table, notes = replace(table, models=read), [*notes, *more]
-    made = report_result(table, title="Guesses of next tokens", notes=notes, game=own.game(tokenizer))
+    game, more = own.game(tokenizer, whole)
+    made = report_result(table, title="Guesses of next tokens", notes=[*notes, *more], game=game)
     return replace(made, files=[ReportFile.of_json("next_token.json", made.data)])
 
 
@@ -257,7 +300,7 @@ def _guesses_of(
         np.where(is_read, [float(chance.is_right) for chance in said], np.nan),
         np.where(is_read, most, np.nan),
         np.where(is_read, [-chance.most for chance in said], np.nan),
-        unsure=int((is_read & ~np.array([chance.is_sure for chance in said])).sum()),
+        unsure=is_read & ~np.array([chance.is_sure for chance in said], dtype=bool),
     )
 
 

@@ -33,7 +33,10 @@ class Command(ReportCommand):
             "or file:TABLE",
         )
         parser.add_argument(
-            "--texts", type=Path, metavar="FILE", help="with --model: whole texts (id, text), unless guesses spell them"
+            "--texts",
+            type=Path,
+            metavar="FILE",
+            help="with --guesses: whole texts (id, text), unless guesses spell them, for models and lengths of words",
         )
         parser.add_argument("--tokenizer", default="", metavar="SOURCE", help=f"what cut the texts: {passages.SOURCES}")
         parser.add_argument(
@@ -59,8 +62,6 @@ class Command(ReportCommand):
             raise HunchError(
                 "--model, --texts, --tokenizer, --without: go with --guesses FILE; the study's file names its models"
             )
-        if not model and texts:
-            raise HunchError("--texts: is for models that read the texts: add --model NAME=SOURCE")
         if model or tokenizer or guesses is None:
             self.require_database()
         if guesses is not None:
