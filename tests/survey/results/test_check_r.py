@@ -159,9 +159,7 @@ KINDS: Mapping[str, Callable[[], Study]] = {
 }
 
 
-def test_r_agrees_with_groups_of_people_and_names_what_is_changed_or_missing(
-    r: None, tmp_path: Path
-) -> None:
+def test_r_agrees_with_groups_of_people_and_names_what_is_changed_or_missing(r: None, tmp_path: Path) -> None:
     study = test_people_groups.asked_study()
     said = agrees(study, tmp_path, "--by=use")
     assert "means and linearised errors are those of the package survey" in said
