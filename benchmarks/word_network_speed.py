@@ -21,6 +21,7 @@ from predictors.settings import WordNetworkSettings
 from predictors.training import limit_threads
 
 VOCABULARY = 10_000
+LINE = 20
 
 
 def main() -> None:
@@ -32,13 +33,15 @@ def main() -> None:
 
     share = 1 / np.arange(1, VOCABULARY + 1)
     drawn = np.random.default_rng(0).choice(VOCABULARY, size=wanted, p=share / share.sum())
-    text = " ".join(f"w{word}" for word in [*range(VOCABULARY), *range(VOCABULARY), *drawn])
-    for kind in ("lstm", "transformer"):
-        settings = WordNetworkSettings(kind=kind, epochs=1)
+    words = [f"w{word}" for word in [*range(VOCABULARY), *range(VOCABULARY), *drawn]]
+    lstm, transformer = WordNetworkSettings(kind="lstm", epochs=1), WordNetworkSettings(kind="transformer", epochs=1)
+    for settings, length in ((lstm, len(words)), (lstm, LINE), (transformer, len(words))):
+        texts = [" ".join(words[start : start + length]) for start in range(0, len(words), length)]
         began = process_time()
-        network = WordNetworkReader.train([text], held_out=[text[:500]], settings=settings, device="cpu")
+        network = WordNetworkReader.train(texts, held_out=[texts[0][:500]], settings=settings, device="cpu")
         speed = network.epochs[0].words / (process_time() - began)
-        print(f"{kind}: {speed:,.0f} words a processor second, {network.parameters:,} weights")
+        of_lines = f" of lines of {length} words" if length == LINE else ""
+        print(f"{settings.kind}{of_lines}: {speed:,.0f} words a processor second, {network.parameters:,} weights")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Language models of words that are trained here: LSTMs and transformers of a size that one chooses. Needs torch.
 
 Training goes through the texts as one stream, cut into rows that are learnt from side by side. A text begins after an
-END and knows nothing of the text before it: attention does not reach beyond END, and an LSTM begins anew where a part
-of a row begins with one. So texts are read as they were learnt.
+END and knows nothing of the text before it: attention does not reach beyond END, and an LSTM begins anew there. So
+texts are read as they were learnt.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from predictors.errors import CheckpointError, PredictorError, Stopped
 from predictors.evaluation.scoring import TextScore, added
@@ -67,11 +68,30 @@ class _Lstm(nn.Module):
         self.cells = nn.LSTM(settings.units, settings.units, settings.layers, batch_first=True, dropout=between)
 
     def forward(self, inputs: torch.Tensor, words: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
+        begins = words == END
         if state is not None:
-            goes_on = (words[:, 0] != END).to(inputs.dtype)[None, :, None]
+            goes_on = (~begins[:, 0]).to(inputs.dtype)[None, :, None]
             state = (state[0] * goes_on, state[1] * goes_on)
+        if begins[:, 1:].any():
+            return self._each_text(inputs, begins, state)
         outputs, state = self.cells(inputs, state)
         return outputs, state
+
+    def _each_text(self, inputs: torch.Tensor, begins: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
+        """Rows in which texts begin (rows, length), each text by itself; the first of a row goes on from its state."""
+        begins[:, 0] = True
+        starts = begins.flatten().nonzero()[:, 0]
+        lengths = torch.diff(starts, append=starts.new_tensor([begins.numel()]))
+        texts = inputs.flatten(0, 1).split(lengths.tolist())
+        after = begins.sum(dim=1).cumsum(dim=0)  # The number of the first text after each row.
+        before = None
+        if state is not None:
+            empty = inputs.new_zeros(self.cells.num_layers, len(texts), self.cells.hidden_size)
+            first = after - begins.sum(dim=1)
+            before = (empty.index_copy(1, first, state[0]), empty.index_copy(1, first, state[1]))
+        packed, (outputs, memory) = self.cells(pack_sequence(texts, enforce_sorted=False), before)
+        hidden = torch.cat(unpack_sequence(packed)).view_as(inputs)
+        return hidden, (outputs[:, after - 1], memory[:, after - 1])
 
 
 class _Block(nn.Module):

@@ -106,12 +106,27 @@ def test_no_place_sees_what_comes_after_it_or_the_text_before_it():
         with torch.inference_mode():
             said, changed, early = (model.network(words)[0] for words in (row, other, row[:, :2]))
         assert torch.allclose(said[:, :2], early, atol=1e-6)
-        if kind == "transformer":
-            assert torch.allclose(said[:, 3:], changed[:, 3:], atol=1e-6)
-            assert torch.allclose(said[:, 3:], said[:, :2], atol=1e-6)
-        else:
-            state = model.network(row[:, :3])[1]
-            assert torch.allclose(model.network(row[:, 3:], state)[0], early, atol=1e-6)
+        assert torch.allclose(said[:, 3:], changed[:, 3:], atol=1e-6)
+        assert torch.allclose(said[:, 3:], said[:, :2], atol=1e-6)
+
+
+def test_a_part_of_a_row_gives_an_lstm_the_state_of_its_last_text_alone():
+    import torch
+
+    network_of_words = network("lstm", layers=2).network
+    rows = torch.tensor([[2, 3, END, 2, 3, 2], [2, 4, 2, 2, 3, 4], [2, END, END, 4, 2, END], [END, 2, 3, END, 4, 2]])
+    with torch.inference_mode():
+        _hidden, before = network_of_words(rows[:, 3:].clone().fill_(2))  # What the rows before left.
+        hidden, (outputs, memory) = network_of_words(rows, before)
+        for row, words in enumerate(rows):
+            state = tuple(part[:, row : row + 1].contiguous() for part in before)
+            for place, word in enumerate(words):  # Word by word, so that no text begins inside a part.
+                if word == END:
+                    state = None
+                said, state = network_of_words(word.view(1, 1), state)
+                assert torch.allclose(hidden[row, place], said[0, 0], atol=1e-6)
+            assert torch.allclose(outputs[:, row], state[0][:, 0], atol=1e-6)
+            assert torch.allclose(memory[:, row], state[1][:, 0], atol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_network_and_files_give_it_back(tmp_path):

@@ -346,6 +346,7 @@ GOOD = NORMS + "".join(f"s{row},{1 + row % 3},word{row},12,{row % 12},{1 + row %
 READINGS = "model,sentence,position,surprisal\n" + "".join(
     f"m,s{row},{1 + row % 3},{1 + (row * 7) % 5}\n" for row in range(40)
 )
+VOCABULARY = "model,sentence,position,surprisal,vocabulary\n"
 
 
 def wrong(norms: str, readings: str, folder: Path, capsys: Any, *more: str) -> str:
@@ -410,6 +411,8 @@ def test_counts_give_a_ceiling(tmp_path: Path) -> None:
         (GOOD, "model,sentence,position,surprisal\nm,s0,1,-1\n", (), "line 2: surprisal"),
         (GOOD, "model,sentence,position,surprisal\nm,s0,1,1\nm,s0,1,1\n", (), "already in line 2"),
         (GOOD, "model,sentence,position,surprisal,word\nm,s0,1,1,other\n", (), "'other' is not the norms' word"),
+        (GOOD, VOCABULARY + "m,s0,1,1,0.5\n", (), "line 2: vocabulary: '0.5' is no whole number of tokens"),
+        (GOOD, VOCABULARY + "m,s0,1,1,0\n", (), "line 2: vocabulary: '0' is no number above 0"),
         (GOOD, "model,sentence,position,surprisal\nm,zzz,1,1\n", (), "no model has a surprisal"),
         (GOOD, READINGS, ("--least", "13"), "no position has 13 answers"),
         (GOOD, READINGS, ("--smoothing", "0"), "--smoothing: 0 is not above 0"),

@@ -93,11 +93,11 @@ def divided_by(study: Study) -> list[str]:
 # Studies
 
 
-def with_conditions() -> Study:
-    """A uniform and an adaptive stage with holdouts, and two levels that are drawn for people."""
+def with_conditions(*levels: str) -> Study:
+    """A uniform and an adaptive stage with holdouts, and levels that are drawn for people."""
     study = cast.small_study(
         stages=[{"sittings": 24}, {"sittings": 24, "design": GREEDY}],
-        conditions=[{"factor": "framing", "levels": ["plain", "warm"]}],
+        conditions=[{"factor": "framing", "levels": levels}],
         roles={"holdout": 0.25, "controls": 0},
         **ADAPTIVE,
     )
@@ -105,8 +105,8 @@ def with_conditions() -> Study:
         lifecycle.open_stage(stage)
         filled.answer(stage, seed=stage.index, lose=5)
         for number, sitting in enumerate(stage.sittings.order_by("pk")):
-            level = ("plain", "warm")[number % 2]
-            sitting.conditions.create(factor="framing", level=level, probability=0.5, seed=1)
+            level, probability = levels[number % len(levels)], 1 / len(levels)
+            sitting.conditions.create(factor="framing", level=level, probability=probability, seed=1)
         jobs.run_inline(lifecycle.close_stage(stage))
     return study
 
@@ -146,7 +146,8 @@ def majorities() -> Study:
 
 
 KINDS: Mapping[str, Callable[[], Study]] = {
-    "conditions": with_conditions,
+    "conditions": lambda: with_conditions("plain", "warm"),
+    "three levels": lambda: with_conditions("plain", "warm", "cold"),
     "waves": with_waves,
     "left": people_who_left,
     "softmax": lambda: unequal("softmax"),
@@ -158,9 +159,9 @@ KINDS: Mapping[str, Callable[[], Study]] = {
 }
 
 
-def test_r_agrees_with_a_small_study_and_names_a_figure_that_was_changed(r: None, tmp_path: Path) -> None:
-    study = run_study(stages=[{"sittings": 12}], **NO_ROLES)
-    said = agrees(study, tmp_path)
+def test_r_agrees_with_groups_of_people_and_names_what_is_changed_or_missing(r: None, tmp_path: Path) -> None:
+    study = test_people_groups.asked_study()
+    said = agrees(study, tmp_path, "--by=use")
     assert "means and linearised errors are those of the package survey" in said
     path = tmp_path / "estimates.csv"
     with path.open(newline="", encoding="utf-8") as file:
@@ -172,11 +173,15 @@ def test_r_agrees_with_a_small_study_and_names_a_figure_that_was_changed(r: None
     code, said = checked(tmp_path)
     lines = [line for line in said.splitlines() if line.startswith(f"{first[0]}, combined: standard_error")]
     assert code == 1 and len(lines) == 1, said
-    dropped = next(row for row in rest if row[header.index("kind")] == "combined, one stage")
+    kind, division = header.index("kind"), header.index("division")
+    dropped = [next(row for row in rest if row[kind] == "combined, one stage")]
+    dropped += [row for row in rest if row[division] == "use" and row[kind].startswith("assisted")]
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *(row for row in [first, *rest] if row is not dropped)])
+        csv.writer(file).writerows([header, *(row for row in [first, *rest] if row not in dropped)])
     code, said = checked(tmp_path)
-    assert code == 1 and f"1 rows are missing in estimates.csv: {dropped[0]} |  |  | combined, one stage" in said, said
+    sentence = f"{len(dropped)} rows are missing in estimates.csv: {dropped[0][0]} |  |  | combined, one stage"
+    assert code == 1 and sentence in said, said
+    assert {row[kind] for row in dropped[1:]} > {"assisted", "assisted difference"}
 
 
 def test_every_export_with_answers_brings_the_programs_and_what_they_read(tmp_path: Path) -> None:
@@ -225,17 +230,18 @@ def test_r_agrees_with_studies_of_every_kind(r: None, kind: str, tmp_path: Path)
     with (tmp_path / "estimates.csv").open(newline="", encoding="utf-8") as file:
         kinds = {row["kind"] for row in csv.DictReader(file)}
     expected = {
-        "conditions": {"sampled - holdout", "difference"},
+        "conditions": {"sampled - holdout", "difference", "assisted difference"},
+        "three levels": {"difference to the rest", "assisted difference"},
         "waves": {"change within person"},
         "left": {"weighted for leaving", "worst case"},
-        "groups": {"difference to the rest", "weighted to the population"},
+        "groups": {"difference to the rest", "assisted difference", "weighted to the population"},
         "majorities": {"majority"},
     }
     assert expected.get(kind, {"combined"}) <= kinds, said
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["conditions", "groups", "left", "majorities", "waves"])
+@pytest.mark.parametrize("kind", ["conditions", "three levels", "groups", "left", "majorities", "waves"])
 def test_r_notices_a_changed_digit_and_a_missing_row_of_every_kind(r: None, kind: str, tmp_path: Path) -> None:
     study = KINDS[kind]()
     if kind == "majorities":  # Their labels are in exports alone.

@@ -108,8 +108,11 @@ class ModelFacts:
 
     @classmethod
     def of_row(cls, row: Any, file: "RowFile[Any]") -> "ModelFacts":
-        """Of a row that has these columns as texts; notes in the file what is no number above 0."""
+        """Of a row that has these columns as texts; notes in the file what is no number above 0, or no whole one."""
         training_mb, vocabulary = (_above_0(row, name, file) for name in ("training_mb", "vocabulary"))
+        if vocabulary is not None and not vocabulary.is_integer():
+            file.wrong(row.line, "vocabulary", f"{row.vocabulary[:20]!r} is no whole number of tokens")
+            vocabulary = None
         whole = None if vocabulary is None else int(vocabulary)
         return cls(row.corpus, row.architecture, row.size, training_mb, whole)
 

@@ -670,9 +670,11 @@ figure_of <- function(row) {
   if (row$kind == "change within person") column <- NULL
   is_level <- length(column) && !startsWith(column, "by__")
   both <- if (length(column)) sort(unique(answers[[column]]), method = "radix")
+  # Of a group of people, and of a level of three or more, it is the difference to the rest that is assisted.
+  kind <- if (row$kind == "assisted difference" && row$label %in% both) "difference to the rest" else row$kind
   parts_of <- function(table) {  # whose rows are on which side
     label <- if (length(column)) table[[column]]
-    switch(if (length(column)) row$kind else "everything", difference = , `assisted difference` = ,
+    switch(if (length(column)) kind else "everything", difference = , `assisted difference` = ,
            `at any time` = lapply(both, function(l) label %in% l),
            `difference to the rest` = list(!is.na(label) & label != row$label, label %in% row$label),
            everything = list(rep(TRUE, length(table$part))), list(label %in% row$label))
@@ -750,7 +752,7 @@ heads_of <- function(stated) {
     of_label <- function(label) {
       if (kind == "group" && people[label] < 10) return(named(NA, name, label, "withheld"))
       others <- if (kind == "group") sum(people) - people[label] >= 10 else kind == "level" && length(labels) > 2
-      c(of_stages(every, name, label, "combined"), if (kind == "level") of_stages(helped, name, label, "assisted"),
+      c(of_stages(every, name, label, "combined"), if (kind != "by") of_stages(helped, name, label, "assisted"),
         if (others) of_stages(every, name, label, "difference to the rest"))
     }
     both <- if (length(labels) == 2) switch(kind, level = every, by = whole)
@@ -799,7 +801,8 @@ heads_of <- function(stated) {
 }
 rest_of <- function(rows, f) {
   head <- rows[1, ]
-  is_helped <- head$kind == "difference" && f$level && head$figure %in% helped && !is.null(f$all)
+  is_contrast <- head$kind %in% c("difference", "difference to the rest")
+  is_helped <- is_contrast && f$level && head$figure %in% helped && !is.null(f$all)
   beside <- switch(head$kind, combined = next_to, difference = , `difference to the rest` = next_to[-(1:3)])
   beside <- setdiff(beside, c(rows$kind, names(left), if (!is.na(head$division)) "weighted to the population",
                               if (!any(unanswered$state == "excluded")) "bounds with excluded"))
