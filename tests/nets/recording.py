@@ -24,6 +24,7 @@ from unittest import mock
 
 import pytest
 import time_machine
+from django.contrib import admin
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
@@ -360,6 +361,7 @@ def table(path: Path, header: str, rows: Any) -> Path:
 def script(db: None, tmp_path: Path, settings: Any, request: pytest.FixtureRequest) -> Iterator[Script]:
     """A script in an empty database, compared at the end with the text that is named like the test and its file."""
     count_keys_from_one()
+    admin.autodiscover()  # It notes in the audit who logs in; else an order of tests would tell whether it is loaded.
     with no_time_passes(), fixed_chance() as chance, time_machine.travel(START, tick=False) as clock:
         made = Script(tmp_path, clock, chance)
         yield made
