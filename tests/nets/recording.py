@@ -53,7 +53,15 @@ MASKED = [
     (re.compile(r"\bport \d+|(127\.0\.0\.1|localhost):\d+"), "<port>"),
     (re.compile(r"\b\d+(\.\d+)? (MB|GB|KiB|MiB|GiB)\b"), r"<number> \2"),
 ]
-LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?")
+LONG_NUMBER = re.compile(r"-?\d+\.\d{5,}(?:e-?\d+)?|-?\d+(?:\.\d+)?e-\d+")
+
+
+def number_of_any_processor(number: float) -> str:
+    """A number with the digits that every processor gives: what is nearly 0 is 0, and a whole one has its point."""
+    if abs(number) < 1e-9:
+        return "0.0"
+    digits = f"{number:.5g}"
+    return digits if "." in digits or "e" in digits else f"{digits}.0"
 
 
 class Chance:
@@ -166,7 +174,7 @@ class Script:
             text = text.replace(name, word)
         for pattern, word in MASKED:
             text = pattern.sub(word, text)
-        return LONG_NUMBER.sub(lambda match: f"{float(match[0]):.5g}", text)
+        return LONG_NUMBER.sub(lambda match: number_of_any_processor(float(match[0])), text)
 
     def compare(self, name: str, *, renew: bool) -> None:
         path = DATA / f"{name}.txt"
