@@ -717,7 +717,6 @@ def test_models_are_compared_at_positions_that_all_have_read(tales: None) -> Non
     listed = ModelGuesses("listed", *[np.ones(3)] * 3, unsure=np.array([True, True, False]))
     cut = listed.at(np.array([False, True, True])).unsure
     assert isinstance(cut, np.ndarray) and cut.tolist() == [False, True, False]
-    assert ModelGuesses("counted", *[np.ones(3)] * 3, unsure=2).at(np.array([False, True, True])).unsure is None
 
 
 @pytest.mark.thorough

@@ -31,20 +31,19 @@ class ModelGuesses:
     """One model at each of n guesses: whether its likeliest token was the true one (0 or 1), and the surprisal of the
     true token in nats; NaN where that is not known. Of a model that lists only its likeliest tokens `surprisal` is the
     most and `least` the least that it can be, and `unsure` are the guesses (n,) at places where tokens that it does not
-    list might outweigh the likeliest, or only how many they are; `least` is None where the surprisal is known."""
+    list might outweigh the likeliest; both are None where the surprisal is known."""
 
     name: str
     right: Floats
     surprisal: Floats
     least: Floats | None = None
-    unsure: NDArray[np.bool_] | int | None = 0
+    unsure: NDArray[np.bool_] | None = None
 
     def at(self, rows: NDArray[np.bool_]) -> "ModelGuesses":
-        """The same at these guesses alone (n,); NaN at the others. How many of these are unsure is not known where only
-        a number is."""
+        """The same at these guesses alone (n,); NaN at the others."""
         right, surprisal = np.where(rows, self.right, np.nan), np.where(rows, self.surprisal, np.nan)
         least = None if self.least is None else np.where(rows, self.least, np.nan)
-        unsure = self.unsure & rows if isinstance(self.unsure, np.ndarray) else None
+        unsure = None if self.unsure is None else self.unsure & rows
         return replace(self, right=right, surprisal=surprisal, least=least, unsure=unsure)
 
 
