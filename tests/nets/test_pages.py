@@ -28,9 +28,10 @@ __all__ = ["script"]
 # Other orders of the same rows.
 ORDERS = re.compile(r'href="(\?sort=-?\w+)"')
 OF_A_STUDY = "admin/survey/study/<int:pk>/"
-# Forms for one's own account, and what other tests hold: documents, the API's own description, pages without a study.
+# Forms for one's own account, and what other tests hold: documents, the API's own description, pages without a study,
+# whether a broker is there.
 LEFT_OUT = re.compile(
-    r"docs/|hooks/|static|tokens/|logo/|api/v1/(schema|docs|openapi)|s/|.*(history|delete|jsi18n|autocomplete|password"
+    r"docs/|hooks/|healthz|static|tokens/|logo/|api/v1/(schema|docs|openapi)|s/|.*(history|delete|jsi18n|autocomplete|password"
     r"|login|logout|first-account|second-factor|/add/|/r/)"
 )
 
