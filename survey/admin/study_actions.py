@@ -49,8 +49,8 @@ def _remove_ids(study: Study, *, days: int, with_hashes: bool, **by: Any) -> str
 
 def in_words(purge: Purge) -> str:
     hashes = f", and the hashes of {purge.hashes} people" if purge.hashes else ""
-    kept = f"; the hashes stay, since {purge.why_keep_hashes}" if purge.why_keep_hashes else ""
-    return f"the ids of {purge.identities} people and {purge.submissions} submissions{hashes}{kept}"
+    why_hashes_stay = f"; the hashes stay, since {purge.why_keep_hashes}" if purge.why_keep_hashes else ""
+    return f"the ids of {purge.identities} people and {purge.submissions} submissions{hashes}{why_hashes_stay}"
 
 
 ARCHIVE = ConfirmedAction(

@@ -267,8 +267,8 @@ def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp
     corpus = written(tmp_path / "corpus.csv", [*theirs, *measured], eye)
     out = tmp_path / "out"
     call_command("reading", times=corpus, readings=readings, layout="provo", out=out)
-    found = {(row["measure"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
-    assert list(found) == [(measure, "A") for measure in measured]
+    by_measure = {(row["measure"], row["model"]): row for row in rows_of(out / "reading_measures.csv")}
+    assert list(by_measure) == [(measure, "A") for measure in measured]
     data = json.loads((out / "reading.json").read_text())["measures"]
     for measure, part in measured.items():
         alone = []
@@ -280,7 +280,7 @@ def test_several_times_of_a_word_in_a_corpuss_own_columns_stand_side_by_side(tmp
         made = own_times.make(single, readings, TimeSettings()).data
         assert data[measure] == json.loads(json.dumps(made))
         assert made["models"]["A"]["rows"] > 0
-        assert float(found[measure, "A"]["ms_a_nat"]) == made["models"]["A"]["slope"]["value"]
+        assert float(by_measure[measure, "A"]["ms_a_nat"]) == made["models"]["A"]["slope"]["value"]
     words = rows_of(out / "reading_words.csv")
     assert [row["measure"] for row in words] == [measure for measure in measured for _word in range(60)]
     assert (out / "slopes_by_measure.svg").stat().st_size and (out / "tenths_3.svg").stat().st_size

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survey.contracts import instruments
 from survey.exceptions import StateRefused
 from survey.models import Assignment, PredictorRun, Slot, Study
 from survey.processes import queues
@@ -30,7 +31,6 @@ from survey.services.plans.candidates import SCORE
 from survey.services.stages.runs import ready_run
 from survey.services.stages.training import scores_of
 
-from ...labels import beliefs_of
 from ..rows import belief_update_of
 
 NAME = "held_out_scores"
@@ -42,7 +42,7 @@ class HeldOut:
     """The answers to held-out items that no predictor of the study has learnt from, and the predictors, by stage.
 
     Attributes:
-        answers: n answers, with a belief before and after.
+        answers: n answers that a predictor could learn from.
         weights: float64 (n,), by each stage's design, so that every answer counts once on average.
         runs: the trained predictors, one for each stage after which one was trained.
     """
@@ -61,6 +61,7 @@ def held_out_of(study: Study) -> HeldOut:
     runs = [run for run in map(ready_run, stages) if run is not None and run.members]
     if not runs:
         raise StateRefused(f"{study.slug}: no predictor has been trained yet")
+    learning = instruments.learning_of(instruments.of_study(study))
     parts = [frozen_answers(stage, roles=[Slot.Role.HOLDOUT]) for stage in stages]
     if not any(parts):
         raise StateRefused(
@@ -73,11 +74,8 @@ def held_out_of(study: Study) -> HeldOut:
     weights: list[NDArray[np.float64]] = []
     for part in parts:
         keys = subject_keys([answer.slot.item for answer in part], study)
-        unseen = [
-            answer
-            for answer, key in zip(part, keys, strict=True)
-            if key not in seen and beliefs_of(answer).change is not None
-        ]
+        fit = learning.learnable(part).tolist()
+        unseen = [answer for answer, key, is_fit in zip(part, keys, fit, strict=True) if is_fit and key not in seen]
         if unseen:
             answers += unseen
             of_design = design_weights(unseen)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from survey.contracts import instruments
 from survey.exceptions import HunchError, StateRefused
 from survey.figures import Figure
 from survey.figures.words import counted
@@ -345,9 +346,9 @@ def _figure_3_held_out(study: Study) -> Piece:
     """Every stage's predictor on the answers of all holdouts."""
     held_out = held_out_of(study)
     inside, scores = scored_by_all(held_out)
-    threshold = belief_update_of(study).options.threshold
     answers = [answer for answer, is_in in zip(held_out.answers, inside.tolist(), strict=True) if is_in]
-    labels = np.array([beliefs_of(answer).changed(threshold) for answer in answers], dtype=np.float64)
+    _inputs, changed = instruments.learning_of(belief_update_of(study)).checked_examples(answers)
+    labels = np.asarray(changed, dtype=np.float64)
     respondent = np.array([answer.sitting.respondent_id for answer in answers], dtype=np.int64)
     lines = [
         Ranked(f"after stage {run.stage.index}", labels, of_run, held_out.weights[inside], respondent)
